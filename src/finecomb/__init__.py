@@ -1,0 +1,1 @@
+"""Finecomb: go through generated text with a fine-tooth comb."""

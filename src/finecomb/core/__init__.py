@@ -1,0 +1,1 @@
+"""The data model: documents, spans, marks, annotations, protocols, studies. No I/O."""

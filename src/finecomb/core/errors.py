@@ -1,0 +1,91 @@
+"""What goes wrong by the user's hand: one base class, and problems as data."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+
+class FinecombError(Exception):
+    """A mistake that the user can mend; its message says what, where, why and the way out."""
+
+
+class SpanError(FinecombError, ValueError):
+    """A span that cannot be."""
+
+
+class ProtocolError(FinecombError):
+    """A protocol that cannot be used as it is written."""
+
+
+class FormatError(FinecombError):
+    """A file that does not say what its format asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with a study: what was found, where, and the way out."""
+
+    message: str
+    """What was found and what was expected, in one line."""
+    level: Literal["error", "warning"] = "error"
+    """An error keeps a study from being used; a warning is worth a look."""
+    kind: str = ""
+    """What has the problem: `document`, `annotator`, `annotation`, `protocol` or `settings`."""
+    id: str = ""
+    """Its id, where it has one."""
+    row: int = -1
+    """Which one of its kind it is, counted from 0 in the order read."""
+    where: str = ""
+    """File and line, e.g. `annotations.jsonl:12`, once known."""
+
+    def at(self, where: str) -> Problem:
+        """Say where it stands."""
+        return replace(self, where=where)
+
+    def __str__(self) -> str:
+        place = self.where or " ".join(part for part in (self.kind, self.id and repr(self.id)) if part)
+        prefix = "" if self.level == "error" else "warning: "
+        return f"{place}: {prefix}{self.message}" if place else f"{prefix}{self.message}"
+
+
+class StudyError(FinecombError):
+    """A study with problems; all of them are in `problems`."""
+
+    def __init__(self, problems: Sequence[Problem], shown: int = 20) -> None:
+        self.problems = tuple(problems)
+        lines = [str(problem) for problem in self.problems[:shown]]
+        if len(self.problems) > shown:
+            lines.append(f"... and {len(self.problems) - shown} more; `finecomb check` lists them all")
+        super().__init__("\n".join(lines))
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """A tail for a message: the nearest valid name, else the names there are, else nothing.
+
+    >>> did_you_mean("redundent", ["redundant", "incoherent"])
+    "; did you mean 'redundant'?"
+    >>> did_you_mean("zzz", ["a", "b"])
+    '; there are: a, b'
+    """
+    names = [str(each) for each in names]
+    folded = {each.lower(): each for each in names}
+    near = difflib.get_close_matches(name.lower(), folded, n=1)
+    if near:
+        return f"; did you mean {folded[near[0]]!r}?"
+    if not names:
+        return ""
+    listed = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    return f"; there are: {listed}"
+
+
+def shorten(text: str, width: int = 60) -> str:
+    """`text` in one line of at most `width` characters, for messages.
+
+    >>> shorten("one two three four", 12)
+    'one two ...'
+    """
+    line = " ".join(text[: 4 * width].split())
+    return line if len(line) <= width and len(text) <= 4 * width else line[: width - 4].rstrip() + " ..."

@@ -1,0 +1,122 @@
+"""Protocols as YAML text: read with the line of every slip, and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import ValidationError
+
+from finecomb.core.errors import ProtocolError, did_you_mean
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Record
+
+R = TypeVar("R", bound=Record)
+
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def parse_protocol(text: str, where: str) -> Protocol:
+    """Read a protocol from YAML `text`; `where` names its file in messages."""
+    return parse_yaml(Protocol, text, where)
+
+
+def parse_yaml(kind: type[R], text: str, where: str) -> R:
+    """Read any record from YAML `text`; every slip is listed with its line, its field and the nearest valid name."""
+    try:
+        root = yaml.compose(text, Loader=_Loader)
+        twice = list(_repeated_keys(root)) if root else []
+        value = yaml.load(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise ProtocolError(f"{where}:{line}: {error.problem}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ProtocolError(f"{where}: not YAML: {str(error).splitlines()[0]}") from None
+    if twice:
+        raise ProtocolError("\n".join(f"{where}:{line}: key {key!r} is there twice" for line, key in twice))
+    if not isinstance(value, dict):
+        raise ProtocolError(f"{where}: expected `name: value` lines, found {type(value).__name__}")
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        lines = [f"{where}{_line(root, problem['loc'])}: {explain(problem, kind)}" for problem in error.errors()]
+        raise ProtocolError("\n".join(dict.fromkeys(lines))) from None
+    except RecursionError:
+        raise ProtocolError(f"{where}: nested too deeply") from None
+
+
+def format_yaml(record: Record) -> str:
+    """The record as YAML that reads back to an equal one."""
+    data = record.model_dump(mode="json", exclude_defaults=True)
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=110)
+
+
+def _repeated_keys(node: yaml.Node) -> Iterator[tuple[int, str]]:
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    yield key.start_mark.line + 1, key.value
+                seen.add(key.value)
+            yield from _repeated_keys(value)
+    elif isinstance(node, yaml.SequenceNode):
+        for each in node.value:
+            yield from _repeated_keys(each)
+
+
+def _line(node: yaml.Node | None, path: tuple[int | str, ...]) -> str:
+    """`:12`, the line at which `path` stands, or that of the nearest node above it."""
+    line = node.start_mark.line + 1 if node else 1
+    for step in path:
+        if isinstance(node, yaml.MappingNode):
+            found = next((pair for pair in node.value if pair[0].value == step), None)
+            if found is None:
+                continue  # a step that pydantic made up, such as a member of a union
+            line, node = found[0].start_mark.line + 1, found[1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            node = node.value[step]
+            line = node.start_mark.line + 1
+    return f":{line}"
+
+
+def explain(problem: Any, kind: type[Record]) -> str:
+    """One line for one entry of `ValidationError.errors()`: field, what is wrong, the nearest valid name."""
+    path = ""
+    for step in problem["loc"]:
+        path += f"[{step}]" if isinstance(step, int) else ("." if path else "") + str(step)
+    match problem["type"]:
+        case "extra_forbidden":
+            name = str(problem["loc"][-1])
+            return f"{path}: unknown key{did_you_mean(name, _fields_near(kind, problem['loc'][:-1]))}"
+        case "missing":
+            return f"{path}: missing"
+        case "value_error":
+            message = str(problem["ctx"]["error"])
+        case _:
+            message = problem["msg"].replace("Input should be", "expected") + f", found {_found(problem['input'])}"
+    return f"{path}: {message}" if path else message
+
+
+def _found(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{type(value).__name__} {text[:50]}..."
+
+
+def _fields_near(kind: type[Record], path: tuple[int | str, ...]) -> list[str]:
+    """Field names of the record at `path` below `kind`."""
+    current: type[Record] = kind
+    for step in path:
+        if isinstance(step, str) and step in current.model_fields:
+            current = _record_in(current.model_fields[step].annotation) or current
+    return list(current.model_fields)
+
+
+def _record_in(annotation: Any) -> type[Record] | None:
+    if isinstance(annotation, type) and issubclass(annotation, Record):
+        return annotation
+    for each in getattr(annotation, "__args__", ()):
+        if found := _record_in(each):
+            return found
+    return None

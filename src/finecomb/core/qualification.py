@@ -1,0 +1,112 @@
+"""Grading: how many of the known errors somebody found, and what that is worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from finecomb.core.protocol import Exercise, Part, Protocol
+from finecomb.core.records import Answer, Mark
+
+Given = Mapping[str, Sequence[Mark] | Answer]
+"""What somebody gave by the name of an exercise (marks) or of a question (the chosen value); absent means blank."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """One exercise or question after grading."""
+
+    name: str
+    points: float
+    of: float
+    found: tuple[tuple[int, str], ...] = ()
+    """Pairs of a solution's index and the id of the mark that found it."""
+    missed: tuple[int, ...] = ()
+    """Indices of the solutions nobody found."""
+    extra: tuple[str, ...] = ()
+    """Ids of marks that found nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """A whole qualification after grading."""
+
+    items: tuple[Graded, ...]
+    parts: Mapping[str, float]
+    score: float
+    of: float
+    passed: bool
+    precision: float
+    """Share of the marks that found something; NaN when nothing was marked."""
+
+
+def matched(marks: Sequence[Mark], exercise: Exercise) -> tuple[tuple[int, int], ...]:
+    """Pairs (solution, mark) of a largest one-to-one matching; a mark may find a solution that it overlaps and whose label it has."""
+    spans = exercise.spans()
+    finds = [
+        [
+            index
+            for index, mark in enumerate(marks)
+            if solution.label in (None, mark.label) and any(span.meets(own) for own in mark.spans)
+        ]
+        for solution, span in zip(exercise.solutions, spans, strict=True)
+    ]
+    taken: dict[int, int] = {}  # mark -> solution
+
+    def place(solution: int, seen: set[int]) -> bool:
+        for mark in finds[solution]:
+            if mark not in seen:
+                seen.add(mark)
+                if mark not in taken or place(taken[mark], seen):
+                    taken[mark] = solution
+                    return True
+        return False
+
+    for solution in range(len(finds)):
+        place(solution, set())
+    return tuple(sorted((solution, mark) for mark, solution in taken.items()))
+
+
+def grade(protocol: Protocol, given: Given) -> Grade:
+    """Grade what somebody gave in the qualification of `protocol`; what is absent counts as blank."""
+    qualification = protocol.qualification
+    if qualification is None:
+        raise ValueError(f"protocol {protocol.id} has no qualification")
+    by_part = {part.name: _graded(part, given) for part in qualification.parts}
+    items = tuple(item for each in by_part.values() for item in each)
+    parts = {name: sum(item.points for item in each) for name, each in by_part.items()}
+    right = sum(len(item.found) for item in items)
+    marked = right + sum(len(item.extra) for item in items)
+    precision = right / marked if marked else math.nan
+    floor = qualification.min_precision
+    passed = sum(parts.values()) >= qualification.pass_at and (floor is None or precision >= floor)
+    return Grade(items, parts, sum(parts.values()), qualification.total, passed, precision)
+
+
+def _graded(part: Part, given: Given) -> tuple[Graded, ...]:
+    if part.choices:
+        return tuple(
+            Graded(choice.name, part.points if given.get(choice.name) == choice.answer else 0.0, part.points)
+            for choice in part.choices
+        )
+    return tuple(_graded_exercise(exercise, part, given) for exercise in part.exercises)
+
+
+def _graded_exercise(exercise: Exercise, part: Part, given: Given) -> Graded:
+    answer = given.get(exercise.name, ())
+    marks = [mark for mark in answer if isinstance(mark, Mark)] if isinstance(answer, Sequence) else []
+    pairs = matched(marks, exercise)
+    needed = part.needed or len(exercise.solutions)
+    lose = part.lose if part.lose is not None else part.points / needed
+    points = max(0.0, part.points - lose * max(0, needed - len(pairs)))
+    found = {solution for solution, _ in pairs}
+    right = {mark for _, mark in pairs}
+    return Graded(
+        exercise.name,
+        points,
+        part.points,
+        found=tuple((solution, marks[mark].id) for solution, mark in pairs),
+        missed=tuple(index for index in range(len(exercise.solutions)) if index not in found),
+        extra=tuple(mark.id for index, mark in enumerate(marks) if index not in right),
+    )

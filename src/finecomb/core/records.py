@@ -1,0 +1,381 @@
+"""What is stored and sent: frozen records, checked when made. DESIGN in docs/model.md says what each is for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, PlainSerializer, model_validator
+
+from finecomb.core.span import TEXT, Span
+
+
+class Record(BaseModel):
+    """Base of everything stored or sent: immutable, and no unknown keys."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False, protected_namespaces=()
+    )
+
+    def to_json(self) -> str:
+        """One line of JSON without what has its default value."""
+        return self.model_dump_json(exclude_defaults=True)
+
+
+def storable(text: str) -> str:
+    """Refuse the two things that no file or database can hold: a NUL and half a surrogate pair."""
+    if "\0" in text:
+        raise ValueError(f"has a NUL character at position {text.index(chr(0))}; remove it")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"has half of a surrogate pair at position {error.start}; decode the text as UTF-16") from None
+    return text
+
+
+def _storable_json(value: Any) -> Any:
+    match value:
+        case str():
+            storable(value)
+        case float() if not math.isfinite(value):
+            raise ValueError("holds NaN or an infinity, which JSON cannot hold; use null")
+        case dict():
+            for key, each in value.items():
+                storable(key)
+                _storable_json(each)
+        case list():
+            for each in value:
+                _storable_json(each)
+    return value
+
+
+def _identifier(value: str) -> str:
+    if value != value.strip() or not value:
+        raise ValueError(f"an id needs visible characters and none of white space around them, not {value!r}")
+    return storable(value)
+
+
+def _utc(value: datetime) -> datetime:
+    if value.tzinfo is None:
+        raise ValueError("a time needs its zone, e.g. 2026-01-31T09:30:00Z")
+    return value.astimezone(UTC)
+
+
+Text = Annotated[str, AfterValidator(storable)]
+Id = Annotated[str, AfterValidator(_identifier)]
+Time = Annotated[
+    datetime,
+    AfterValidator(_utc),
+    PlainSerializer(lambda time: time.isoformat().replace("+00:00", "Z"), return_type=str, when_used="json"),
+]
+Json = Annotated[JsonValue, AfterValidator(_storable_json)]
+Meta = Mapping[str, Json]
+Answer = bool | int | float | Text | tuple[Text, ...]
+Answers = Mapping[str, Answer]
+
+Kind = Literal["human", "llm", "detector", "checker", "gold", "pooled"]
+Status = Literal["draft", "submitted", "excluded"]
+Phase = Literal["training", "qualification", "work"]
+
+
+class Segment(Record):
+    """One part of a document: a paragraph, a section with its title, a turn with its role."""
+
+    start: int = Field(ge=0)
+    """First code point in the text."""
+    end: int = Field(ge=0)
+    """One past the last code point."""
+    title: Text = ""
+    """A section's heading or type."""
+    role: Text = ""
+    """Who speaks, in a conversation."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Segment:
+        if self.end < self.start:
+            raise ValueError(f"segment [{self.start}, {self.end}) ends before it starts")
+        return self
+
+
+class Document(Record):
+    """One text to be judged."""
+
+    id: Id
+    """Unique in the study."""
+    text: Text
+    """What is judged; may be empty where a release has no texts, or in a pair."""
+    context: Mapping[Id, Text] = {}
+    """Named texts beside it, e.g. `prompt`, `source`, `headline`."""
+    references: tuple[Text, ...] = ()
+    """What people wrote for the same input; no checker reads them."""
+    segments: tuple[Segment, ...] = ()
+    """Parts in text order that do not overlap."""
+    data: Json = None
+    """What the text was made from, e.g. a box score."""
+    meta: Meta = {}
+    """Facts about the text that annotators never see: `model`, `topic`, `top_p`, ..."""
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Document:
+        if TEXT in self.context:
+            raise ValueError(f"a context cannot be called {TEXT!r}; that is the name of the text itself")
+        last = 0
+        for index, segment in enumerate(self.segments):
+            if segment.start < last:
+                raise ValueError(f"segment {index} starts at {segment.start}, before the previous one ends at {last}")
+            last = segment.end
+        if last > len(self.text):
+            raise ValueError(f"segments reach to {last}, but the text has {len(self.text)} characters")
+        return self
+
+    def part(self, name: str) -> str | None:
+        """The text of a part by name: `text` or a context; None when there is no such part."""
+        return self.text if name == TEXT else self.context.get(name)
+
+
+def _one_quote_per_span(spans: tuple[Span, ...], quotes: tuple[str, ...], unlocated: str) -> None:
+    if not spans and not unlocated:
+        raise ValueError("has no spans; say why in `unlocated` and keep the quote")
+    if spans and unlocated:
+        raise ValueError("has spans and also `unlocated`; remove one of them")
+    if spans and len(quotes) != len(spans):
+        raise ValueError(f"has {len(spans)} spans but {len(quotes)} quotes; each span needs its quote")
+    if any(later < earlier for earlier, later in zip(spans, spans[1:], strict=False)):
+        raise ValueError(f"spans {[span.on_wire() for span in spans]} are not in text order")
+
+
+class Antecedents(Record):
+    """The earlier words that a mark refers to."""
+
+    spans: tuple[Span, ...]
+    """In text order."""
+    quotes: tuple[Text, ...]
+    """What the spans cover."""
+    unlocated: Text = ""
+    """Why `spans` is empty, where the quote could not be placed."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Antecedents:
+        _one_quote_per_span(self.spans, self.quotes, self.unlocated)
+        return self
+
+
+class Reading(Record):
+    """One mark of another way to mark the same error."""
+
+    spans: tuple[Span, ...]
+    """In text order."""
+    quotes: tuple[Text, ...]
+    """What the spans cover."""
+    label: str | None
+    """A label of the protocol."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Reading:
+        _one_quote_per_span(self.spans, self.quotes, "")
+        return self
+
+
+class Mark(Record):
+    """One claimed error: spans of one document that carry one label."""
+
+    id: Id
+    """Made by whoever marked; unique in the study."""
+    spans: tuple[Span, ...]
+    """In text order; several when the error is discontinuous; none when the quote could not be placed."""
+    quotes: tuple[Text, ...]
+    """What the spans covered when marked, so drift in the text is caught on load."""
+    label: str | None
+    """A label of the protocol by name, e.g. `redundant`; None where a mark without a type is allowed."""
+    answers: Answers = {}
+    """Answers to the label's questions by name, e.g. `severity`, `explanation`."""
+    antecedents: Antecedents | None = None
+    """The earlier words that this one repeats, contradicts or refers to."""
+    confidence: float | None = None
+    """How sure whoever marked was, 0 to 1."""
+    votes: int | None = Field(default=None, ge=0)
+    """How many readers marked it, in pooled or merged data."""
+    label_votes: Mapping[str, int] | None = None
+    """Votes by label, where there was no majority; `no type` counts marks without a label."""
+    item: Text | None = None
+    """Ties marks that the source says are the same error."""
+    made_from: tuple[str, ...] = ()
+    """Ids of the marks it was merged, adjudicated, accepted or edited from."""
+    alternatives: tuple[tuple[Reading, ...], ...] = ()
+    """Each a complete other set of marks; matching all of one set counts as finding this mark."""
+    basis: Literal["record", "base-rate"] | None = None
+    """Whether a checker proved it from the record or knows only how often such claims are wrong."""
+    unlocated: Text = ""
+    """Why `spans` is empty."""
+    meta: Meta = {}
+    """What the source has and we do not."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Mark:
+        _one_quote_per_span(self.spans, self.quotes, self.unlocated)
+        return self
+
+
+class Unit(Record):
+    """One segment or sentence that was judged, also when it has no mark."""
+
+    start: int = Field(ge=0)
+    """First code point in the text."""
+    end: int = Field(ge=0)
+    """One past the last code point."""
+    answers: Answers = {}
+    """Answers to the unit's questions."""
+    scores: Mapping[str, float] = {}
+    """A detector's score by label."""
+    seconds: float | None = Field(default=None, ge=0)
+    """How long it took."""
+
+
+class Exclusion(Record):
+    """That something was set aside, by whom, when and why; nothing is deleted."""
+
+    by: Text
+    """Who decided."""
+    when: Time | None = None
+    """When, in UTC."""
+    reason: Text
+    """Why, in words."""
+
+
+class Annotation(Record):
+    """One annotator's pass over one document under one protocol."""
+
+    id: Id
+    """Unique in the study."""
+    document: Id
+    """Id of the document."""
+    annotator: Id
+    """Id of the annotator."""
+    protocol: Id
+    """Name and version, e.g. `snac@1`."""
+    round: int = Field(default=0, ge=0)
+    """Separates retests, samples of a language model, attempts and second passes."""
+    about: Id | None = None
+    """Id of the one annotation or mark being judged."""
+    phase: Phase = "work"
+    """Training and qualification never enter statistics."""
+    status: Status = "submitted"
+    """Statistics read submitted work unless asked."""
+    marks: tuple[Mark, ...] = ()
+    """Possibly none: that is data too."""
+    units: tuple[Unit, ...] = ()
+    """Segments or sentences judged one by one, in text order."""
+    answers: Answers = {}
+    """Answers to the document's questions."""
+    made_from: tuple[str, ...] = ()
+    """Ids of the annotations it was made from."""
+    readers: int | None = Field(default=None, ge=1)
+    """How many people were pooled."""
+    excluded: Exclusion | None = None
+    """Why it was set aside."""
+    started: Time | None = None
+    """When it was first opened."""
+    submitted: Time | None = None
+    """When it was handed in."""
+    seconds: float | None = Field(default=None, ge=0)
+    """Wall time."""
+    active_seconds: float | None = Field(default=None, ge=0)
+    """Time at the keyboard."""
+    meta: Meta = {}
+    """What annotators never see: raw replies, order shown, source fields."""
+
+    @property
+    def key(self) -> tuple[str, str, str, int, str | None]:
+        """What no two annotations of a study share."""
+        return self.document, self.annotator, self.protocol, self.round, self.about
+
+
+class Attempt(Record):
+    """One try at a qualification."""
+
+    round: int = Field(ge=0)
+    """0 for the first."""
+    score: float
+    """Points reached."""
+    parts: Mapping[str, float] = {}
+    """Points by part."""
+    when: Time | None = None
+    """When it was graded."""
+
+
+class Qualified(Record):
+    """How an annotator did in a protocol's qualification."""
+
+    protocol: Id
+    """Name and version."""
+    score: float
+    """Best score."""
+    passed: bool
+    """Whether it was enough."""
+    attempts: tuple[Attempt, ...] = ()
+    """Every try."""
+
+
+class Annotator(Record):
+    """Whoever made annotations: a person, a model, a detector, a checker, gold or pooled readers."""
+
+    id: Id
+    """Unique in the study; never a platform's worker id."""
+    kind: Kind
+    """What sort of annotator."""
+    condition: Text = ""
+    """The experimental condition, e.g. a kind of training."""
+    survey: Answers = {}
+    """Answers about themselves."""
+    qualification: Qualified | None = None
+    """How they did in the qualification."""
+    platform: Text = ""
+    """Where they were recruited, e.g. `prolific`."""
+    excluded: Exclusion | None = None
+    """Why all their work is set aside."""
+    meta: Meta = {}
+    """Anything else, e.g. a model's settings."""
+
+
+class Settings(Record):
+    """`study.yaml`: what a study is called and how it is run."""
+
+    title: Text = ""
+    """Shown on pages and reports."""
+    protocols: tuple[Id, ...] = ()
+    """Names and versions; the first is the default."""
+    annotators: int | None = Field(default=None, ge=1)
+    """How many annotators each document should get."""
+    strata: tuple[str, ...] = ()
+    """Document meta that assignment balances, e.g. `model`."""
+    quotas: Mapping[str, int] = {}
+    """Most annotations per annotator condition or stratum."""
+    attention_checks: tuple[Id, ...] = ()
+    """Ids of documents whose answers are known."""
+    price: float | None = Field(default=None, ge=0)
+    """Pay per annotation."""
+    fees: float = Field(default=0, ge=0)
+    """The platform's share on top of pay, e.g. 0.2."""
+    currency: Text = "USD"
+    """Of price."""
+    seed: int = Field(default=0, ge=0)
+    """For assignment and sampling."""
+    meta: Meta = {}
+    """Anything else."""
+
+
+class Note(Record):
+    """A line for the user about what a reader met, e.g. how many quotes could not be placed."""
+
+    text: str
+    """The line."""
+
+
+def parts_of(mark: Mark) -> Iterator[tuple[Span, str]]:
+    """Every located span of a mark and of its antecedents with its quote."""
+    yield from zip(mark.spans, mark.quotes, strict=False)
+    if mark.antecedents:
+        yield from zip(mark.antecedents.spans, mark.antecedents.quotes, strict=False)

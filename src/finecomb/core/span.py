@@ -1,0 +1,197 @@
+"""Spans and their arithmetic: half-open intervals of code points."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from finecomb.core.errors import SpanError
+
+TEXT = "text"
+
+Offsets = NDArray[np.int64]  # (n, 2): start and end of each token or sentence, sorted, not overlapping
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A half-open interval [start, end) of code points of one part; start == end marks an omission."""
+
+    start: int
+    end: int
+    part: str = TEXT
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start <= self.end:
+            raise SpanError(f"span [{self.start}, {self.end}) needs 0 <= start <= end")
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+    def __bool__(self) -> bool:
+        return True  # an omission is a span too, though its length is 0
+
+    def overlap(self, other: Span) -> int:
+        """How many code points both cover."""
+        if self.part != other.part:
+            return 0
+        return max(0, min(self.end, other.end) - max(self.start, other.start))
+
+    def meets(self, other: Span) -> bool:
+        """Whether both claim a common place; an omission meets what it lies in or touches."""
+        if self.part != other.part:
+            return False
+        if len(self) and len(other):
+            return self.start < other.end and other.start < self.end
+        return self.start <= other.end and other.start <= self.end
+
+    def of(self, text: str) -> str:
+        """The words of `text` that it covers; refused when it reaches beyond the end."""
+        if self.end > len(text):
+            raise SpanError(f"span [{self.start}, {self.end}) ends after the {self.part}, which has {len(text)} characters")
+        return text[self.start : self.end]
+
+    def on_wire(self) -> list[int | str]:
+        """`[start, end]` on the text, `[part, start, end]` elsewhere: the form in files."""
+        return [self.start, self.end] if self.part == TEXT else [self.part, self.start, self.end]
+
+    @classmethod
+    def from_wire(cls, value: Any) -> Span:
+        """Read `[start, end]` or `[part, start, end]`."""
+        if isinstance(value, Span):
+            return value
+        if isinstance(value, list | tuple):
+            *part, start, end = value if len(value) in (2, 3) else (None, None)
+            if type(start) is int and type(end) is int and (not part or isinstance(part[0], str)):
+                return cls(start, end, *part)
+        raise SpanError(f"a span is [start, end] or [part, start, end], not {value!r}")
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls.from_wire, serialization=core_schema.plain_serializer_function_ser_schema(cls.on_wire)
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        integer, text = {"type": "integer", "minimum": 0}, {"type": "string"}
+        return {
+            "description": "[start, end] on the text, or [part, start, end] on a named context",
+            "anyOf": [
+                {"type": "array", "prefixItems": [integer, integer], "minItems": 2, "maxItems": 2},
+                {"type": "array", "prefixItems": [text, integer, integer], "minItems": 3, "maxItems": 3},
+            ],
+        }
+
+
+def union(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The fewest spans that cover the same code points, in order; touching ones become one, omissions inside vanish.
+
+    >>> union([Span(3, 6), Span(0, 4), Span(8, 9)])
+    (Span(start=0, end=6, part='text'), Span(start=8, end=9, part='text'))
+    """
+    merged: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.part, span.start, span.end)):
+        last = merged[-1] if merged else None
+        if last is not None and last.part == span.part and span.start <= last.end:
+            merged[-1] = Span(last.start, max(last.end, span.end), span.part)
+        else:
+            merged.append(span)
+    return tuple(merged)
+
+
+def covered(spans: Iterable[Span]) -> int:
+    """How many code points the spans cover together, each counted once."""
+    return sum(len(span) for span in union(spans))
+
+
+def touched(spans: Iterable[Span], offsets: Offsets) -> NDArray[np.bool_]:
+    """Which of the tokens (sentences, segments) at `offsets` have any character covered by a span, (n,).
+
+    An omission touches nothing: it covers no character.
+    """
+    result = np.zeros(len(offsets), dtype=bool)
+    for span in spans:
+        first, last = token_range(span, offsets)
+        result[first:last] = True
+    return result
+
+
+def token_range(span: Span, offsets: Offsets) -> tuple[int, int]:
+    """Half-open range of the tokens that share a character with `span`; empty for an omission."""
+    if not len(span):
+        return 0, 0
+    first = int(np.searchsorted(offsets[:, 1], span.start, side="right"))
+    last = int(np.searchsorted(offsets[:, 0], span.end, side="left"))
+    return first, max(first, last)
+
+
+def snap(span: Span, offsets: Offsets) -> Span:
+    """Widen `span` to the whole tokens (or sentences) it touches, dropping what lies between tokens at its edges.
+
+    A span that touches no token, and an omission, come back unchanged.
+    """
+    first, last = token_range(span, offsets)
+    if first == last:
+        return span
+    return Span(int(offsets[first, 0]), int(offsets[last - 1, 1]), span.part)
+
+
+def home(span: Span, offsets: Offsets) -> int:
+    """Which token, sentence or segment a span belongs to: the one with most of its characters, the earlier on a tie.
+
+    An omission belongs to the piece it lies in or touches, the earlier when between two; -1 when there is none.
+    """
+    if not len(span):
+        inside = np.flatnonzero((offsets[:, 0] <= span.start) & (span.start <= offsets[:, 1]))
+        return int(inside[0]) if len(inside) else -1
+    first, last = token_range(span, offsets)
+    if first == last:
+        return -1
+    shares = np.minimum(offsets[first:last, 1], span.end) - np.maximum(offsets[first:last, 0], span.start)
+    return first + int(np.argmax(shares))
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of text between two neighbouring edges, with the indices of what covers it."""
+
+    start: int
+    end: int
+    owners: tuple[int, ...]
+
+
+def pieces(length: int, spans: Sequence[Sequence[Span]], part: str = TEXT) -> list[Piece]:
+    """Cut `[0, length)` at every edge; `spans[i]` belong to owner i. Pieces in order cover the part exactly.
+
+    An omission becomes an empty piece at its place, before the text that follows it.
+    """
+    events: list[tuple[int, int, int]] = []  # (position, 0 for an end or 1 for a start, owner)
+    gaps: dict[int, list[int]] = {}
+    for owner, own in enumerate(spans):
+        for span in union(span for span in own if span.part == part):
+            if len(span):
+                events += [(span.start, 1, owner), (span.end, 0, owner)]
+            else:
+                gaps.setdefault(span.start, []).append(owner)
+    edges = sorted({0, length, *gaps, *(position for position, _, _ in events)})
+    changes = {edge: [] for edge in edges}  # type: dict[int, list[tuple[int, int]]]
+    for position, kind, owner in sorted(events):
+        changes[position].append((kind, owner))
+    result: list[Piece] = []
+    active: set[int] = set()
+    for edge, following in itertools.zip_longest(edges, edges[1:]):
+        for kind, owner in changes[edge]:
+            (active.add if kind else active.discard)(owner)
+        if edge in gaps:
+            result.append(Piece(edge, edge, tuple(gaps[edge])))
+        if following is not None:
+            result.append(Piece(edge, following, tuple(sorted(active))))
+    return result

@@ -1,0 +1,30 @@
+"""The protocols that come with Finecomb: one YAML file each, read by name."""
+
+from __future__ import annotations
+
+import functools
+from importlib import resources
+
+from finecomb.core.errors import ProtocolError, did_you_mean
+from finecomb.core.protocol import Protocol
+from finecomb.core.protocol_text import parse_protocol
+
+
+@functools.cache
+def names() -> tuple[str, ...]:
+    """The names of the shipped protocols, in alphabetical order."""
+    files = resources.files(__package__).iterdir()
+    return tuple(sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")))
+
+
+@functools.cache
+def shipped(name: str) -> Protocol:
+    """The shipped protocol called `name`, e.g. `scarecrow` or `scarecrow@1`."""
+    bare, _, version = name.partition("@")
+    if bare not in names():
+        raise ProtocolError(f"no protocol is called {name!r}{did_you_mean(bare, names())}")
+    text = (resources.files(__package__) / f"{bare}.yaml").read_text(encoding="utf-8")
+    protocol = parse_protocol(text, f"{bare}.yaml")
+    if version and version != protocol.version:
+        raise ProtocolError(f"protocol {bare} comes in version {protocol.version}, not {version}")
+    return protocol
