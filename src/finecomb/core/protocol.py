@@ -193,7 +193,9 @@ class Solution(Record):
 
     def span(self, text: str, context: Mapping[str, str]) -> Span:
         """Where it is."""
-        found = locate(self.quote or self.before, text if self.part == TEXT else context.get(self.part, ""), self.nth, self.part)
+        found = locate(
+            self.quote or self.before, text if self.part == TEXT else context.get(self.part, ""), self.nth, self.part
+        )
         return found if self.quote else Span(found.start, found.start, self.part)
 
 
@@ -479,7 +481,9 @@ class Part(Record):
             if not exercise.solutions:
                 raise ValueError(f"exercise {exercise.name!r} has no solutions to find")
             if self.needed is not None and self.needed > len(exercise.solutions):
-                raise ValueError(f"needs {self.needed} solutions, but exercise {exercise.name!r} has {len(exercise.solutions)}")
+                raise ValueError(
+                    f"needs {self.needed} solutions, but exercise {exercise.name!r} has {len(exercise.solutions)}"
+                )
         return self
 
     @property
@@ -592,10 +596,14 @@ class Protocol(Record):
         groups = {group.name for group in self.groups}
         for label in self.labels:
             if label.group is not None and label.group not in groups:
-                raise ValueError(f"label '{label.name}' is in group {label.group!r}, which is not listed{did_you_mean(label.group, groups)}")
+                raise ValueError(
+                    f"label '{label.name}' is in group {label.group!r}, which is not listed{did_you_mean(label.group, groups)}"
+                )
         self._check_references()
         if self.mode is not None and self.mode not in {mode.name for mode in self.modes}:
-            raise ValueError(f"mode {self.mode!r} is not among modes{did_you_mean(self.mode, [mode.name for mode in self.modes])}")
+            raise ValueError(
+                f"mode {self.mode!r} is not among modes{did_you_mean(self.mode, [mode.name for mode in self.modes])}"
+            )
         return self
 
     def _question_lists(self) -> list[tuple[str, tuple[Question, ...]]]:
@@ -632,7 +640,10 @@ class Protocol(Record):
     def exercises(self) -> tuple[Exercise, ...]:
         """Every exercise of training and qualification."""
         parts = self.qualification.parts if self.qualification else ()
-        return (*(self.training.exercises if self.training else ()), *(each for part in parts for each in part.exercises))
+        return (
+            *(self.training.exercises if self.training else ()),
+            *(each for part in parts for each in part.exercises),
+        )
 
     @functools.cached_property
     def _by_spelling(self) -> dict[str, Label]:
@@ -699,7 +710,9 @@ def _check_conditions(what: str, questions: tuple[Question, ...]) -> None:
             )
         values = (True, False) if other.scale == "yes-no" else other.values
         if values and (strange := [each for each in question.when.among if not _among(each, values)]):
-            raise ValueError(f"{what}: question '{question.name}' waits for answer {strange[0]!r}, which '{other.name}' does not offer")
+            raise ValueError(
+                f"{what}: question '{question.name}' waits for answer {strange[0]!r}, which '{other.name}' does not offer"
+            )
 
 
 def _check_answers(answers: Answers, questions: tuple[Question, ...]) -> None:

@@ -32,7 +32,9 @@ def storable(text: str) -> str:
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise ValueError(f"has half of a surrogate pair at position {error.start}; decode the text as UTF-16") from None
+            raise ValueError(
+                f"has half of a surrogate pair at position {error.start}; decode the text as UTF-16"
+            ) from None
     return text
 
 

@@ -55,7 +55,9 @@ class Span:
     def of(self, text: str) -> str:
         """The words of `text` that it covers; refused when it reaches beyond the end."""
         if self.end > len(text):
-            raise SpanError(f"span [{self.start}, {self.end}) ends after the {self.part}, which has {len(text)} characters")
+            raise SpanError(
+                f"span [{self.start}, {self.end}) ends after the {self.part}, which has {len(text)} characters"
+            )
         return text[self.start : self.end]
 
     def on_wire(self) -> list[int | str]:

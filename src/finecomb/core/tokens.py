@@ -54,12 +54,111 @@ _STOP = regex.compile(
     regex.VERSION1,
 )
 _ABBREVIATIONS = frozenset(
-    "mr mrs ms dr prof sr jr st rev gen col capt lt sgt sen rep gov pres hon vs etc e.g i.e cf al fig figs eq no nos vol pp p ed eds "
-    "approx dept est inc ltd co corp jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun u.s u.k u.n a.m p.m "
-    "ph.d b.a m.a m.d d.c mt ft".split()
+    [
+        "mr",
+        "mrs",
+        "ms",
+        "dr",
+        "prof",
+        "sr",
+        "jr",
+        "st",
+        "rev",
+        "gen",
+        "col",
+        "capt",
+        "lt",
+        "sgt",
+        "sen",
+        "rep",
+        "gov",
+        "pres",
+        "hon",
+        "vs",
+        "etc",
+        "e.g",
+        "i.e",
+        "cf",
+        "al",
+        "fig",
+        "figs",
+        "eq",
+        "no",
+        "nos",
+        "vol",
+        "pp",
+        "p",
+        "ed",
+        "eds",
+        "approx",
+        "dept",
+        "est",
+        "inc",
+        "ltd",
+        "co",
+        "corp",
+        "jan",
+        "feb",
+        "mar",
+        "apr",
+        "jun",
+        "jul",
+        "aug",
+        "sep",
+        "sept",
+        "oct",
+        "nov",
+        "dec",
+        "mon",
+        "tue",
+        "wed",
+        "thu",
+        "fri",
+        "sat",
+        "sun",
+        "u.s",
+        "u.k",
+        "u.n",
+        "a.m",
+        "p.m",
+        "ph.d",
+        "b.a",
+        "m.a",
+        "m.d",
+        "d.c",
+        "mt",
+        "ft",
+    ]
 )
 _LAST_WORD = regex.compile(r"[\w.&]+$")
-_ALWAYS_INSIDE = frozenset("mr mrs ms dr prof st rev gen col capt lt sgt sen rep gov pres hon vs e.g i.e cf fig figs eq".split())
+_ALWAYS_INSIDE = frozenset(
+    [
+        "mr",
+        "mrs",
+        "ms",
+        "dr",
+        "prof",
+        "st",
+        "rev",
+        "gen",
+        "col",
+        "capt",
+        "lt",
+        "sgt",
+        "sen",
+        "rep",
+        "gov",
+        "pres",
+        "hon",
+        "vs",
+        "e.g",
+        "i.e",
+        "cf",
+        "fig",
+        "figs",
+        "eq",
+    ]
+)
 
 
 def _offsets(pairs: Iterable[tuple[int, int]]) -> Offsets:
@@ -156,7 +255,9 @@ def _spacy(name: str) -> Tokenizer:
     try:
         import spacy
     except ImportError:
-        raise FinecombError(f"tokens 'spacy:{name}' need spaCy; install it with: pip install 'finecomb[models]'") from None
+        raise FinecombError(
+            f"tokens 'spacy:{name}' need spaCy; install it with: pip install 'finecomb[models]'"
+        ) from None
     try:
         nlp = spacy.blank(name) if len(name) == 2 else spacy.load(name, enable=[])
     except (OSError, ImportError, ValueError) as error:

@@ -1,0 +1,247 @@
+"""What is wrong with a study: every problem, in one pass over its records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
+
+from finecomb.core.errors import Problem, StudyError, did_you_mean, shorten
+from finecomb.core.protocol import Protocol, Question
+from finecomb.core.records import Annotation, Annotator, Answers, Document, Mark, Settings, Unit, parts_of
+from finecomb.core.span import Span
+from finecomb.core.study import Item, Study
+
+Level = Literal["error", "warning"]
+
+
+def check(study: Study) -> list[Problem]:
+    """Every problem of a study, errors and warnings."""
+    checker = Checker()
+    problems = [problem for item in study.items() for problem in checker.see(item)]
+    return problems + list(checker.finish())
+
+
+def checked(items: Iterable[Item]) -> Iterator[Item]:
+    """Pass records on while checking them; all errors are raised together at the end."""
+    checker = Checker()
+    errors: list[Problem] = []
+    for item in items:
+        errors += [problem for problem in checker.see(item) if problem.level == "error"]
+        yield item
+    errors += [problem for problem in checker.finish() if problem.level == "error"]
+    if errors:
+        raise StudyError(errors)
+
+
+class Checker:
+    """Sees the records of a study one by one and says what is wrong with each, given those before it."""
+
+    def __init__(self) -> None:
+        self._protocols: dict[str, Protocol] = {}
+        self._documents: dict[str, Document] = {}
+        self._annotators: dict[str, Annotator] = {}
+        self._annotations: dict[str, int] = {}
+        self._marks: set[str] = set()
+        self._keys: dict[tuple[object, ...], str] = {}
+        self._about: list[tuple[int, Annotation]] = []
+        self._settings: Settings | None = None
+        self._rows = {"document": 0, "annotator": 0, "annotation": 0}
+
+    def see(self, item: Item) -> Iterator[Problem]:
+        """What is wrong with `item`."""
+        match item:
+            case Annotation():
+                yield from self._placed("annotation", item.id, self._see_annotation(item))
+            case Document():
+                yield from self._placed("document", item.id, self._see_document(item))
+            case Annotator():
+                yield from self._placed("annotator", item.id, self._see_annotator(item))
+            case Protocol():
+                self._protocols[item.id] = item
+            case Settings():
+                self._settings = item
+
+    def finish(self) -> Iterator[Problem]:
+        """What only shows when everything has been seen."""
+        for row, annotation in self._about:
+            if annotation.about not in self._annotations and annotation.about not in self._marks:
+                message = f"is about {annotation.about!r}, which is no annotation and no mark of the study"
+                yield Problem(message, kind="annotation", id=annotation.id, row=row)
+        if self._settings:
+            yield from self._finish_settings(self._settings)
+
+    def _finish_settings(self, settings: Settings) -> Iterator[Problem]:
+        for name in settings.protocols:
+            if name not in self._protocols:
+                yield Problem(
+                    f"names protocol {name!r}, which is not there{did_you_mean(name, self._protocols)}", kind="settings"
+                )
+        for id in settings.attention_checks:
+            if id not in self._documents:
+                yield Problem(
+                    f"attention check {id!r} is no document{did_you_mean(id, self._documents)}", kind="settings"
+                )
+
+    def _placed(self, kind: str, id: str, found: Iterable[tuple[Level, str]]) -> Iterator[Problem]:
+        row = self._rows[kind]
+        self._rows[kind] += 1
+        for level, message in found:
+            yield Problem(message, level, kind, id, row)
+
+    def _see_document(self, document: Document) -> Iterator[tuple[Level, str]]:
+        if document.id in self._documents:
+            yield "error", f"document id {document.id!r} is there twice; ids are unique"
+        self._documents[document.id] = document
+
+    def _see_annotator(self, annotator: Annotator) -> Iterator[tuple[Level, str]]:
+        if annotator.id in self._annotators:
+            yield "error", f"annotator id {annotator.id!r} is there twice; ids are unique"
+        self._annotators[annotator.id] = annotator
+
+    def _see_annotation(self, annotation: Annotation) -> Iterator[tuple[Level, str]]:
+        if annotation.id in self._annotations:
+            yield "error", f"annotation id {annotation.id!r} is there twice; ids are unique"
+        self._annotations[annotation.id] = self._rows["annotation"] - 1
+        other = self._keys.setdefault(annotation.key, annotation.id)
+        if other != annotation.id:
+            same = "document, annotator, protocol, round and about"
+            yield "error", f"has the same {same} as {other!r}; give a second pass another round"
+        if annotation.about is not None:
+            self._about.append((self._rows["annotation"] - 1, annotation))
+        for mark in annotation.marks:
+            if mark.id in self._marks:
+                yield "error", f"mark id {mark.id!r} is there twice; ids are unique"
+            self._marks.add(mark.id)
+        yield from self._references(annotation)
+        yield from self._content(annotation)
+
+    def _references(self, annotation: Annotation) -> Iterator[tuple[Level, str]]:
+        named = [
+            ("document", annotation.document, self._known_documents(annotation)),
+            ("annotator", annotation.annotator, self._annotators),
+            ("protocol", annotation.protocol, self._protocols),
+        ]
+        for what, id, known in named:
+            if id not in known:
+                yield "error", f"names {what} {id!r}, which is not in the study{did_you_mean(id, list(known)[:5000])}"
+
+    def _known_documents(self, annotation: Annotation) -> Mapping[str, object]:
+        """The study's documents; training and qualification texts live in the protocol."""
+        protocol = self._protocols.get(annotation.protocol)
+        if annotation.phase == "work" or protocol is None or "/" not in annotation.document:
+            return self._documents
+        return {f"{protocol.id}/{exercise.name}": exercise for exercise in protocol.exercises()}
+
+    def _content(self, annotation: Annotation) -> Iterator[tuple[Level, str]]:
+        protocol = self._protocols.get(annotation.protocol)
+        document = self._documents.get(annotation.document)
+        known = self._known_documents(annotation)
+        if document is None and protocol is not None and annotation.document in known:
+            name = annotation.document.partition("/")[2]
+            document = next(each for each in protocol.exercises() if each.name == name).document(annotation.document)
+        if document is not None:
+            yield from placement(annotation, document)
+        if protocol is not None:
+            yield from conformity(annotation, protocol)
+
+
+def placement(annotation: Annotation, document: Document) -> Iterator[tuple[Level, str]]:
+    """Problems of spans, quotes and units against the text."""
+    for mark in annotation.marks:
+        for span, quote in parts_of(mark):
+            if problem := misplaced(span, quote, document):
+                yield "error", f"mark {mark.id!r}: {problem}"
+    for unit in annotation.units:
+        if not unit.start <= unit.end <= len(document.text):
+            found = f"unit [{unit.start}, {unit.end})"
+            yield "error", f"{found} does not lie in the text, which has {len(document.text)} characters"
+
+
+def misplaced(span: Span, quote: str, document: Document) -> str:
+    """Why the span with that quote cannot be, with the nearest match; empty when it can."""
+    text = document.part(span.part)
+    if text is None:
+        return f"span on {span.part!r}, which document {document.id!r} does not have{did_you_mean(span.part, ['text', *document.context])}"
+    place = f"[{span.start}, {span.end})"
+    if span.end > len(text):
+        return f"span {place} ends after the {span.part}, which has {len(text)} characters{_nearest(quote, text, span.start)}"
+    found = text[span.start : span.end]
+    if found == quote:
+        return ""
+    return f"quote {shorten(quote)!r} is not what the {span.part} has at {place}: {shorten(found)!r}{_nearest(quote, text, span.start)}"
+
+
+def _nearest(quote: str, text: str, start: int) -> str:
+    """A tail that names the occurrence of `quote` nearest to `start`, if any."""
+    before = text.rfind(quote, 0, min(start + len(quote), len(text))) if quote else -1
+    after = text.find(quote, start) if quote else -1
+    places = [at for at in (before, after) if at >= 0]
+    if not places:
+        return "; the quote is nowhere in it"
+    at = min(places, key=lambda place: abs(place - start))
+    return f"; the nearest match is at [{at}, {at + len(quote)})"
+
+
+def conformity(annotation: Annotation, protocol: Protocol) -> Iterator[tuple[Level, str]]:
+    """Problems of labels, antecedents and answers against the protocol."""
+    for mark in annotation.marks:
+        for level, message in _mark_conformity(mark, annotation, protocol):
+            yield level, f"mark {mark.id!r}: {message}"
+    yield from _answer_problems(
+        annotation.answers, protocol.document_questions, annotation.status == "submitted" and not annotation.made_from
+    )
+    for unit in annotation.units:
+        yield from _unit_conformity(unit, protocol)
+    if annotation.status == "excluded" and annotation.excluded is None:
+        yield "warning", "is excluded without a reason"
+
+
+def _mark_conformity(mark: Mark, annotation: Annotation, protocol: Protocol) -> Iterator[tuple[Level, str]]:
+    if mark.label is None:
+        if not (protocol.unlabelled or mark.label_votes):
+            yield "warning", f"has no label, though protocol {protocol.id} asks for one"
+        label = None
+    elif not protocol.has(mark.label):
+        names = [label.name for label in protocol.labels]
+        yield "error", f"label {mark.label!r} is not in protocol {protocol.id}{did_you_mean(mark.label, names)}"
+        return
+    else:
+        label = protocol.label(mark.label)
+    if label is not None and mark.antecedents is not None and label.antecedent == "none":
+        yield "warning", f"has an antecedent, which protocol {protocol.id} does not ask of '{label.name}'"
+    if (
+        label is not None
+        and mark.antecedents is None
+        and label.antecedent == "required"
+        and annotation.status == "submitted"
+    ):
+        yield "warning", f"has no antecedent, which protocol {protocol.id} asks of '{label.name}'"
+    if mark.votes is not None and annotation.readers is not None and mark.votes > annotation.readers:
+        yield "warning", f"has {mark.votes} votes of {annotation.readers} readers"
+    yield from _answer_problems(mark.answers, protocol.questions_of(mark.label), annotation.status == "submitted")
+
+
+def _unit_conformity(unit: Unit, protocol: Protocol) -> Iterator[tuple[Level, str]]:
+    for level, message in _answer_problems(unit.answers, protocol.unit_questions, False):
+        yield level, f"unit [{unit.start}, {unit.end}): {message}"
+    for name in unit.scores:
+        if not protocol.has(name):
+            yield "warning", f"unit [{unit.start}, {unit.end}): score for {name!r}, which is no label of {protocol.id}"
+
+
+def _answer_problems(answers: Answers, questions: tuple[Question, ...], finished: bool) -> Iterator[tuple[Level, str]]:
+    by_name = {question.name: question for question in questions}
+    for name, answer in answers.items():
+        if name not in by_name:
+            if name not in ("cannot_judge", "score"):
+                yield "warning", f"answers {name!r}, which is not asked there{did_you_mean(name, by_name)}"
+        elif problem := by_name[name].problem(answer):
+            yield "error", problem
+    if finished and "cannot_judge" not in answers:
+        for question in questions:
+            if question.required and question.name not in answers and _applies(question, answers):
+                yield "warning", f"has no answer to '{question.name}'"
+
+
+def _applies(question: Question, answers: Answers) -> bool:
+    return question.when is None or answers.get(question.when.question) in question.when.among

@@ -1,0 +1,282 @@
+"""The columns of a study's frames, and the way from records to frames and back without loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import polars as pl
+from pydantic_core import from_json, to_json
+
+from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Unit
+from finecomb.core.span import Span
+
+SPANS = pl.List(pl.Struct({"part": pl.String, "start": pl.Int64, "end": pl.Int64}))
+SEGMENTS = pl.List(pl.Struct({"start": pl.Int64, "end": pl.Int64, "title": pl.String, "role": pl.String}))
+TIME = pl.Datetime("us", "UTC")
+STRINGS = pl.List(pl.String)
+JSON = pl.String  # JSON text, null when empty
+
+Columns = Mapping[str, tuple[pl.DataType | type[pl.DataType], str]]
+
+DOCUMENTS: Columns = {
+    "id": (pl.String, "unique in the study"),
+    "text": (pl.String, "what is judged"),
+    "context": (JSON, "named texts beside it, as a JSON object"),
+    "references": (STRINGS, "what people wrote for the same input"),
+    "segments": (SEGMENTS, "start, end, title, role of each part"),
+    "data": (JSON, "what the text was made from"),
+    "meta": (JSON, "facts that annotators never see; `frames.meta('model')` picks one"),
+}
+ANNOTATORS: Columns = {
+    "id": (pl.String, "unique in the study"),
+    "kind": (pl.String, "human, llm, detector, checker, gold or pooled"),
+    "condition": (pl.String, "arm of an experiment, or empty"),
+    "survey": (JSON, "answers about themselves"),
+    "qualification": (JSON, "protocol, score, passed, attempts"),
+    "platform": (pl.String, "where recruited, or empty"),
+    "excluded": (JSON, "by, when, reason; null when not excluded"),
+    "meta": (JSON, "anything else"),
+}
+ANNOTATIONS: Columns = {
+    "id": (pl.String, "unique in the study"),
+    "document": (pl.String, "id of the document"),
+    "annotator": (pl.String, "id of the annotator"),
+    "protocol": (pl.String, "name and version, e.g. snac@1"),
+    "round": (pl.Int64, "0 for the first pass"),
+    "about": (pl.String, "id of the annotation or mark judged, or null"),
+    "phase": (pl.String, "training, qualification or work"),
+    "status": (pl.String, "draft, submitted or excluded"),
+    "answers": (JSON, "answers to the document's questions"),
+    "made_from": (STRINGS, "ids of the annotations it was made from"),
+    "readers": (pl.Int64, "how many people were pooled, or null"),
+    "excluded": (JSON, "by, when, reason; null when not excluded"),
+    "started": (TIME, "when first opened"),
+    "submitted": (TIME, "when handed in"),
+    "seconds": (pl.Float64, "wall time"),
+    "active_seconds": (pl.Float64, "time at the keyboard"),
+    "meta": (JSON, "anything else"),
+}
+MARKS: Columns = {
+    "id": (pl.String, "unique in the study"),
+    "annotation": (pl.String, "id of its annotation"),
+    "document": (pl.String, "id of the document"),
+    "annotator": (pl.String, "id of the annotator"),
+    "protocol": (pl.String, "name and version"),
+    "label": (pl.String, "name of its label, or null"),
+    "spans": (SPANS, "part, start, end in code points; empty when unlocated"),
+    "quotes": (STRINGS, "the words of each span"),
+    "answers": (JSON, "severity, explanation, ... as a JSON object"),
+    "antecedents": (SPANS, "earlier words it refers to; null when none"),
+    "antecedent_quotes": (STRINGS, "their words"),
+    "antecedent_unlocated": (pl.String, "why they could not be placed, or empty"),
+    "confidence": (pl.Float64, "0 to 1, or null"),
+    "votes": (pl.Int64, "readers who marked it, in pooled or merged data"),
+    "label_votes": (JSON, "votes by label where there was no majority"),
+    "item": (pl.String, "ties marks that the source says are one error"),
+    "made_from": (STRINGS, "ids of the marks it was made from"),
+    "alternatives": (JSON, "other complete ways to mark the same error"),
+    "basis": (pl.String, "record or base-rate, for a checker's marks"),
+    "unlocated": (pl.String, "why spans is empty, or empty"),
+    "meta": (JSON, "anything else"),
+}
+UNITS: Columns = {
+    "annotation": (pl.String, "id of its annotation"),
+    "document": (pl.String, "id of the document"),
+    "annotator": (pl.String, "id of the annotator"),
+    "protocol": (pl.String, "name and version"),
+    "start": (pl.Int64, "first code point"),
+    "end": (pl.Int64, "one past the last"),
+    "answers": (JSON, "answers to the unit's questions"),
+    "scores": (JSON, "a detector's score by label"),
+    "seconds": (pl.Float64, "how long it took"),
+}
+FRAMES: Mapping[str, Columns] = {
+    "documents": DOCUMENTS,
+    "annotators": ANNOTATORS,
+    "annotations": ANNOTATIONS,
+    "marks": MARKS,
+    "units": UNITS,
+}
+
+
+def schema(columns: Columns) -> dict[str, pl.DataType | type[pl.DataType]]:
+    """Column types as Polars wants them."""
+    return {name: kind for name, (kind, _) in columns.items()}
+
+
+def frame(columns: Columns, rows: Iterable[tuple[Any, ...]]) -> pl.DataFrame:
+    """A frame of those columns from rows in their order."""
+    lists = list(zip(*rows, strict=True)) or [()] * len(columns)
+    return pl.DataFrame(
+        [
+            pl.Series(name, values, kind, strict=True)
+            for (name, (kind, _)), values in zip(columns.items(), lists, strict=True)
+        ]
+    )
+
+
+def meta(name: str) -> pl.Expr:
+    """The text of one entry of a `meta` column, e.g. `study.documents.select(meta("model"))`; null where it is absent."""
+    return pl.col("meta").map_elements(lambda text: _entry(text, name), pl.String).alias(name)
+
+
+def _entry(text: str, name: str) -> str | None:
+    value = from_json(text).get(name)
+    return value if value is None or isinstance(value, str) else to_json(value).decode()
+
+
+def _json(value: Any) -> str | None:
+    """JSON text, or None for what is empty."""
+    return to_json(value).decode() if value not in (None, {}, ()) else None
+
+
+def _spans(spans: Iterable[Span]) -> list[dict[str, str | int]]:
+    return [{"part": span.part, "start": span.start, "end": span.end} for span in spans]
+
+
+def document_row(document: Document) -> tuple[Any, ...]:
+    """Row of `DOCUMENTS`."""
+    segments = [{"start": s.start, "end": s.end, "title": s.title, "role": s.role} for s in document.segments]
+    data = None if document.data is None else to_json(document.data).decode()
+    return (
+        document.id,
+        document.text,
+        _json(document.context),
+        document.references,
+        segments,
+        data,
+        _json(document.meta),
+    )
+
+
+def annotator_row(annotator: Annotator) -> tuple[Any, ...]:
+    """Row of `ANNOTATORS`."""
+    a = annotator
+    qualification = a.qualification.to_json() if a.qualification else None
+    excluded = a.excluded.to_json() if a.excluded else None
+    return a.id, a.kind, a.condition, _json(a.survey), qualification, a.platform, excluded, _json(a.meta)
+
+
+def annotation_row(annotation: Annotation) -> tuple[Any, ...]:
+    """Row of `ANNOTATIONS`."""
+    a = annotation
+    excluded = a.excluded.to_json() if a.excluded else None
+    return (
+        *(
+            a.id,
+            a.document,
+            a.annotator,
+            a.protocol,
+            a.round,
+            a.about,
+            a.phase,
+            a.status,
+            _json(a.answers),
+            a.made_from,
+        ),
+        *(a.readers, excluded, a.started, a.submitted, a.seconds, a.active_seconds, _json(a.meta)),
+    )
+
+
+def mark_row(mark: Mark, annotation: Annotation) -> tuple[Any, ...]:
+    """Row of `MARKS`."""
+    before = mark.antecedents
+    antecedents = (_spans(before.spans), before.quotes, before.unlocated) if before else (None, None, None)
+    alternatives = (
+        to_json([[r.model_dump() for r in set_] for set_ in mark.alternatives]).decode() if mark.alternatives else None
+    )
+    return (
+        *(mark.id, annotation.id, annotation.document, annotation.annotator, annotation.protocol, mark.label),
+        *(_spans(mark.spans), mark.quotes, _json(mark.answers), *antecedents, mark.confidence, mark.votes),
+        *(
+            _json(mark.label_votes),
+            mark.item,
+            mark.made_from,
+            alternatives,
+            mark.basis,
+            mark.unlocated,
+            _json(mark.meta),
+        ),
+    )
+
+
+def unit_row(unit: Unit, annotation: Annotation) -> tuple[Any, ...]:
+    """Row of `UNITS`."""
+    owner = (annotation.id, annotation.document, annotation.annotator, annotation.protocol)
+    return (*owner, unit.start, unit.end, _json(unit.answers), _json(unit.scores), unit.seconds)
+
+
+_JSON_COLUMNS = frozenset(
+    [
+        "context",
+        "data",
+        "meta",
+        "survey",
+        "qualification",
+        "excluded",
+        "answers",
+        "label_votes",
+        "alternatives",
+        "scores",
+    ]
+)
+
+
+def _parsed(row: dict[str, Any], drop: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A row as keywords for its record: JSON parsed, nulls left to the defaults."""
+    kept = {name: value for name, value in row.items() if value is not None and name not in drop}
+    return {name: from_json(value) if name in _JSON_COLUMNS else value for name, value in kept.items()}
+
+
+def _from_rows(frame: pl.DataFrame, make: Callable[[dict[str, Any]], Any]) -> Iterator[Any]:
+    for row in frame.iter_rows(named=True):
+        yield make(row)
+
+
+def documents_of(frame: pl.DataFrame) -> Iterator[Document]:
+    """Records of a documents frame."""
+    yield from _from_rows(frame, lambda row: Document.model_validate(_parsed(row)))
+
+
+def annotators_of(frame: pl.DataFrame) -> Iterator[Annotator]:
+    """Records of an annotators frame."""
+    yield from _from_rows(frame, lambda row: Annotator.model_validate(_parsed(row)))
+
+
+def annotations_of(annotations: pl.DataFrame, marks: pl.DataFrame, units: pl.DataFrame) -> Iterator[Annotation]:
+    """Records of an annotations frame with their marks and units."""
+    marks_by = _grouped(marks, _mark)
+    units_by = _grouped(units, _unit)
+    for row in annotations.iter_rows(named=True):
+        own = {"marks": marks_by.get(row["id"], ()), "units": units_by.get(row["id"], ())}
+        yield Annotation.model_validate(_parsed(row) | own)
+
+
+def _grouped(frame: pl.DataFrame, make: Callable[[dict[str, Any]], Any]) -> dict[str, list[Any]]:
+    groups: dict[str, list[Any]] = {}
+    for row in frame.iter_rows(named=True):
+        groups.setdefault(row["annotation"], []).append(make(row))
+    return groups
+
+
+_OWNER = ("annotation", "document", "annotator", "protocol")
+
+
+def _span_list(value: list[dict[str, Any]]) -> list[Span]:
+    return [Span(each["start"], each["end"], each["part"]) for each in value]
+
+
+def _mark(row: dict[str, Any]) -> Mark:
+    before = ("antecedents", "antecedent_quotes", "antecedent_unlocated")
+    values = _parsed(row, drop=(*_OWNER, *before)) | {"label": row["label"], "spans": _span_list(row["spans"])}
+    if row["antecedents"] is not None:
+        spans, quotes, unlocated = (row[name] for name in before)
+        values["antecedents"] = Antecedents(
+            spans=tuple(_span_list(spans)), quotes=tuple(quotes), unlocated=unlocated or ""
+        )
+    return Mark.model_validate(values)
+
+
+def _unit(row: dict[str, Any]) -> Unit:
+    return Unit.model_validate(_parsed(row, drop=_OWNER))

@@ -1,0 +1,189 @@
+"""A study: protocols, documents, annotators, annotations and settings, as frames; records are the door."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import polars as pl
+from pydantic_core import from_json
+
+from finecomb.core import frames
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
+
+Item = Settings | Protocol | Document | Annotator | Annotation | Note
+"""What a study is made of when it is read or written as a stream. Whatever is named comes before what names it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Everything known about one set of texts. The columns of its frames are listed in `finecomb.core.frames`."""
+
+    settings: Settings
+    protocols: Mapping[str, Protocol]
+    """By name and version, e.g. `snac@1`."""
+    documents: pl.DataFrame
+    annotators: pl.DataFrame
+    annotations: pl.DataFrame
+    marks: pl.DataFrame
+    units: pl.DataFrame
+    notes: tuple[str, ...] = ()
+    """What a reader had to say about the source."""
+    origin: str = field(default="", compare=False)
+    """The path it was read from, for messages."""
+
+    @classmethod
+    def from_items(cls, items: Iterable[Item], origin: str = "") -> Study:
+        """Take records in any order and put them into frames."""
+        builder = _Builder()
+        for item in items:
+            builder.add(item)
+        return builder.study(origin)
+
+    def items(self) -> Iterator[Item]:
+        """Its records: settings, protocols, documents, annotators, annotations."""
+        yield self.settings
+        yield from self.protocols.values()
+        yield from self.iter_documents()
+        yield from self.iter_annotators()
+        yield from self.iter_annotations()
+
+    def iter_documents(self) -> Iterator[Document]:
+        """Its documents as records."""
+        return frames.documents_of(self.documents)
+
+    def iter_annotators(self) -> Iterator[Annotator]:
+        """Its annotators as records."""
+        return frames.annotators_of(self.annotators)
+
+    def iter_annotations(self) -> Iterator[Annotation]:
+        """Its annotations as records, marks and units inside."""
+        return frames.annotations_of(self.annotations, self.marks, self.units)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Study):
+            return NotImplemented
+        same = self.settings == other.settings and self.protocols == other.protocols
+        return same and all(getattr(self, name).equals(getattr(other, name)) for name in frames.FRAMES)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def document(self, id: str) -> Document:
+        """The document with that id; an error that names the nearest otherwise."""
+        found = self.documents.filter(pl.col("id") == id)
+        if found.is_empty():
+            raise FinecombError(f"no document has the id {id!r}{did_you_mean(id, self.documents['id'])}")
+        return next(frames.documents_of(found))
+
+    def annotations_on(self, document: str) -> list[Annotation]:
+        """All annotations of one document, as records."""
+        own = [each.filter(pl.col("document") == document) for each in (self.annotations, self.marks, self.units)]
+        return list(frames.annotations_of(*own))
+
+    def protocol(self, name: str = "") -> Protocol:
+        """The protocol called `name` (with or without version); without a name, the only one there is."""
+        named = [each for each in self.protocols.values() if name in ("", each.name, each.id)]
+        if len(named) == 1:
+            return named[0]
+        if not named:
+            raise FinecombError(f"the study has no protocol {name!r}{did_you_mean(name, self.protocols)}")
+        listed = ", ".join(each.id for each in named)
+        raise FinecombError(f"the study has {len(named)} protocols ({listed}); say which one with --protocol")
+
+    def only(self, annotations: pl.Expr) -> Study:
+        """The study with only those annotations, their marks and their units; documents and annotators stay."""
+        kept = self.annotations.filter(annotations)
+        inside = pl.col("annotation").is_in(kept["id"].implode())
+        return replace(self, annotations=kept, marks=self.marks.filter(inside), units=self.units.filter(inside))
+
+    def work(self) -> Study:
+        """What statistics read: submitted work, without excluded annotations and annotators."""
+        excluded = self.annotators.filter(pl.col("excluded").is_not_null())["id"]
+        return self.only(
+            (pl.col("status") == "submitted")
+            & (pl.col("phase") == "work")
+            & pl.col("excluded").is_null()
+            & ~pl.col("annotator").is_in(excluded.implode())
+        )
+
+    @functools.cached_property
+    def spans(self) -> pl.DataFrame:
+        """One row per located span: mark, annotation, document, annotator, protocol, label, part, start, end."""
+        owner = ["annotation", "document", "annotator", "protocol", "label"]
+        located = self.marks.filter(pl.col("spans").list.len() > 0)
+        return located.select(pl.col("id").alias("mark"), *owner, "spans").explode("spans").unnest("spans")
+
+    @functools.cached_property
+    def answers(self) -> pl.DataFrame:
+        """One row per answer: of (mark, unit, annotation), id, annotation, document, annotator, label, question, number, text."""
+        rows = [
+            *_answer_rows("annotation", self.annotations),
+            *_answer_rows("mark", self.marks),
+            *_answer_rows("unit", self.units),
+        ]
+        names = ["of", "id", "annotation", "document", "annotator", "label", "question"]
+        kinds = dict.fromkeys(names, pl.String) | {"number": pl.Float64, "text": pl.String}
+        return pl.DataFrame(rows, schema=kinds, orient="row")
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.documents)} documents, {len(self.annotations)} annotations, {len(self.marks)} marks"
+        title = self.settings.title or self.origin
+        return f"Study({title!r}: {counts}; {', '.join(self.protocols) or 'no protocol'})"
+
+    def _repr_html_(self) -> str:
+        from finecomb.core.html import study_html
+
+        return study_html(self)
+
+
+def _answer_rows(of: str, frame: pl.DataFrame) -> Iterator[tuple[object, ...]]:
+    for row in frame.filter(pl.col("answers").is_not_null()).iter_rows(named=True):
+        id = row.get("id") or f"{row['annotation']}:{row['start']}-{row['end']}"
+        owner = (
+            of,
+            id,
+            row.get("annotation", row["id"] if of == "annotation" else None),
+            row["document"],
+            row["annotator"],
+            row.get("label"),
+        )
+        for question, answer in from_json(row["answers"]).items():
+            values = answer if isinstance(answer, list) else [answer]
+            for value in values:
+                number = float(value) if isinstance(value, int | float) else None
+                text = value if isinstance(value, str) else None
+                yield (*owner, question, number, text)
+
+
+class _Builder:
+    """Collects rows; kept apart so that a Study itself never changes."""
+
+    def __init__(self) -> None:
+        self.settings = Settings()
+        self.protocols: dict[str, Protocol] = {}
+        self.notes: list[str] = []
+        self.rows: dict[str, list[tuple[object, ...]]] = {name: [] for name in frames.FRAMES}
+
+    def add(self, item: Item) -> None:
+        match item:
+            case Annotation():
+                self.rows["annotations"].append(frames.annotation_row(item))
+                self.rows["marks"] += [frames.mark_row(mark, item) for mark in item.marks]
+                self.rows["units"] += [frames.unit_row(unit, item) for unit in item.units]
+            case Document():
+                self.rows["documents"].append(frames.document_row(item))
+            case Annotator():
+                self.rows["annotators"].append(frames.annotator_row(item))
+            case Protocol():
+                self.protocols[item.id] = item
+            case Settings():
+                self.settings = item
+            case Note():
+                self.notes.append(item.text)
+
+    def study(self, origin: str) -> Study:
+        built = {name: frames.frame(columns, self.rows[name]) for name, columns in frames.FRAMES.items()}
+        return Study(self.settings, self.protocols, **built, notes=tuple(self.notes), origin=origin)

@@ -1,0 +1,120 @@
+"""Every format in and out: `read` a study from any of them, `write` it to any, `convert` without holding it in memory."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from finecomb.core.check import checked
+from finecomb.core.errors import FinecombError, FormatError, Problem, StudyError, did_you_mean
+from finecomb.core.study import Item, Study
+from finecomb.formats import folder
+from finecomb.formats.base import Format, Options
+from finecomb.formats.features import Tally
+from finecomb.formats.writing import replacing
+
+__all__ = ["Format", "Options", "convert", "format_for_writing", "format_of", "formats", "read", "stream", "write"]
+
+
+@functools.cache
+def formats() -> dict[str, Format]:
+    """Every format by name: the `FORMAT` of each module in this package, in the order of their names, the folder first."""
+    modules = [module.name for module in pkgutil.iter_modules(__path__) if module.name not in ("base", "folder")]
+    found = [getattr(importlib.import_module(f"{__name__}.{name}"), "FORMAT", None) for name in sorted(modules)]
+    return {each.name: each for each in [folder.FORMAT, *found] if each is not None}
+
+
+def named(name: str) -> Format:
+    """The format called `name`."""
+    if name not in formats():
+        raise FormatError(f"no format is called {name!r}{did_you_mean(name, formats())}")
+    return formats()[name]
+
+
+def format_of(path: Path) -> Format:
+    """The format of an existing path, guessed from its name and its first characters."""
+    if not path.exists():
+        near = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise FormatError(f"{path}: no such file or folder{did_you_mean(path.name, near) if near else ''}")
+    readable = [each for each in formats().values() if each.read]
+    for each in readable:
+        if each.sniff and each.sniff(path):
+            return each
+    ending = [each for each in readable if not each.sniff and path.name.lower().endswith(each.suffixes or ("\0",))]
+    if len(ending) == 1:
+        return ending[0]
+    raise FormatError(
+        f"{path}: cannot tell its format; name it with --from ({', '.join(each.name for each in readable)})"
+    )
+
+
+def format_for_writing(path: Path) -> Format:
+    """The format that the ending of a path to be written suggests; a path without an ending is a study folder."""
+    writable = [each for each in formats().values() if each.write]
+    fitting = [each for each in writable if path.name.lower().endswith(each.suffixes or ("\0",))]
+    if not path.suffix and not fitting:
+        return folder.FORMAT
+    if len(fitting) == 1:
+        return fitting[0]
+    among = ", ".join(each.name for each in fitting or writable)
+    raise FormatError(f"{path}: say which format to write with --to ({among})")
+
+
+def stream(path: Path, format: str = "", options: Options | None = None) -> Iterator[Item]:
+    """The records of a file or folder in any format, one by one."""
+    options = options or Options()
+    source = named(format) if format else format_of(path)
+    if source.read is None:
+        raise FormatError(f"{path}: {source.title} can be written but not read")
+    _refuse_unused(options, source)
+    return source.read(path, options)
+
+
+def _refuse_unused(options: Options, *used_by: Format) -> None:
+    understood = frozenset().union(*(each.options for each in used_by))
+    for name in sorted(options.given() - understood):
+        titles = " and ".join(dict.fromkeys(each.title for each in used_by))
+        raise FormatError(f"--{name} means nothing to {titles}; leave it out")
+
+
+def read(path: str | Path, format: str = "", options: Options | None = None) -> Study:
+    """A study from a file or folder in any format, checked; all its errors are raised together."""
+    path = Path(path)
+    try:
+        return Study.from_items(checked(stream(path, format, options)), origin=str(path))
+    except StudyError as error:
+        raise StudyError(with_lines(error.problems, path)) from None
+
+
+def with_lines(problems: Iterable[Problem], path: Path) -> list[Problem]:
+    """Problems with file and line, where `path` is a study's folder."""
+    return folder.located(problems, path) if folder.looks_like(path) else list(problems)
+
+
+def write(study: Study, path: str | Path, format: str = "", force: bool = False) -> list[str]:
+    """Write a study in any format; returns what there is to say, such as what the format could not hold."""
+    return _save(study.items(), Path(path), format, Options(), force)
+
+
+def convert(
+    source: Path, target: Path, from_: str = "", to: str = "", options: Options | None = None, force: bool = False
+) -> list[str]:
+    """From one format to another as a stream; nothing is written unless all went well. Returns what there is to say."""
+    try:
+        return _save(checked(stream(source, from_, options)), target, to, options or Options(), force)
+    except StudyError as error:
+        raise StudyError(with_lines(error.problems, source)) from None
+
+
+def _save(items: Iterable[Item], path: Path, format: str, options: Options, force: bool) -> list[str]:
+    target = named(format) if format else format_for_writing(path)
+    if target.write is None:
+        raise FinecombError(f"{target.title} can be read but not written")
+    tally = Tally()
+    with replacing(path, force) as temporary:
+        target.write(tally.watch(items), temporary, options)
+    losses = tally.losses(target)
+    return [*tally.notes, *([losses] if losses else [])]

@@ -1,0 +1,132 @@
+"""The native form: a folder with `study.yaml`, `protocols/`, and three JSONL files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from finecomb.core.errors import FormatError, Problem, StudyError
+from finecomb.core.protocol import Protocol
+from finecomb.core.protocol_text import explain, format_yaml, parse_protocol, parse_yaml
+from finecomb.core.records import Annotation, Annotator, Document, Record, Settings
+from finecomb.core.study import Item
+from finecomb.formats.base import Format, Options
+from finecomb.formats.features import EVERYTHING
+from finecomb.formats.reading import json_lines, read_text
+from finecomb.formats.writing import sync
+
+R = TypeVar("R", bound=Record)
+
+SETTINGS = "study.yaml"
+FILES: dict[type[Record], str] = {
+    Document: "documents.jsonl",
+    Annotator: "annotators.jsonl",
+    Annotation: "annotations.jsonl",
+}
+_FILE_OF_KIND = {"document": "documents.jsonl", "annotator": "annotators.jsonl", "annotation": "annotations.jsonl"}
+_MOST_SLIPS = 1000
+
+
+def read(path: Path, options: Options) -> Iterator[Item]:
+    """Settings, protocols, documents, annotators, annotations, in that order."""
+    if not path.is_dir():
+        raise FormatError(f"{path}: not a folder; a study is a folder with {SETTINGS}")
+    yield _settings(path)
+    yield from protocols(path)
+    for kind, name in FILES.items():
+        if (path / name).exists():
+            yield from records(path / name, kind)  # type: ignore[misc]
+
+
+def _settings(path: Path) -> Settings:
+    file = path / SETTINGS
+    text = read_text(file) if file.exists() else ""
+    return parse_yaml(Settings, text, str(file)) if text.strip() else Settings()
+
+
+def protocols(path: Path) -> Iterator[Protocol]:
+    """The protocols in a study's folder; each file is called by its protocol's name and version."""
+    for file in sorted((path / "protocols").glob("*.yaml")):
+        protocol = parse_protocol(read_text(file), str(file))
+        if file.stem != protocol.id:
+            raise FormatError(f"{file}: holds protocol {protocol.id}; call the file {protocol.id}.yaml")
+        yield protocol
+
+
+def records(path: Path, kind: type[R]) -> Iterator[R]:
+    """Records of one JSONL file; all malformed lines are raised together at the end."""
+    slips: list[Problem] = []
+    for number, line in json_lines(path):
+        try:
+            made = kind.model_validate_json(line)
+        except ValidationError as error:
+            where = f"{path}:{number}"
+            slips += [Problem(_slip(each, kind), where=where) for each in error.errors()]
+            if len(slips) >= _MOST_SLIPS:
+                break
+            continue
+        if not slips:
+            yield made
+    if slips:
+        raise StudyError(slips)
+
+
+def _slip(problem: object, kind: type[Record]) -> str:
+    if isinstance(problem, dict) and problem["type"] == "json_invalid":
+        return f"not JSON: {problem['ctx']['error'].replace(' at line 1', ' at')}"
+    return explain(problem, kind)
+
+
+def write(items: Iterable[Item], path: Path, options: Options) -> None:
+    """Write the folder; settings name the protocols that were written."""
+    path.mkdir(parents=True)
+    (path / "protocols").mkdir()
+    settings, names = Settings(), []
+    with ExitStack() as stack:
+        files = {
+            kind: stack.enter_context((path / name).open("w", encoding="utf-8", newline="\n"))
+            for kind, name in FILES.items()
+        }
+        for item in items:
+            if isinstance(item, Settings):
+                settings = item
+            elif isinstance(item, Protocol):
+                names.append(item.id)
+                (path / "protocols" / f"{item.id}.yaml").write_text(format_yaml(item), encoding="utf-8")
+            elif type(item) in files:
+                files[type(item)].write(item.to_json() + "\n")
+        for file in files.values():
+            sync(file)
+    listed = settings.protocols + tuple(name for name in names if name not in settings.protocols)
+    (path / SETTINGS).write_text(format_yaml(settings.model_copy(update={"protocols": listed})), encoding="utf-8")
+
+
+def located(problems: Iterable[Problem], path: Path) -> list[Problem]:
+    """Give each problem its file and line; files are read again only when there are problems."""
+    lines: dict[str, list[int]] = {}
+    result = []
+    for problem in problems:
+        name = _FILE_OF_KIND.get(problem.kind)
+        if problem.where or (name is None and problem.kind != "settings"):
+            result.append(problem)
+        elif name is None:
+            result.append(problem.at(str(path / SETTINGS)))
+        else:
+            if name not in lines:
+                lines[name] = [number for number, _ in json_lines(path / name)]
+            numbers = lines[name]
+            line = f":{numbers[problem.row]}" if 0 <= problem.row < len(numbers) else ""
+            result.append(problem.at(f"{path / name}{line}"))
+    return result
+
+
+def looks_like(path: Path) -> bool:
+    """Whether `path` is a study's folder."""
+    return path.is_dir() and ((path / SETTINGS).exists() or (path / "documents.jsonl").exists())
+
+
+FORMAT = Format("folder", "a study folder", read, write, sniff=looks_like, holds=EVERYTHING)

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import given
+
+from finecomb.core.study import Item, Study
+from finecomb.formats import folder, read, write
+from tests.strategies import canonical, round_trip, studies
+
+
+@given(studies())
+def test_a_study_folder_gives_back_every_record(items: list[Item]) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        again = round_trip(folder.FORMAT, items, Path(place) / "study")
+    assert canonical(again) == canonical(items)
+
+
+@given(studies())
+def test_frames_give_back_every_record(items: list[Item]) -> None:
+    assert canonical(Study.from_items(items).items()) == canonical(items)
+
+
+@given(studies())
+def test_a_study_written_and_read_is_equal(items: list[Item]) -> None:
+    study = Study.from_items(items)
+    with tempfile.TemporaryDirectory() as place:
+        assert write(study, Path(place) / "study") == []
+        assert read(Path(place) / "study") == study
