@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -23,14 +24,14 @@ PROTOCOL = Protocol(
     unlabelled=True,
     labels=(Label(name="red", antecedent="optional"), Label(name="blue", aliases=("BlueE",)), Label(name="not-green")),
     questions=(
-        Question(name="severity", ask="How bad?", scale="ordinal", options=(1, 2, 3), required=False),  # type: ignore[arg-type]
+        Question(name="severity", ask="How bad?", scale="ordinal", options=(1, 2, 3), required=False),
         Question(name="explanation", ask="Why?", required=False),
         Question(name="correction", ask="What instead?", required=False),
         Question(name="comment", ask="Anything else?", required=False),
         Question(name="sure", ask="Sure?", scale="yes-no", required=False),
     ),
     document_questions=(Question(name="rating", ask="Rate", scale="number", required=False),),
-    unit_questions=(Question(name="verdict", ask="Fine?", scale="nominal", options=("yes", "no"), required=False),),  # type: ignore[arg-type]
+    unit_questions=(Question(name="verdict", ask="Fine?", scale="nominal", options=("yes", "no"), required=False),),
 )
 
 # Letters, spaces, an emoji beyond the BMP, a combining accent, Hebrew, Chinese, markup and quotes.
@@ -60,7 +61,7 @@ def documents(draw: st.DrawFn, id: str, holds: frozenset[str], alphabet: str = L
     cuts = sorted(draw(st.sets(st.integers(0, len(text)), max_size=4))) if "document segments" in holds else []
     segments = tuple(
         Segment(start=start, end=end, title=draw(words()))
-        for start, end in zip(cuts, cuts[1:], strict=False)
+        for start, end in itertools.pairwise(cuts)
         if draw(st.booleans())
     )
     return Document(

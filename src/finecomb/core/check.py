@@ -161,14 +161,17 @@ def misplaced(span: Span, quote: str, document: Document) -> str:
     """Why the span with that quote cannot be, with the nearest match; empty when it can."""
     text = document.part(span.part)
     if text is None:
-        return f"span on {span.part!r}, which document {document.id!r} does not have{did_you_mean(span.part, ['text', *document.context])}"
+        nearest = did_you_mean(span.part, ["text", *document.context])
+        return f"span on {span.part!r}, which document {document.id!r} does not have{nearest}"
     place = f"[{span.start}, {span.end})"
     if span.end > len(text):
-        return f"span {place} ends after the {span.part}, which has {len(text)} characters{_nearest(quote, text, span.start)}"
+        nearest = _nearest(quote, text, span.start)
+        return f"span {place} ends after the {span.part}, which has {len(text)} characters{nearest}"
     found = text[span.start : span.end]
     if found == quote:
         return ""
-    return f"quote {shorten(quote)!r} is not what the {span.part} has at {place}: {shorten(found)!r}{_nearest(quote, text, span.start)}"
+    nearest = _nearest(quote, text, span.start)
+    return f"quote {shorten(quote)!r} is not what the {span.part} has at {place}: {shorten(found)!r}{nearest}"
 
 
 def _nearest(quote: str, text: str, start: int) -> str:

@@ -117,7 +117,7 @@ def frame(columns: Columns, rows: Iterable[tuple[Any, ...]]) -> pl.DataFrame:
 
 
 def meta(name: str) -> pl.Expr:
-    """The text of one entry of a `meta` column, e.g. `study.documents.select(meta("model"))`; null where it is absent."""
+    """One entry of a `meta` column as text, e.g. `study.documents.select(meta("model"))`; null where it is absent."""
     return pl.col("meta").map_elements(lambda text: _entry(text, name), pl.String).alias(name)
 
 

@@ -75,13 +75,16 @@ class Question(Record):
     """Something asked of a mark, a unit, a document or an annotator."""
 
     name: QuestionName
-    """Under which the answer is stored; `severity`, `explanation`, `correction`, `comment` and `cannot_judge` have a known meaning."""
+    """Under which the answer is stored.
+
+    `severity`, `explanation`, `correction`, `comment` and `cannot_judge` have a known meaning.
+    """
     ask: Text
     """The question as people read it."""
     help: Text = ""
     """A quiet line below it."""
     scale: Scale = "text"
-    """`nominal`, `ordinal` and `several` choose among options; `number`, `yes-no`, `text` and `rewrite` (an edited text) do not."""
+    """`nominal`, `ordinal` and `several` choose among options; the rest do not, `rewrite` being an edited text."""
     options: tuple[Annotated[Option, BeforeValidator(_as_option)], ...] = ()
     """In order; for `ordinal` from least to most."""
     required: bool = True
@@ -351,7 +354,7 @@ class Work(Record):
     """What is put before an annotator at a time, and how often."""
 
     unit: Literal["document", "segment", "annotation", "mark", "pair"] = "document"
-    """`segment` goes part by part with the context above; `annotation` and `mark` judge somebody's work; `pair` compares."""
+    """`segment` goes part by part; `annotation` and `mark` judge somebody's work; `pair` compares two texts."""
     sentences: int = Field(default=3, ge=1)
     """Sentences per part where a text has no segments."""
     annotators: int = Field(default=3, ge=1)
@@ -509,7 +512,8 @@ class Qualification(Record):
     @model_validator(mode="after")
     def _fits(self) -> Qualification:
         _unique("part", [part.name for part in self.parts])
-        _unique("exercise", [each.name for part in self.parts for each in (*part.exercises, *part.choices)])
+        exercises = [exercise.name for part in self.parts for exercise in part.exercises]
+        _unique("exercise", exercises + [choice.name for part in self.parts for choice in part.choices])
         if self.pass_at > self.total:
             raise ValueError(f"pass_at {self.pass_at:g} is more than all points together, {self.total:g}")
         return self
@@ -592,18 +596,18 @@ class Protocol(Record):
         for what, questions in self._question_lists():
             _unique("question", [question.name for question in questions])
             _check_conditions(what, questions)
+        _unique("flag", [label.flag for label in self.labels if label.flag])
+        _unique("key", [label.key for label in self.labels if label.key])
         _unique("label or alias", [name for label in self.labels for name in {label.name, *map(fold, label.aliases)}])
         groups = {group.name for group in self.groups}
         for label in self.labels:
             if label.group is not None and label.group not in groups:
-                raise ValueError(
-                    f"label '{label.name}' is in group {label.group!r}, which is not listed{did_you_mean(label.group, groups)}"
-                )
+                nearest = did_you_mean(label.group, groups)
+                raise ValueError(f"label '{label.name}' is in group {label.group!r}, which is not listed{nearest}")
         self._check_references()
-        if self.mode is not None and self.mode not in {mode.name for mode in self.modes}:
-            raise ValueError(
-                f"mode {self.mode!r} is not among modes{did_you_mean(self.mode, [mode.name for mode in self.modes])}"
-            )
+        modes = [mode.name for mode in self.modes]
+        if self.mode is not None and self.mode not in modes:
+            raise ValueError(f"mode {self.mode!r} is not among modes{did_you_mean(self.mode, modes)}")
         return self
 
     def _question_lists(self) -> list[tuple[str, tuple[Question, ...]]]:
@@ -618,9 +622,9 @@ class Protocol(Record):
 
     def _check_references(self) -> None:
         """Labels named anywhere in the protocol exist, and known answers are answers that can be given."""
-        exercises = self.exercises()
-        texts = [*self.examples, *(example for label in self.labels for example in label.examples), *exercises]
-        marks = [mark for text in texts for mark in (text.marks if isinstance(text, Example) else text.solutions)]
+        exercises, examples = self.exercises(), self._all_examples()
+        marks = [mark for example in examples for mark in example.marks]
+        marks += [solution for exercise in exercises for solution in exercise.solutions]
         names = [mark.label for mark in marks if mark.label is not None]
         names += [exercise.label for exercise in exercises if exercise.label is not None]
         names += [name for rule in self.guidelines for name in (*rule.labels, *([rule.to] if rule.to else []))]
@@ -631,11 +635,19 @@ class Protocol(Record):
                 raise ValueError(f"label {name!r} is used but not listed{did_you_mean(name, known)}")
         for mark in marks:
             _check_answers(mark.answers, self.questions_of(mark.label))
-        for text in texts:
-            _check_answers(text.answers, self.document_questions)
-        for exercise in exercises:
-            for unit in exercise.units:
-                _check_answers(unit, self.unit_questions)
+        for answers in [*(example.answers for example in examples), *(exercise.answers for exercise in exercises)]:
+            _check_answers(answers, self.document_questions)
+        for unit in (unit for exercise in exercises for unit in exercise.units):
+            _check_answers(unit, self.unit_questions)
+
+    def _all_examples(self) -> list[Example]:
+        """Those of the protocol, of its labels and of its conditions."""
+        of_conditions = [
+            example
+            for condition in self.conditions
+            for example in (*condition.examples, *(each for pair in condition.pairs for each in pair))
+        ]
+        return [*self.examples, *(example for label in self.labels for example in label.examples), *of_conditions]
 
     def exercises(self) -> tuple[Exercise, ...]:
         """Every exercise of training and qualification."""
@@ -710,9 +722,8 @@ def _check_conditions(what: str, questions: tuple[Question, ...]) -> None:
             )
         values = (True, False) if other.scale == "yes-no" else other.values
         if values and (strange := [each for each in question.when.among if not _among(each, values)]):
-            raise ValueError(
-                f"{what}: question '{question.name}' waits for answer {strange[0]!r}, which '{other.name}' does not offer"
-            )
+            waits = f"question '{question.name}' waits for answer {strange[0]!r}"
+            raise ValueError(f"{what}: {waits}, which '{other.name}' does not offer")
 
 
 def _check_answers(answers: Answers, questions: tuple[Question, ...]) -> None:

@@ -42,7 +42,10 @@ class Grade:
 
 
 def matched(marks: Sequence[Mark], exercise: Exercise) -> tuple[tuple[int, int], ...]:
-    """Pairs (solution, mark) of a largest one-to-one matching; a mark may find a solution that it overlaps and whose label it has."""
+    """Pairs (solution, mark) of a largest one-to-one matching.
+
+    A mark can find a solution that it overlaps and whose label it has.
+    """
     spans = exercise.spans()
     finds = [
         [

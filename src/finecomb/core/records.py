@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -145,7 +146,7 @@ def _one_quote_per_span(spans: tuple[Span, ...], quotes: tuple[str, ...], unloca
         raise ValueError("has spans and also `unlocated`; remove one of them")
     if spans and len(quotes) != len(spans):
         raise ValueError(f"has {len(spans)} spans but {len(quotes)} quotes; each span needs its quote")
-    if any(later < earlier for earlier, later in zip(spans, spans[1:], strict=False)):
+    if any(later < earlier for earlier, later in itertools.pairwise(spans)):
         raise ValueError(f"spans {[span.on_wire() for span in spans]} are not in text order")
 
 

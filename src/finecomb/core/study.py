@@ -55,6 +55,10 @@ class Study:
         """Its documents as records."""
         return frames.documents_of(self.documents)
 
+    def iter_documents_head(self, count: int) -> Iterator[Document]:
+        """Its first documents as records."""
+        return frames.documents_of(self.documents.head(count))
+
     def iter_annotators(self) -> Iterator[Annotator]:
         """Its annotators as records."""
         return frames.annotators_of(self.annotators)
@@ -118,7 +122,10 @@ class Study:
 
     @functools.cached_property
     def answers(self) -> pl.DataFrame:
-        """One row per answer: of (mark, unit, annotation), id, annotation, document, annotator, label, question, number, text."""
+        """One row per answer (per choice, where several were chosen), long.
+
+        Columns: of (mark, unit or annotation), id, annotation, document, annotator, label, question, number, text.
+        """
         rows = [
             *_answer_rows("annotation", self.annotations),
             *_answer_rows("mark", self.marks),

@@ -53,112 +53,13 @@ _STOP = regex.compile(
     rf"(?P<hard>[。！？｡．।॥؟۔။။]+{_CLOSERS})|(?P<soft>[.!?…]+{_CLOSERS})(?=\s)|(?P<line>\s*[\r\n\u2028\u2029]\s*)",
     regex.VERSION1,
 )
-_ABBREVIATIONS = frozenset(
-    [
-        "mr",
-        "mrs",
-        "ms",
-        "dr",
-        "prof",
-        "sr",
-        "jr",
-        "st",
-        "rev",
-        "gen",
-        "col",
-        "capt",
-        "lt",
-        "sgt",
-        "sen",
-        "rep",
-        "gov",
-        "pres",
-        "hon",
-        "vs",
-        "etc",
-        "e.g",
-        "i.e",
-        "cf",
-        "al",
-        "fig",
-        "figs",
-        "eq",
-        "no",
-        "nos",
-        "vol",
-        "pp",
-        "p",
-        "ed",
-        "eds",
-        "approx",
-        "dept",
-        "est",
-        "inc",
-        "ltd",
-        "co",
-        "corp",
-        "jan",
-        "feb",
-        "mar",
-        "apr",
-        "jun",
-        "jul",
-        "aug",
-        "sep",
-        "sept",
-        "oct",
-        "nov",
-        "dec",
-        "mon",
-        "tue",
-        "wed",
-        "thu",
-        "fri",
-        "sat",
-        "sun",
-        "u.s",
-        "u.k",
-        "u.n",
-        "a.m",
-        "p.m",
-        "ph.d",
-        "b.a",
-        "m.a",
-        "m.d",
-        "d.c",
-        "mt",
-        "ft",
-    ]
+_ALWAYS_INSIDE = frozenset(
+    "mr mrs ms dr prof st rev gen col capt lt sgt sen rep gov pres hon vs e.g i.e cf fig figs eq".split()
+)
+_BEFORE_NUMBERS = frozenset(
+    "no nos vol pp p ed approx est jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun".split()
 )
 _LAST_WORD = regex.compile(r"[\w.&]+$")
-_ALWAYS_INSIDE = frozenset(
-    [
-        "mr",
-        "mrs",
-        "ms",
-        "dr",
-        "prof",
-        "st",
-        "rev",
-        "gen",
-        "col",
-        "capt",
-        "lt",
-        "sgt",
-        "sen",
-        "rep",
-        "gov",
-        "pres",
-        "hon",
-        "vs",
-        "e.g",
-        "i.e",
-        "cf",
-        "fig",
-        "figs",
-        "eq",
-    ]
-)
 
 
 def _offsets(pairs: Iterable[tuple[int, int]]) -> Offsets:
@@ -231,7 +132,7 @@ def _is_abbreviation(before: str, following: str) -> bool:
     if len(word) == 1 and word.isalpha() and word.isupper() and word != "I":
         return True  # an initial
     word = word.lower()
-    return word in _ALWAYS_INSIDE or (word in _ABBREVIATIONS and following.isdigit())
+    return word in _ALWAYS_INSIDE or (word in _BEFORE_NUMBERS and following.isdigit())
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
@@ -275,7 +176,7 @@ TOKENIZERS: dict[str, Tokenizer] = {"words": words, "whitespace": whitespace, "c
 
 @functools.cache
 def tokenizer(name: str) -> Tokenizer:
-    """The tokenizer called `name`: `words`, `whitespace`, `characters`, or `spacy:NAME` for a language or a pipeline."""
+    """The tokenizer called `name`: `words`, `whitespace`, `characters`, or `spacy:NAME` (a language or a pipeline)."""
     kind, _, rest = name.partition(":")
     if kind == "spacy" and rest:
         return _spacy(rest)

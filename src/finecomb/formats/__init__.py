@@ -1,4 +1,4 @@
-"""Every format in and out: `read` a study from any of them, `write` it to any, `convert` without holding it in memory."""
+"""Every format in and out: `read` a study, `write` it, or `convert` without holding it in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Format", "Options", "convert", "format_for_writing", "format_of", "f
 
 @functools.cache
 def formats() -> dict[str, Format]:
-    """Every format by name: the `FORMAT` of each module in this package, in the order of their names, the folder first."""
+    """Every format by name: the `FORMAT` of each module in this package, the folder first."""
     modules = [module.name for module in pkgutil.iter_modules(__path__) if module.name not in ("base", "folder")]
     found = [getattr(importlib.import_module(f"{__name__}.{name}"), "FORMAT", None) for name in sorted(modules)]
     return {each.name: each for each in [folder.FORMAT, *found] if each is not None}

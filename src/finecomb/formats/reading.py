@@ -1,4 +1,4 @@
-"""Reading at the edge: files, JSON and tables as streams, with errors that say file, line, field and what was expected."""
+"""Reading at the edge: files, JSON and tables as streams, with errors that say file, line and field."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ R = TypeVar("R", bound=Record)
 
 
 def open_text(path: Path) -> IO[str]:
-    """Open for reading as UTF-8 (a byte-order mark is dropped), line ends untouched; a missing file is a clear error."""
+    """Open for reading as UTF-8 (a byte-order mark is dropped), line ends untouched; what goes wrong is said clearly."""
     try:
         return path.open(encoding="utf-8-sig", newline="")
     except FileNotFoundError:
@@ -69,7 +69,7 @@ def parse_json(text: str, where: str) -> Any:
 
 
 def json_items(path: Path) -> Iterator[tuple[str | int, Any, int]]:
-    """Stream the items of one big JSON array or object: key (index for an array), value, and line where the item starts.
+    """Stream the items of one big JSON array or object: key (index for an array), value, and the line of its start.
 
     Memory grows with the largest item, not with the file.
     """
@@ -222,7 +222,7 @@ def _kind(value: Any) -> str:
 def csv_rows(
     path: Path, delimiter: str = ",", quoting: Literal[0, 1, 2, 3] = csv.QUOTE_MINIMAL
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line number (where the row ends) and row of a table with a header line; a row with too many fields is an error."""
+    """Line number (where the row ends) and row of a table with a header line; a row with too many fields is refused."""
     _lift_field_limit()
     with open_text(path) as file, decoding(path):
         reader = csv.DictReader(file, delimiter=delimiter, quoting=quoting, restval="", strict=True)

@@ -1,0 +1,87 @@
+"""What a study holds, counted: documents, annotations, annotators, and marks by label, annotator and document meta."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+from pydantic_core import from_json
+
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.frames import meta
+from finecomb.core.study import Study
+
+
+def totals(study: Study) -> dict[str, int]:
+    """How many of everything."""
+    return {
+        "documents": len(study.documents),
+        "annotators": len(study.annotators),
+        "annotations": len(study.annotations),
+        "annotations without marks": len(study.annotations) - study.marks["annotation"].n_unique(),
+        "marks": len(study.marks),
+        "marks not placed in the text": int((study.marks["spans"].list.len() == 0).sum()),
+        "units": len(study.units),
+    }
+
+
+def meta_names(study: Study) -> list[str]:
+    """Names of document meta that every `--by` can use."""
+    names: dict[str, None] = {}
+    for text in study.documents["meta"].drop_nulls():
+        names |= dict.fromkeys(from_json(text))
+    return list(names)
+
+
+ANNOTATOR_FIELDS = ("kind", "condition", "platform")
+
+
+def described(study: Study, by: Sequence[str]) -> pl.DataFrame:
+    """One row per annotation: annotation, document, annotator and `by` (document meta and annotator fields alike)."""
+    own = {"annotator", "document", "protocol", "round", "status", "phase"}
+    frame = study.annotations.select("id", *own)
+    kinds = study.annotators.select(pl.col("id").alias("annotator"), *ANNOTATOR_FIELDS)
+    wanted = [name for name in by if name not in own and name not in ANNOTATOR_FIELDS]
+    known = meta_names(study)
+    for name in wanted:
+        if name not in known:
+            near = did_you_mean(name, [*known, *own, *ANNOTATOR_FIELDS])
+            raise FinecombError(f"--by {name}: documents have no meta of that name{near}")
+    texts = study.documents.select(pl.col("id").alias("document"), *[meta(name) for name in wanted])
+    joined = frame.join(kinds, on="annotator", how="left").join(texts, on="document", how="left")
+    return joined.select(pl.col("id").alias("annotation"), *dict.fromkeys(["document", "annotator", *by]))
+
+
+def counts(study: Study, by: Sequence[str] = ("model",)) -> pl.DataFrame:
+    """Documents, annotations, marks and marks per annotation by the `by` columns: the shape of Scarecrow's Table 6."""
+    rows = described(study, by)
+    per = study.marks.group_by("annotation").agg(pl.len().alias("marks"))
+    joined = rows.join(per, on="annotation", how="left").with_columns(pl.col("marks").fill_null(0))
+    table = joined.group_by(list(by), maintain_order=True).agg(
+        pl.col("document").n_unique().alias("documents"),
+        pl.len().alias("annotations"),
+        pl.col("marks").sum(),
+        pl.col("marks").mean().alias("marks per annotation"),
+    )
+    return table.sort(list(by))
+
+
+def label_counts(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
+    """Marks by label (rows, in the order of the protocols) and `by` (columns); a label nobody used counts 0."""
+    order = [label.name for protocol in study.protocols.values() for label in protocol.labels]
+    used = set(study.marks["label"].to_list())
+    order += sorted(label for label in used if label is not None and label not in order)
+    rows = study.marks.join(
+        described(study, by).drop("document", "annotator", strict=False), on="annotation", how="left"
+    )
+    named = rows.with_columns(pl.col("label").fill_null("no type"))
+    table = pl.DataFrame(
+        {"label": [*dict.fromkeys(order), *(["no type"] if None in used else [])]}, schema={"label": pl.String}
+    )
+    table = table.join(
+        named.group_by("label").agg(pl.len().alias("marks")), on="label", how="left", maintain_order="left"
+    )
+    for column in by:
+        wide = named.group_by("label", column).agg(pl.len()).sort(column).pivot(column, index="label", values="len")
+        table = table.join(wide, on="label", how="left", maintain_order="left")
+    return table.with_columns(pl.exclude("label").fill_null(0))

@@ -1,0 +1,169 @@
+"""A text in the terminal: words as they are, marks as coloured, labelled lines below them, overlaps in lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from finecomb.core.palette import UNLABELLED, Look, lanes, looks
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Document, Mark
+from finecomb.core.span import TEXT
+
+_STROKE = {"solid": "━", "dashed": "╍", "dotted": "┅"}
+_TAB = "    "
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A mark with its number in the list and its look."""
+
+    number: int
+    mark: Mark
+    look: Look
+    annotator: str
+
+
+def document_view(
+    document: Document, annotations: Sequence[Annotation], protocols: Mapping[str, Protocol], width: int = 100
+) -> RenderableType:
+    """The document's contexts and text with every mark of `annotations`, and the list of marks below."""
+    known = {name: looks(protocol) for name, protocol in protocols.items()}
+    shown = _numbered(annotations, known)
+    meta = "  ".join(f"{name} {value}" for name, value in document.meta.items() if isinstance(value, str | int | float))
+    parts: list[RenderableType] = [Text.assemble((document.id, "bold"), "  ", (meta, "dim"))]
+    for name, text in document.context.items():
+        parts += [Text(f"{name}", "dim"), *_marked(text, name, shown, width)]
+    parts += [Text(""), *_marked(document.text, TEXT, shown, width), Text("")]
+    parts.append(_mark_table(shown) if shown else Text(_nothing(annotations), "dim"))
+    return Group(*parts)
+
+
+def _nothing(annotations: Sequence[Annotation]) -> str:
+    if not annotations:
+        return "Nobody has read this text yet."
+    names = ", ".join(annotation.annotator for annotation in annotations)
+    return f"No errors marked by {names}."
+
+
+def _numbered(annotations: Iterable[Annotation], known: Mapping[str, Mapping[str | None, Look]]) -> list[Shown]:
+    pairs = [(mark, annotation) for annotation in annotations for mark in annotation.marks]
+    pairs.sort(key=lambda pair: (not pair[0].spans, pair[0].spans, pair[1].annotator))
+    fallback = Look("", "No type", UNLABELLED, "??", "")
+    return [
+        Shown(number, mark, known.get(owner.protocol, {}).get(mark.label) or fallback, owner.annotator)
+        for number, (mark, owner) in enumerate(pairs, 1)
+    ]
+
+
+# --- the text ----------------------------------------------------------------------------------------------------
+
+
+def _marked(text: str, part: str, shown: Sequence[Shown], width: int) -> Iterator[Text]:
+    """Lines of `text` no wider than `width`, each followed by the lanes of the marks on it."""
+    stretches = [(each, span) for each in shown for span in each.mark.spans if span.part == part]
+    lane = lanes((span.start, span.end) for _, span in stretches)
+    for start, end in wrapped(text, width):
+        yield Text(_printable(text[start:end]))
+        here = [
+            (each, span.start, span.end, lane[index])
+            for index, (each, span) in enumerate(stretches)
+            if (span.start < end and span.end > start) or (not len(span) and start <= span.start <= end)
+        ]
+        yield from _lane_lines(text, start, end, here)
+
+
+def _lane_lines(text: str, start: int, end: int, here: list[tuple[Shown, int, int, int]]) -> Iterator[Text]:
+    levels = {lane: level for level, lane in enumerate(sorted({lane for *_, lane in here}))}
+    lines = [Text() for _ in levels]
+    for each, first, last, lane in sorted(here, key=lambda entry: entry[1]):
+        line = lines[levels[lane]]
+        left = cell_len(_printable(text[start : max(start, first)]))
+        span = cell_len(_printable(text[max(start, first) : min(end, last)])) or 1
+        if left < line.cell_len:
+            continue  # covered on this line by the end of the flag before it
+        line.append(" " * (left - line.cell_len))
+        name = f"{each.look.flag}{each.number}" if first >= start else ""
+        stroke = _STROKE[each.look.slot.line] * max(0, span - len(name))
+        flag = f"{each.look.slot.light_text} on {each.look.slot.light}"
+        line.append(name, flag).append(stroke, each.look.slot.light)
+    yield from lines
+
+
+def _printable(text: str) -> str:
+    """The text as one line of a terminal: tabs widened, control characters made visible."""
+    return "".join(
+        _TAB
+        if each == "\t"
+        else each
+        if each.isprintable() or each == " " or _joins(each)
+        else "␣"
+        if each in "\r\n"
+        else "·"
+        for each in text.rstrip("\r\n")
+    )
+
+
+def _joins(character: str) -> bool:
+    return character in "\u200c\u200d\ufe0f"
+
+
+def wrapped(text: str, width: int) -> list[tuple[int, int]]:
+    """Start and end of each line when `text` is broken at white space and line breaks; together they cover the text."""
+    lines: list[tuple[int, int]] = []
+    start = at = used = 0
+    last_space = -1
+    while at < len(text):
+        character = text[at]
+        used += cell_len(_printable(character)) if character not in "\r\n" else 0
+        at += 1
+        if character == "\n":
+            lines.append((start, at))
+            start, used, last_space = at, 0, -1
+        elif character.isspace():
+            last_space = at
+        elif used > width and at - start > 1:
+            cut = last_space if last_space > start else at - 1
+            lines.append((start, cut))
+            start, at, used, last_space = cut, cut, 0, -1
+    if start < len(text) or not lines:
+        lines.append((start, len(text)))
+    return lines
+
+
+# --- the list ----------------------------------------------------------------------------------------------------
+
+
+def _mark_table(shown: Sequence[Shown]) -> Table:
+    several = len({each.annotator for each in shown}) > 1
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for each in shown:
+        flag = Text(f"{each.look.flag}{each.number}", f"{each.look.slot.light_text} on {each.look.slot.light}")
+        cells: list[RenderableType] = [flag, Text(each.look.title), _quote(each.mark), _said(each.mark)]
+        if several:
+            cells.insert(1, Text(each.annotator, "dim"))
+        table.add_row(*cells)
+    return table
+
+
+def _quote(mark: Mark) -> Text:
+    words = " … ".join(mark.quotes)
+    text = Text(f"“{words}”" if words else "(something missing)", overflow="ellipsis")
+    if mark.antecedents:
+        text.append(f"  ← “{' … '.join(mark.antecedents.quotes)}”", "dim")
+    if mark.unlocated:
+        text.append(f"  not placed: {mark.unlocated}", "italic")
+    return text
+
+
+def _said(mark: Mark) -> Text:
+    said = [
+        f"{name}: {', '.join(answer) if isinstance(answer, tuple) else answer}" for name, answer in mark.answers.items()
+    ]
+    said += [f"votes: {mark.votes}"] if mark.votes is not None else []
+    return Text("; ".join(said), "dim")

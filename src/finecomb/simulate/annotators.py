@@ -1,0 +1,244 @@
+"""Pretended annotators over known true errors. What they are told to be is what a good statistic should find."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.protocol import Protocol, Question
+from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Document, Mark
+from finecomb.core.span import Offsets, Span, token_range, touched
+from finecomb.core.tokens import Tokenizer, words
+
+_SECONDS_PER_TOKEN, _SECONDS_PER_MARK = 0.5, 12.0
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """One pretended annotator."""
+
+    id: str
+    recall: float = 0.6
+    """Chance of noticing a true error."""
+    precision: float = 0.8
+    """Share of the marks that stem from a true error, in expectation."""
+    jitter: float = 0.5
+    """Standard deviation, in tokens, of each boundary."""
+    confusion: float = 0.1
+    """Chance that the label is another one."""
+
+    def __post_init__(self) -> None:
+        for name in ("recall", "precision", "confusion"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise FinecombError(f"a simulated annotator's {name} lies between 0 and 1, not {getattr(self, name)}")
+        if not self.precision:
+            raise FinecombError(
+                "a simulated annotator's precision is more than 0; otherwise there is no end to the marks"
+            )
+        if self.jitter < 0:
+            raise FinecombError(f"a simulated annotator's jitter is at least 0, not {self.jitter}")
+
+    def annotator(self) -> Annotator:
+        """As the study lists it."""
+        traits = {
+            "recall": self.recall,
+            "precision": self.precision,
+            "jitter": self.jitter,
+            "confusion": self.confusion,
+        }
+        return Annotator(id=self.id, kind="human", meta={"simulated": True, **traits})
+
+
+def generator(*parts: object) -> np.random.Generator:
+    """A generator that depends on nothing but `parts`, e.g. a seed, a document's id and an annotator's."""
+    digest = hashlib.blake2b("\x1f".join(map(str, parts)).encode(), digest_size=16).digest()
+    return np.random.default_rng(int.from_bytes(digest))
+
+
+def crowd(count: int, like: Simulated, spread: float, seed: int) -> list[Simulated]:
+    """`count` annotators around `like`; recall and precision differ by `spread` (standard deviation), within 0.02 to 1."""
+    people = []
+    for number in range(1, count + 1):
+        recall, precision = generator(seed, "crowd", number).normal([like.recall, like.precision], spread)
+        id = f"{like.id}-{number}"
+        bounded = [float(np.clip(value, 0.02, 1)) for value in (recall, precision)]
+        people.append(
+            Simulated(id, *(bounded if spread else (like.recall, like.precision)), like.jitter, like.confusion)
+        )
+    return people
+
+
+def simulate(
+    documents: Iterable[Document],
+    truth: dict[str, Annotation],
+    people: Sequence[Simulated],
+    protocol: Protocol,
+    seed: int = 0,
+    tokenize: Tokenizer = words,
+) -> Iterator[Annotation]:
+    """What `people` would mark in `documents`, whose true errors are in `truth` by document id.
+
+    Depends only on the seed and the ids, not on the order of documents or people.
+    """
+    for document in documents:
+        offsets = tokenize(document.text)
+        true = truth[document.id].marks if document.id in truth else ()
+        for person in people:
+            yield _annotation(document, offsets, true, person, protocol, seed)
+
+
+def _annotation(
+    document: Document, offsets: Offsets, true: Sequence[Mark], person: Simulated, protocol: Protocol, seed: int
+) -> Annotation:
+    rng = generator(seed, document.id, person.id)
+    found = [mark for mark in true if mark.spans and rng.random() < person.recall]
+    marks = [_seen(mark, document, offsets, person, protocol, rng) for mark in found]
+    marks += _invented(document, offsets, true, person, protocol, rng)
+    marks.sort(key=lambda mark: mark.spans)
+    id = f"{document.id}/{person.id}"
+    numbered = tuple(mark.model_copy(update={"id": f"{id}/{number}"}) for number, mark in enumerate(marks, 1))
+    seconds = float(rng.gamma(8, (_SECONDS_PER_TOKEN * len(offsets) + _SECONDS_PER_MARK * len(marks) + 5) / 8))
+    return Annotation(
+        id=id,
+        document=document.id,
+        annotator=person.id,
+        protocol=protocol.id,
+        marks=numbered,
+        seconds=round(seconds, 1),
+    )
+
+
+def _seen(
+    mark: Mark, document: Document, offsets: Offsets, person: Simulated, protocol: Protocol, rng: np.random.Generator
+) -> Mark:
+    """A true error as this person marks it: edges moved, label perhaps another, answers as in truth."""
+    spans = tuple(_jittered(span, offsets, person.jitter, rng) for span in mark.spans)
+    spans = tuple(sorted(spans)) if spans == tuple(sorted(spans)) else mark.spans
+    quotes = tuple(span.of(document.part(span.part) or "") for span in spans)
+    label = _confused(mark.label, person.confusion, protocol, rng)
+    answers = mark.answers if label == mark.label else _answers(protocol.questions_of(label), rng)
+    antecedents = mark.antecedents if label == mark.label else None
+    return Mark(
+        id="m", spans=spans, quotes=quotes, label=label, answers=answers, antecedents=antecedents, made_from=(mark.id,)
+    )
+
+
+def _jittered(span: Span, offsets: Offsets, jitter: float, rng: np.random.Generator) -> Span:
+    """Both edges moved by whole tokens; at least one token of the true span stays inside."""
+    first, last = token_range(span, offsets)
+    if span.part != "text" or first == last or not jitter:
+        return span
+    moves = np.rint(rng.normal(0, jitter, 2)).astype(int)
+    start = int(np.clip(first + moves[0], 0, last - 1))
+    end = int(np.clip(last + moves[1], max(start, first) + 1, len(offsets)))
+    return Span(int(offsets[start, 0]), int(offsets[end - 1, 1]))
+
+
+def _confused(label: str | None, chance: float, protocol: Protocol, rng: np.random.Generator) -> str | None:
+    others = [other.name for other in protocol.labels if other.name != label]
+    return str(rng.choice(others)) if others and rng.random() < chance else label
+
+
+def _invented(
+    document: Document,
+    offsets: Offsets,
+    true: Sequence[Mark],
+    person: Simulated,
+    protocol: Protocol,
+    rng: np.random.Generator,
+) -> list[Mark]:
+    """Marks where nothing is wrong, so many that precision comes out in expectation."""
+    expected = person.recall * len(true) * (1 - person.precision) / person.precision
+    clean = np.flatnonzero(~touched([span for mark in true for span in mark.spans if span.part == "text"], offsets))
+    if not len(clean) or not protocol.labels:
+        return []
+    labels = [label.name for label in protocol.labels]
+    marks = []
+    for _ in range(rng.poisson(expected)):
+        first = int(rng.choice(clean))
+        last = first
+        while last + 1 in clean and last - first < 6 and rng.random() < 0.6:
+            last += 1
+        span = Span(int(offsets[first, 0]), int(offsets[last, 1]))
+        label = str(rng.choice(labels))
+        answers = _answers(protocol.questions_of(label), rng)
+        marks.append(Mark(id="m", spans=(span,), quotes=(span.of(document.text),), label=label, answers=answers))
+    return marks
+
+
+def _answers(questions: Iterable[Question], rng: np.random.Generator) -> dict[str, Answer]:
+    """Some answer to every required question that is always asked."""
+    answers: dict[str, Answer] = {}
+    for question in questions:
+        if not question.required or question.when:
+            continue
+        match question.scale:
+            case "nominal" | "ordinal":
+                answers[question.name] = question.values[int(rng.integers(len(question.values)))]
+            case "several":
+                answers[question.name] = (str(question.values[int(rng.integers(len(question.values)))]),)
+            case "yes-no":
+                answers[question.name] = bool(rng.random() < 0.5)
+            case "number":
+                answers[question.name] = float(
+                    rng.uniform(question.low or 0, 1 if question.high is None else question.high)
+                )
+            case _:
+                answers[question.name] = "Simulated."
+    return answers
+
+
+def plant(
+    documents: Iterable[Document], protocol: Protocol, rate: float, seed: int = 0, tokenize: Tokenizer = words
+) -> Iterator[Annotation]:
+    """Invented true errors, `rate` per 100 tokens on average, for texts whose real ones are not known.
+
+    They do not overlap. The annotations belong to annotator `truth`, of kind gold.
+    """
+    if rate < 0:
+        raise FinecombError(f"a rate of errors is at least 0, not {rate}")
+    for document in documents:
+        rng = generator(seed, "plant", document.id)
+        offsets = tokenize(document.text)
+        marks = _planted(document, offsets, protocol, rng, rate)
+        id = f"{document.id}/truth"
+        numbered = tuple(mark.model_copy(update={"id": f"{id}/{number}"}) for number, mark in enumerate(marks, 1))
+        yield Annotation(id=id, document=document.id, annotator="truth", protocol=protocol.id, marks=numbered)
+
+
+def _planted(
+    document: Document, offsets: Offsets, protocol: Protocol, rng: np.random.Generator, rate: float
+) -> list[Mark]:
+    if not protocol.labels:
+        raise FinecombError(f"protocol {protocol.id} has no labels, so no errors can be planted")
+    labels = [label.name for label in protocol.labels]
+    marks: list[Mark] = []
+    free = 0
+    while free < len(offsets):
+        free += int(rng.geometric(min(1.0, rate / 100))) - 1 if rate else len(offsets)
+        if free >= len(offsets):
+            break
+        end = min(len(offsets), free + int(rng.geometric(0.3)))
+        span = Span(int(offsets[free, 0]), int(offsets[end - 1, 1]))
+        label = str(rng.choice(labels))
+        antecedents = None
+        if protocol.label(label).antecedent == "required" and free:
+            before = Span(int(offsets[0, 0]), int(offsets[min(free, 3) - 1, 1]))
+            antecedents = Antecedents(spans=(before,), quotes=(before.of(document.text),))
+        answers = _answers(protocol.questions_of(label), rng)
+        marks.append(
+            Mark(
+                id="m",
+                spans=(span,),
+                quotes=(span.of(document.text),),
+                label=label,
+                answers=answers,
+                antecedents=antecedents,
+            )
+        )
+        free = end + 1
+    return marks

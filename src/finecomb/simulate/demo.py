@@ -1,0 +1,89 @@
+"""The demo study: short texts that we wrote, with the errors we put into them, read by simulated annotators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import resources
+
+from finecomb.core.protocol import Name, Protocol, Solution, locate
+from finecomb.core.protocol_text import parse_yaml
+from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Record, Settings, Text
+from finecomb.core.span import TEXT
+from finecomb.core.study import Item
+from finecomb.protocols import shipped
+from finecomb.simulate.annotators import Simulated, crowd, simulate
+
+_READER = Simulated("reader", recall=0.65, precision=0.85, jitter=0.6, confusion=0.12)
+
+
+class DemoText(Record):
+    """One text of the demo with its true errors, by quote."""
+
+    id: Name
+    """Topic and system, e.g. `harbour-a`."""
+    topic: Text
+    """What the prompt is about."""
+    model: Text
+    """The system that is supposed to have written it; `human` for a person."""
+    prompt: Text
+    """One sentence by a person."""
+    text: Text
+    """One paragraph."""
+    errors: tuple[Solution, ...] = ()
+    """What is wrong in it."""
+
+
+class DemoTexts(Record):
+    """All texts of the demo."""
+
+    texts: tuple[DemoText, ...]
+    """In the order shown."""
+
+
+def demo_texts() -> tuple[DemoText, ...]:
+    """The texts as written."""
+    text = (resources.files(__package__) / "demo.yaml").read_text(encoding="utf-8")
+    return parse_yaml(DemoTexts, text, "demo.yaml").texts
+
+
+def demo_study(readers: int = 5, seed: int = 0) -> Iterator[Item]:
+    """The demo study as records: the texts, the truth, and `readers` simulated annotators."""
+    protocol = shipped("scarecrow")
+    texts = demo_texts()
+    documents = [_document(each) for each in texts]
+    truth = {each.id: _truth(each, protocol) for each in texts}
+    people = crowd(readers, _READER, spread=0.1, seed=seed)
+    yield Settings(title="Harbour, bakery, ferry: a demo", protocols=(protocol.id,), annotators=readers, seed=seed)
+    yield protocol
+    yield from documents
+    yield Annotator(id="truth", kind="gold", meta={"note": "the errors put into the texts by their author"})
+    yield from (person.annotator() for person in people)
+    yield from truth.values()
+    yield from simulate(documents, truth, people, protocol, seed)
+
+
+def _document(each: DemoText) -> Document:
+    return Document(
+        id=each.id, text=each.text, context={"prompt": each.prompt}, meta={"model": each.model, "topic": each.topic}
+    )
+
+
+def _truth(each: DemoText, protocol: Protocol) -> Annotation:
+    id = f"{each.id}/truth"
+    marks = sorted((_mark(error, each) for error in each.errors), key=lambda mark: mark.spans)
+    numbered = tuple(mark.model_copy(update={"id": f"{id}/{number}"}) for number, mark in enumerate(marks, 1))
+    return Annotation(id=id, document=each.id, annotator="truth", protocol=protocol.id, marks=numbered)
+
+
+def _mark(error: Solution, each: DemoText) -> Mark:
+    context = {"prompt": each.prompt}
+    span = error.span(each.text, context)
+    antecedents = None
+    if error.antecedent:
+        part = TEXT if error.antecedent in each.text else "prompt"
+        before = locate(error.antecedent, each.text if part == TEXT else each.prompt, part=part)
+        antecedents = Antecedents(spans=(before,), quotes=(error.antecedent,))
+    answers = dict(error.answers) | ({"explanation": error.why} if error.why else {})
+    return Mark(
+        id="m", spans=(span,), quotes=(error.quote,), label=error.label, answers=answers, antecedents=antecedents
+    )
