@@ -116,31 +116,29 @@ class Checker:
         yield from self._content(annotation)
 
     def _references(self, annotation: Annotation) -> Iterator[tuple[Level, str]]:
-        named = [
-            ("document", annotation.document, self._known_documents(annotation)),
+        named: list[tuple[str, str, Mapping[str, object]]] = [
             ("annotator", annotation.annotator, self._annotators),
             ("protocol", annotation.protocol, self._protocols),
         ]
+        if self._document_of(annotation) is None:
+            named.append(("document", annotation.document, self._documents))
         for what, id, known in named:
             if id not in known:
                 yield "error", f"names {what} {id!r}, which is not in the study{did_you_mean(id, list(known)[:5000])}"
 
-    def _known_documents(self, annotation: Annotation) -> Mapping[str, object]:
-        """The study's documents; training and qualification texts live in the protocol."""
+    def _document_of(self, annotation: Annotation) -> Document | None:
+        """What was read: a document of the study or, in training and qualification, a text of the protocol."""
+        found = self._documents.get(annotation.document)
         protocol = self._protocols.get(annotation.protocol)
-        if annotation.phase == "work" or protocol is None or "/" not in annotation.document:
-            return self._documents
-        return {f"{protocol.id}/{exercise.name}": exercise for exercise in protocol.exercises()}
+        if found is None and protocol is not None and annotation.phase != "work":
+            return protocol.practice.get(annotation.document)
+        return found
 
     def _content(self, annotation: Annotation) -> Iterator[tuple[Level, str]]:
-        protocol = self._protocols.get(annotation.protocol)
-        document = self._documents.get(annotation.document)
-        known = self._known_documents(annotation)
-        if document is None and protocol is not None and annotation.document in known:
-            name = annotation.document.partition("/")[2]
-            document = next(each for each in protocol.exercises() if each.name == name).document(annotation.document)
+        document = self._document_of(annotation)
         if document is not None:
             yield from placement(annotation, document)
+        protocol = self._protocols.get(annotation.protocol)
         if protocol is not None:
             yield from conformity(annotation, protocol)
 

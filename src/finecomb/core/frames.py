@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -106,14 +106,17 @@ def schema(columns: Columns) -> dict[str, pl.DataType | type[pl.DataType]]:
 
 
 def frame(columns: Columns, rows: Iterable[tuple[Any, ...]]) -> pl.DataFrame:
-    """A frame of those columns from rows in their order."""
+    """A frame of those columns from rows in their order, lists being given as JSON text."""
     lists = list(zip(*rows, strict=True)) or [()] * len(columns)
     return pl.DataFrame(
-        [
-            pl.Series(name, values, kind, strict=True)
-            for (name, (kind, _)), values in zip(columns.items(), lists, strict=True)
-        ]
+        [_series(name, kind, values) for (name, (kind, _)), values in zip(columns.items(), lists, strict=True)]
     )
+
+
+def _series(name: str, kind: pl.DataType | type[pl.DataType], values: Sequence[Any]) -> pl.Series:
+    if isinstance(kind, pl.List):
+        return pl.Series(name, values, pl.String, strict=True).str.json_decode(kind)  # 50 times faster than from lists
+    return pl.Series(name, values, kind, strict=True)
 
 
 def meta(name: str) -> pl.Expr:
@@ -131,23 +134,20 @@ def _json(value: Any) -> str | None:
     return to_json(value).decode() if value not in (None, {}, ()) else None
 
 
-def _spans(spans: Iterable[Span]) -> list[dict[str, str | int]]:
-    return [{"part": span.part, "start": span.start, "end": span.end} for span in spans]
+def _list(values: Iterable[Any]) -> str:
+    """JSON text of a list, `[]` when empty."""
+    return to_json(values).decode() if values else "[]"
+
+
+def _spans(spans: Iterable[Span]) -> str:
+    return _list([{"part": span.part, "start": span.start, "end": span.end} for span in spans])
 
 
 def document_row(document: Document) -> tuple[Any, ...]:
     """Row of `DOCUMENTS`."""
-    segments = [{"start": s.start, "end": s.end, "title": s.title, "role": s.role} for s in document.segments]
-    data = None if document.data is None else to_json(document.data).decode()
-    return (
-        document.id,
-        document.text,
-        _json(document.context),
-        document.references,
-        segments,
-        data,
-        _json(document.meta),
-    )
+    d = document
+    data = None if d.data is None else to_json(d.data).decode()
+    return d.id, d.text, _json(d.context), _list(d.references), _list(d.segments), data, _json(d.meta)
 
 
 def annotator_row(annotator: Annotator) -> tuple[Any, ...]:
@@ -161,43 +161,21 @@ def annotator_row(annotator: Annotator) -> tuple[Any, ...]:
 def annotation_row(annotation: Annotation) -> tuple[Any, ...]:
     """Row of `ANNOTATIONS`."""
     a = annotation
+    key = (a.id, a.document, a.annotator, a.protocol, a.round, a.about, a.phase, a.status)
     excluded = a.excluded.to_json() if a.excluded else None
-    return (
-        *(
-            a.id,
-            a.document,
-            a.annotator,
-            a.protocol,
-            a.round,
-            a.about,
-            a.phase,
-            a.status,
-            _json(a.answers),
-            a.made_from,
-        ),
-        *(a.readers, excluded, a.started, a.submitted, a.seconds, a.active_seconds, _json(a.meta)),
-    )
+    times = (a.started, a.submitted, a.seconds, a.active_seconds)
+    return (*key, _json(a.answers), _list(a.made_from), a.readers, excluded, *times, _json(a.meta))
 
 
 def mark_row(mark: Mark, annotation: Annotation) -> tuple[Any, ...]:
     """Row of `MARKS`."""
-    before = mark.antecedents
-    antecedents = (_spans(before.spans), before.quotes, before.unlocated) if before else (None, None, None)
-    alternatives = (
-        to_json([[r.model_dump() for r in set_] for set_ in mark.alternatives]).decode() if mark.alternatives else None
-    )
+    m, before = mark, mark.antecedents
+    owner = (annotation.id, annotation.document, annotation.annotator, annotation.protocol)
+    antecedents = (_spans(before.spans), _list(before.quotes), before.unlocated) if before else (None, None, None)
+    votes = (m.confidence, m.votes, _json(m.label_votes), m.item, _list(m.made_from), _json(m.alternatives))
     return (
-        *(mark.id, annotation.id, annotation.document, annotation.annotator, annotation.protocol, mark.label),
-        *(_spans(mark.spans), mark.quotes, _json(mark.answers), *antecedents, mark.confidence, mark.votes),
-        *(
-            _json(mark.label_votes),
-            mark.item,
-            mark.made_from,
-            alternatives,
-            mark.basis,
-            mark.unlocated,
-            _json(mark.meta),
-        ),
+        *(m.id, *owner, m.label, _spans(m.spans), _list(m.quotes), _json(m.answers), *antecedents),
+        *(*votes, m.basis, m.unlocated, _json(m.meta)),
     )
 
 
@@ -208,18 +186,7 @@ def unit_row(unit: Unit, annotation: Annotation) -> tuple[Any, ...]:
 
 
 _JSON_COLUMNS = frozenset(
-    [
-        "context",
-        "data",
-        "meta",
-        "survey",
-        "qualification",
-        "excluded",
-        "answers",
-        "label_votes",
-        "alternatives",
-        "scores",
-    ]
+    "context data meta survey qualification excluded answers label_votes alternatives scores".split()
 )
 
 

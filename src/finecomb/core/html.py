@@ -18,14 +18,14 @@ SHOWN_DOCUMENTS = 3
 _TINTS = 3  # more than three tints on one word make the ink hard to read
 
 _STYLE = """
-.finecomb{font:14px/20px system-ui,sans-serif;color:#1a1d21;max-width:860px}
+.finecomb{font:14px/20px system-ui,sans-serif;color:#1a1d21;background:#fff;max-width:860px;padding:4px 12px}
 .finecomb .sheet{background:#fff;border:1px solid #dcdfe2;border-radius:12px;padding:16px 24px;margin:12px 0}
 .finecomb .text{font:18px/40px Charter,"Iowan Old Style",Georgia,serif;white-space:pre-wrap;overflow-wrap:anywhere}
 .finecomb .context{font:15px/26px Charter,Georgia,serif;color:#474d55;white-space:pre-wrap}
 .finecomb .context{border-left:3px solid #c6cbd0;padding-left:12px;margin:0 0 8px}
 .finecomb .cap{font-size:12px;line-height:16px;color:#5f666f}
 .finecomb .flag{font:600 10px/13px system-ui,sans-serif;border-radius:4px;padding:0 3px;white-space:nowrap}
-.finecomb .text .flag{position:relative;top:-1.25em;display:inline-block;width:0;overflow:visible;padding:0}
+.finecomb .text .flag{position:relative;top:-1.55em;display:inline-block;width:0;overflow:visible;padding:0}
 .finecomb .text .flag i{font-style:normal;border-radius:4px;padding:0 3px}
 .finecomb .gap{border-left:2px solid;margin:0 1px}
 .finecomb table{border-collapse:collapse;width:100%}

@@ -473,6 +473,8 @@ class Part(Record):
     """All points or none."""
     needed: int | None = Field(default=None, ge=1)
     """Solutions that earn all points; all of them when absent."""
+    match: Literal["label", "place"] = "label"
+    """Whether a mark finds a solution only with its label, or with any label at its place."""
     lose: float | None = Field(default=None, gt=0)
     """Points lost for each solution short of `needed`; points / needed when absent."""
 
@@ -682,6 +684,18 @@ class Protocol(Record):
         """What is asked of a mark with that label."""
         own = self._by_name.get(label) if label is not None else None
         return self.questions + (own.questions if own else ())
+
+    @functools.cached_property
+    def practice(self) -> dict[str, Document]:
+        """The texts of training and qualification as documents, by ids such as `scarecrow@1/exercise-3`."""
+        texts = {f"{self.id}/{each.name}": each.document(f"{self.id}/{each.name}") for each in self.exercises()}
+        parts = self.qualification.parts if self.qualification else ()
+        choices = [
+            Document(id=f"{self.id}/{each.name}", text=each.text, context=each.context)
+            for part in parts
+            for each in part.choices
+        ]
+        return texts | {each.id: each for each in choices}
 
     def weight(self, mark: Mark) -> float | None:
         """What `mark` counts in a weighted score; None when no weight fits."""

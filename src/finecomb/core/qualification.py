@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from finecomb.core.protocol import Exercise, Part, Protocol
 from finecomb.core.records import Answer, Mark
@@ -41,17 +42,19 @@ class Grade:
     """Share of the marks that found something; NaN when nothing was marked."""
 
 
-def matched(marks: Sequence[Mark], exercise: Exercise) -> tuple[tuple[int, int], ...]:
+def matched(
+    marks: Sequence[Mark], exercise: Exercise, match: Literal["label", "place"] = "label"
+) -> tuple[tuple[int, int], ...]:
     """Pairs (solution, mark) of a largest one-to-one matching.
 
-    A mark can find a solution that it overlaps and whose label it has.
+    A mark can find a solution that it overlaps and, unless only the `place` counts, whose label it has.
     """
     spans = exercise.spans()
     finds = [
         [
             index
             for index, mark in enumerate(marks)
-            if solution.label in (None, mark.label) and any(span.meets(own) for own in mark.spans)
+            if (match == "place" or solution.label in (None, mark.label)) and any(span.meets(own) for own in mark.spans)
         ]
         for solution, span in zip(exercise.solutions, spans, strict=True)
     ]
@@ -83,8 +86,9 @@ def grade(protocol: Protocol, given: Given) -> Grade:
     marked = right + sum(len(item.extra) for item in items)
     precision = right / marked if marked else math.nan
     floor = qualification.min_precision
-    passed = sum(parts.values()) >= qualification.pass_at and (floor is None or precision >= floor)
-    return Grade(items, parts, sum(parts.values()), qualification.total, passed, precision)
+    score = round(sum(parts.values()), 9)  # sevenths of 50 must add up to 50
+    passed = score >= qualification.pass_at and (floor is None or precision >= floor)
+    return Grade(items, parts, score, qualification.total, passed, precision)
 
 
 def _graded(part: Part, given: Given) -> tuple[Graded, ...]:
@@ -99,7 +103,7 @@ def _graded(part: Part, given: Given) -> tuple[Graded, ...]:
 def _graded_exercise(exercise: Exercise, part: Part, given: Given) -> Graded:
     answer = given.get(exercise.name, ())
     marks = [mark for mark in answer if isinstance(mark, Mark)] if isinstance(answer, Sequence) else []
-    pairs = matched(marks, exercise)
+    pairs = matched(marks, exercise, part.match)
     needed = part.needed or len(exercise.solutions)
     lose = part.lose if part.lose is not None else part.points / needed
     points = max(0.0, part.points - lose * max(0, needed - len(pairs)))

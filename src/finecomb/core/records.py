@@ -110,7 +110,7 @@ class Document(Record):
     """Unique in the study."""
     text: Text
     """What is judged; may be empty where a release has no texts, or in a pair."""
-    context: Mapping[Id, Text] = {}
+    context: Mapping[Id, Text] = Field(default_factory=dict)
     """Named texts beside it, e.g. `prompt`, `source`, `headline`."""
     references: tuple[Text, ...] = ()
     """What people wrote for the same input; no checker reads them."""
@@ -118,7 +118,7 @@ class Document(Record):
     """Parts in text order that do not overlap."""
     data: Json = None
     """What the text was made from, e.g. a box score."""
-    meta: Meta = {}
+    meta: Meta = Field(default_factory=dict)
     """Facts about the text that annotators never see: `model`, `topic`, `top_p`, ..."""
 
     @model_validator(mode="after")
@@ -193,7 +193,7 @@ class Mark(Record):
     """What the spans covered when marked, so drift in the text is caught on load."""
     label: str | None
     """A label of the protocol by name, e.g. `redundant`; None where a mark without a type is allowed."""
-    answers: Answers = {}
+    answers: Answers = Field(default_factory=dict)
     """Answers to the label's questions by name, e.g. `severity`, `explanation`."""
     antecedents: Antecedents | None = None
     """The earlier words that this one repeats, contradicts or refers to."""
@@ -213,7 +213,7 @@ class Mark(Record):
     """Whether a checker proved it from the record or knows only how often such claims are wrong."""
     unlocated: Text = ""
     """Why `spans` is empty."""
-    meta: Meta = {}
+    meta: Meta = Field(default_factory=dict)
     """What the source has and we do not."""
 
     @model_validator(mode="after")
@@ -229,9 +229,9 @@ class Unit(Record):
     """First code point in the text."""
     end: int = Field(ge=0)
     """One past the last code point."""
-    answers: Answers = {}
+    answers: Answers = Field(default_factory=dict)
     """Answers to the unit's questions."""
-    scores: Mapping[str, float] = {}
+    scores: Mapping[str, float] = Field(default_factory=dict)
     """A detector's score by label."""
     seconds: float | None = Field(default=None, ge=0)
     """How long it took."""
@@ -271,7 +271,7 @@ class Annotation(Record):
     """Possibly none: that is data too."""
     units: tuple[Unit, ...] = ()
     """Segments or sentences judged one by one, in text order."""
-    answers: Answers = {}
+    answers: Answers = Field(default_factory=dict)
     """Answers to the document's questions."""
     made_from: tuple[str, ...] = ()
     """Ids of the annotations it was made from."""
@@ -287,7 +287,7 @@ class Annotation(Record):
     """Wall time."""
     active_seconds: float | None = Field(default=None, ge=0)
     """Time at the keyboard."""
-    meta: Meta = {}
+    meta: Meta = Field(default_factory=dict)
     """What annotators never see: raw replies, order shown, source fields."""
 
     @property
@@ -303,7 +303,7 @@ class Attempt(Record):
     """0 for the first."""
     score: float
     """Points reached."""
-    parts: Mapping[str, float] = {}
+    parts: Mapping[str, float] = Field(default_factory=dict)
     """Points by part."""
     when: Time | None = None
     """When it was graded."""
@@ -331,7 +331,7 @@ class Annotator(Record):
     """What sort of annotator."""
     condition: Text = ""
     """The experimental condition, e.g. a kind of training."""
-    survey: Answers = {}
+    survey: Answers = Field(default_factory=dict)
     """Answers about themselves."""
     qualification: Qualified | None = None
     """How they did in the qualification."""
@@ -339,7 +339,7 @@ class Annotator(Record):
     """Where they were recruited, e.g. `prolific`."""
     excluded: Exclusion | None = None
     """Why all their work is set aside."""
-    meta: Meta = {}
+    meta: Meta = Field(default_factory=dict)
     """Anything else, e.g. a model's settings."""
 
 
@@ -354,7 +354,7 @@ class Settings(Record):
     """How many annotators each document should get."""
     strata: tuple[str, ...] = ()
     """Document meta that assignment balances, e.g. `model`."""
-    quotas: Mapping[str, int] = {}
+    quotas: Mapping[str, int] = Field(default_factory=dict)
     """Most annotations per annotator condition or stratum."""
     attention_checks: tuple[Id, ...] = ()
     """Ids of documents whose answers are known."""
@@ -366,7 +366,7 @@ class Settings(Record):
     """Of price."""
     seed: int = Field(default=0, ge=0)
     """For assignment and sampling."""
-    meta: Meta = {}
+    meta: Meta = Field(default_factory=dict)
     """Anything else."""
 
 

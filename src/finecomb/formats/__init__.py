@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from finecomb.core.check import checked
@@ -16,7 +16,18 @@ from finecomb.formats.base import Format, Options
 from finecomb.formats.features import Tally
 from finecomb.formats.writing import replacing
 
-__all__ = ["Format", "Options", "convert", "format_for_writing", "format_of", "formats", "read", "stream", "write"]
+__all__ = [
+    "Format",
+    "Options",
+    "convert",
+    "format_for_writing",
+    "format_of",
+    "formats",
+    "read",
+    "save",
+    "stream",
+    "write",
+]
 
 
 @functools.cache
@@ -80,11 +91,15 @@ def _refuse_unused(options: Options, *used_by: Format) -> None:
         raise FormatError(f"--{name} means nothing to {titles}; leave it out")
 
 
-def read(path: str | Path, format: str = "", options: Options | None = None) -> Study:
+Watch = Callable[[Iterable[Item]], Iterable[Item]]
+"""Passes records on unchanged, e.g. to draw a progress bar."""
+
+
+def read(path: str | Path, format: str = "", options: Options | None = None, watch: Watch = iter) -> Study:
     """A study from a file or folder in any format, checked; all its errors are raised together."""
     path = Path(path)
     try:
-        return Study.from_items(checked(stream(path, format, options)), origin=str(path))
+        return Study.from_items(checked(watch(stream(path, format, options))), origin=str(path))
     except StudyError as error:
         raise StudyError(with_lines(error.problems, path)) from None
 
@@ -96,25 +111,35 @@ def with_lines(problems: Iterable[Problem], path: Path) -> list[Problem]:
 
 def write(study: Study, path: str | Path, format: str = "", force: bool = False) -> list[str]:
     """Write a study in any format; returns what there is to say, such as what the format could not hold."""
-    return _save(study.items(), Path(path), format, Options(), force)
+    return save(study.items(), Path(path), format, force=force)
 
 
 def convert(
-    source: Path, target: Path, from_: str = "", to: str = "", options: Options | None = None, force: bool = False
+    source: Path,
+    target: Path,
+    from_: str = "",
+    to: str = "",
+    options: Options | None = None,
+    force: bool = False,
+    watch: Watch = iter,
 ) -> list[str]:
     """From one format to another as a stream; nothing is written unless all went well. Returns what there is to say."""
     try:
-        return _save(checked(stream(source, from_, options)), target, to, options or Options(), force)
+        items = checked(watch(stream(source, from_, options)))
+        return save(items, target, to, options or Options(), force)
     except StudyError as error:
         raise StudyError(with_lines(error.problems, source)) from None
 
 
-def _save(items: Iterable[Item], path: Path, format: str, options: Options, force: bool) -> list[str]:
+def save(
+    items: Iterable[Item], path: Path, format: str = "", options: Options | None = None, force: bool = False
+) -> list[str]:
+    """Write records in any format, all or nothing; returns what there is to say."""
     target = named(format) if format else format_for_writing(path)
     if target.write is None:
         raise FinecombError(f"{target.title} can be read but not written")
     tally = Tally()
     with replacing(path, force) as temporary:
-        target.write(tally.watch(items), temporary, options)
+        target.write(tally.watch(items), temporary, options or Options())
     losses = tally.losses(target)
     return [*tally.notes, *([losses] if losses else [])]

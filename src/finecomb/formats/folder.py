@@ -35,14 +35,15 @@ def read(path: Path, options: Options) -> Iterator[Item]:
     """Settings, protocols, documents, annotators, annotations, in that order."""
     if not path.is_dir():
         raise FormatError(f"{path}: not a folder; a study is a folder with {SETTINGS}")
-    yield _settings(path)
+    yield settings_of(path)
     yield from protocols(path)
     for kind, name in FILES.items():
         if (path / name).exists():
             yield from records(path / name, kind)  # type: ignore[misc]
 
 
-def _settings(path: Path) -> Settings:
+def settings_of(path: Path) -> Settings:
+    """What `study.yaml` in a study's folder says; the defaults when there is none."""
     file = path / SETTINGS
     text = read_text(file) if file.exists() else ""
     return parse_yaml(Settings, text, str(file)) if text.strip() else Settings()
@@ -96,11 +97,21 @@ def write(items: Iterable[Item], path: Path, options: Options) -> None:
                 settings = item
             elif isinstance(item, Protocol):
                 names.append(item.id)
-                (path / "protocols" / f"{item.id}.yaml").write_text(format_yaml(item), encoding="utf-8")
+                write_protocol(item, path)
             elif type(item) in files:
                 files[type(item)].write(item.to_json() + "\n")
         for file in files.values():
             sync(file)
+    write_settings(settings, names, path)
+
+
+def write_protocol(protocol: Protocol, path: Path) -> None:
+    """Put a protocol into a study's folder."""
+    (path / "protocols" / f"{protocol.id}.yaml").write_text(format_yaml(protocol), encoding="utf-8")
+
+
+def write_settings(settings: Settings, names: Iterable[str], path: Path) -> None:
+    """Put `study.yaml` into a study's folder; it names the protocols that were written."""
     listed = settings.protocols + tuple(name for name in names if name not in settings.protocols)
     (path / SETTINGS).write_text(format_yaml(settings.model_copy(update={"protocols": listed})), encoding="utf-8")
 
@@ -126,6 +137,8 @@ def located(problems: Iterable[Problem], path: Path) -> list[Problem]:
 
 def looks_like(path: Path) -> bool:
     """Whether `path` is a study's folder."""
+    if (path / "documents.parquet").exists():
+        return False  # the same study as tables, which `parquet` reads
     return path.is_dir() and ((path / SETTINGS).exists() or (path / "documents.jsonl").exists())
 
 

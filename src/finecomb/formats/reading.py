@@ -13,7 +13,7 @@ from typing import IO, Any, Literal, TypeVar
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from finecomb.core.errors import FormatError, did_you_mean, shorten
+from finecomb.core.errors import FormatError, ProtocolError, did_you_mean, shorten
 from finecomb.core.protocol import Label, Protocol, fold
 from finecomb.core.protocol_text import explain
 from finecomb.core.records import Record
@@ -268,6 +268,29 @@ def occurrences(quote: str, text: str, start: int = 0, end: int | None = None) -
     return found
 
 
+def placed(quote: str, start: int, end: int, text: str) -> tuple[int, int] | None:
+    """`(start, end)` when the text has the quote there, else the one place where it has it, else None.
+
+    >>> placed("two", 4, 7, "one two three"), placed("two", 5, 8, "one two three"), placed("o", 9, 10, "one two three")
+    ((4, 7), (4, 7), None)
+    """
+    if 0 <= start <= end <= len(text) and text[start:end] == quote:
+        return start, end
+    found = occurrences(quote, text)
+    return (found[0], found[0] + len(quote)) if len(found) == 1 else None
+
+
+# --- labels ------------------------------------------------------------------------------------------------------
+
+
+def label_name(protocol: Protocol, spelling: str, where: str) -> str:
+    """The name of the label that a file spells in its own way; `where` begins the message when there is none."""
+    try:
+        return protocol.label(spelling).name
+    except ProtocolError as error:
+        raise FormatError(f"{where}: {error}") from None
+
+
 # --- protocols that a file implies -------------------------------------------------------------------------------
 
 
@@ -281,12 +304,35 @@ def slug(name: str) -> str:
     return cleaned or "label-" + "".join(f"{ord(character):x}" for character in name[:8])
 
 
+def _named_apart(spellings: Iterable[str]) -> dict[str, list[str]]:
+    """Spellings by a name of their own: those that differ by more than case and spacing never share one."""
+    same: dict[str, list[str]] = {}
+    for spelling in sorted(set(spellings)):
+        same.setdefault(fold(spelling), []).append(spelling)
+    named: dict[str, list[str]] = {}
+    for folded in sorted(same, key=lambda each: (slug(each) != each, each)):  # those that are names already keep them
+        name, number = slug(folded), 2
+        while name in named:
+            name, number = f"{slug(folded)}-{number}", number + 1
+        named[name] = same[folded]
+    return dict(sorted(named.items()))
+
+
+def question_name(name: str) -> str:
+    """A question's name in our spelling: lower case with underscores.
+
+    >>> question_name("How severe?"), question_name("2nd look")
+    ('how_severe', 'q_2nd_look')
+    """
+    cleaned = re.sub(r"[^a-z0-9_]+", "_", name.lower()).strip("_")
+    return cleaned if cleaned[:1].isalpha() else f"q_{cleaned}"
+
+
 def implied_protocol(name: str, labels: Iterable[str], title: str = "", **more: Any) -> Protocol:
     """A protocol with the labels that a file uses, for files that do not say what was asked."""
-    spellings = {slug(label): label for label in sorted(set(labels))}
     made = tuple(
-        Label(name=short, title=spelling, aliases=(spelling,) if fold(spelling) != short else ())
-        for short, spelling in spellings.items()
+        record(Label, name, name=short, title=own[0], aliases=tuple(each for each in own if fold(each) != short))
+        for short, own in _named_apart(labels).items()
     )
     summary = "Made from the labels that the file uses; its definitions are not known."
     return Protocol(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from importlib import resources
+from pathlib import Path
 
 from finecomb.core.errors import ProtocolError, did_you_mean
 from finecomb.core.protocol import Protocol
@@ -28,3 +29,16 @@ def shipped(name: str) -> Protocol:
     if version and version != protocol.version:
         raise ProtocolError(f"protocol {bare} comes in version {protocol.version}, not {version}")
     return protocol
+
+
+def load(name: str) -> Protocol:
+    """A shipped protocol by name, or one of your own by the path of its YAML file."""
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml") or path.is_file():
+        try:
+            return parse_protocol(path.read_text(encoding="utf-8-sig"), str(path))
+        except OSError as error:
+            raise ProtocolError(f"{path}: cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError as error:
+            raise ProtocolError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
+    return shipped(name)

@@ -13,7 +13,7 @@ from rich.text import Text
 from finecomb.core.palette import UNLABELLED, Look, lanes, looks
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark
-from finecomb.core.span import TEXT
+from finecomb.core.span import TEXT, Span
 
 _STROKE = {"solid": "━", "dashed": "╍", "dotted": "┅"}
 _TAB = "    "
@@ -67,32 +67,47 @@ def _numbered(annotations: Iterable[Annotation], known: Mapping[str, Mapping[str
 def _marked(text: str, part: str, shown: Sequence[Shown], width: int) -> Iterator[Text]:
     """Lines of `text` no wider than `width`, each followed by the lanes of the marks on it."""
     stretches = [(each, span) for each in shown for span in each.mark.spans if span.part == part]
-    lane = lanes((span.start, span.end) for _, span in stretches)
     for start, end in wrapped(text, width):
         yield Text(_printable(text[start:end]))
         here = [
-            (each, span.start, span.end, lane[index])
-            for index, (each, span) in enumerate(stretches)
+            (each, span)
+            for each, span in stretches
             if (span.start < end and span.end > start) or (not len(span) and start <= span.start <= end)
         ]
-        yield from _lane_lines(text, start, end, here)
+        yield from _lane_lines([_stroke(text, start, end, each, span) for each, span in here])
 
 
-def _lane_lines(text: str, start: int, end: int, here: list[tuple[Shown, int, int, int]]) -> Iterator[Text]:
-    levels = {lane: level for level, lane in enumerate(sorted({lane for *_, lane in here}))}
-    lines = [Text() for _ in levels]
-    for each, first, last, lane in sorted(here, key=lambda entry: entry[1]):
-        line = lines[levels[lane]]
-        left = cell_len(_printable(text[start : max(start, first)]))
-        span = cell_len(_printable(text[max(start, first) : min(end, last)])) or 1
-        if left < line.cell_len:
-            continue  # covered on this line by the end of the flag before it
-        line.append(" " * (left - line.cell_len))
-        name = f"{each.look.flag}{each.number}" if first >= start else ""
-        stroke = _STROKE[each.look.slot.line] * max(0, span - len(name))
-        flag = f"{each.look.slot.light_text} on {each.look.slot.light}"
-        line.append(name, flag).append(stroke, each.look.slot.light)
+@dataclass(frozen=True, slots=True)
+class _Stroke:
+    """What a mark looks like below one line: where it begins, in cells, its flag and how long it is."""
+
+    left: int
+    cells: int
+    flag: str
+    look: Look
+
+
+def _stroke(text: str, start: int, end: int, each: Shown, span: Span) -> _Stroke:
+    first, last = max(start, span.start), min(end, span.end)
+    flag = f"{each.look.flag}{each.number}" if span.start >= start else ""
+    cells = max(1, cell_len(_printable(text[first:last])), len(flag))
+    return _Stroke(cell_len(_printable(text[start:first])), cells, flag, each.look)
+
+
+def _lane_lines(strokes: Sequence[_Stroke]) -> Iterator[Text]:
+    """One line per lane; a flag that is longer than its words takes the room it needs, so no mark is left out."""
+    lane = lanes((stroke.left, stroke.left + stroke.cells + 1) for stroke in strokes)
+    lines = [Text() for _ in range(max(lane, default=-1) + 1)]
+    for index, stroke in sorted(enumerate(strokes), key=lambda pair: pair[1].left):
+        line, slot = lines[lane[index]], stroke.look.slot
+        line.append(" " * (stroke.left - line.cell_len))
+        line.append(stroke.flag, _flag_style(stroke.look))
+        line.append(_STROKE[slot.line] * (stroke.cells - len(stroke.flag)), slot.light)
     yield from lines
+
+
+def _flag_style(look: Look) -> str:
+    return f"{look.slot.light_text} on {look.slot.light}"
 
 
 def _printable(text: str) -> str:
@@ -143,7 +158,7 @@ def _mark_table(shown: Sequence[Shown]) -> Table:
     several = len({each.annotator for each in shown}) > 1
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for each in shown:
-        flag = Text(f"{each.look.flag}{each.number}", f"{each.look.slot.light_text} on {each.look.slot.light}")
+        flag = Text(f"{each.look.flag}{each.number}", _flag_style(each.look))
         cells: list[RenderableType] = [flag, Text(each.look.title), _quote(each.mark), _said(each.mark)]
         if several:
             cells.insert(1, Text(each.annotator, "dim"))
@@ -162,8 +177,11 @@ def _quote(mark: Mark) -> Text:
 
 
 def _said(mark: Mark) -> Text:
-    said = [
-        f"{name}: {', '.join(answer) if isinstance(answer, tuple) else answer}" for name, answer in mark.answers.items()
-    ]
-    said += [f"votes: {mark.votes}"] if mark.votes is not None else []
-    return Text("; ".join(said), "dim")
+    """Severity first, explanation as it is, other answers by name."""
+    parts = [f"severity {mark.answers['severity']}"] if "severity" in mark.answers else []
+    parts += [str(mark.answers["explanation"])] if "explanation" in mark.answers else []
+    for name, answer in mark.answers.items():
+        if name not in ("severity", "explanation"):
+            parts.append(f"{name}: {', '.join(answer) if isinstance(answer, tuple) else answer}")
+    parts += [f"{mark.votes} votes"] if mark.votes is not None else []
+    return Text(" · ".join(parts), "dim")

@@ -11,7 +11,7 @@ import numpy as np
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol, Question
 from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Document, Mark
-from finecomb.core.span import Offsets, Span, token_range, touched
+from finecomb.core.span import TEXT, Offsets, Span, token_range, touched
 from finecomb.core.tokens import Tokenizer, words
 
 _SECONDS_PER_TOKEN, _SECONDS_PER_MARK = 0.5, 12.0
@@ -60,15 +60,14 @@ def generator(*parts: object) -> np.random.Generator:
 
 
 def crowd(count: int, like: Simulated, spread: float, seed: int) -> list[Simulated]:
-    """`count` annotators around `like`; recall and precision differ by `spread` (standard deviation), within 0.02 to 1."""
+    """`count` annotators around `like`; recall and precision differ by `spread` (standard deviation)."""
     people = []
     for number in range(1, count + 1):
         recall, precision = generator(seed, "crowd", number).normal([like.recall, like.precision], spread)
         id = f"{like.id}-{number}"
         bounded = [float(np.clip(value, 0.02, 1)) for value in (recall, precision)]
-        people.append(
-            Simulated(id, *(bounded if spread else (like.recall, like.precision)), like.jitter, like.confusion)
-        )
+        own = bounded if spread else [like.recall, like.precision]
+        people.append(Simulated(id, own[0], own[1], like.jitter, like.confusion))
     return people
 
 
@@ -119,9 +118,10 @@ def _seen(
     spans = tuple(_jittered(span, offsets, person.jitter, rng) for span in mark.spans)
     spans = tuple(sorted(spans)) if spans == tuple(sorted(spans)) else mark.spans
     quotes = tuple(span.of(document.part(span.part) or "") for span in spans)
-    label = _confused(mark.label, person.confusion, protocol, rng)
+    first = token_range(spans[0], offsets)[0] if spans[0].part == TEXT else 0
+    label = _confused(mark.label, person.confusion, _labels_at(first, protocol), rng)
     answers = mark.answers if label == mark.label else _answers(protocol.questions_of(label), rng)
-    antecedents = mark.antecedents if label == mark.label else None
+    antecedents = mark.antecedents if label == mark.label else _antecedents(label, first, document, offsets, protocol)
     return Mark(
         id="m", spans=spans, quotes=quotes, label=label, answers=answers, antecedents=antecedents, made_from=(mark.id,)
     )
@@ -130,7 +130,7 @@ def _seen(
 def _jittered(span: Span, offsets: Offsets, jitter: float, rng: np.random.Generator) -> Span:
     """Both edges moved by whole tokens; at least one token of the true span stays inside."""
     first, last = token_range(span, offsets)
-    if span.part != "text" or first == last or not jitter:
+    if span.part != TEXT or first == last or not jitter:
         return span
     moves = np.rint(rng.normal(0, jitter, 2)).astype(int)
     start = int(np.clip(first + moves[0], 0, last - 1))
@@ -138,8 +138,23 @@ def _jittered(span: Span, offsets: Offsets, jitter: float, rng: np.random.Genera
     return Span(int(offsets[start, 0]), int(offsets[end - 1, 1]))
 
 
-def _confused(label: str | None, chance: float, protocol: Protocol, rng: np.random.Generator) -> str | None:
-    others = [other.name for other in protocol.labels if other.name != label]
+def _labels_at(first: int, protocol: Protocol) -> list[str]:
+    """Labels that a mark beginning at token `first` can carry: one that needs earlier words cannot be first."""
+    return [label.name for label in protocol.labels if first or label.antecedent != "required"]
+
+
+def _antecedents(
+    label: str | None, first: int, document: Document, offsets: Offsets, protocol: Protocol
+) -> Antecedents | None:
+    """Where the label needs earlier words: up to three tokens at the beginning of the text."""
+    if label is None or protocol.label(label).antecedent != "required":
+        return None
+    before = Span(int(offsets[0, 0]), int(offsets[min(first, 3) - 1, 1]))
+    return Antecedents(spans=(before,), quotes=(before.of(document.text),))
+
+
+def _confused(label: str | None, chance: float, labels: Sequence[str], rng: np.random.Generator) -> str | None:
+    others = [other for other in labels if other != label]
     return str(rng.choice(others)) if others and rng.random() < chance else label
 
 
@@ -153,21 +168,36 @@ def _invented(
 ) -> list[Mark]:
     """Marks where nothing is wrong, so many that precision comes out in expectation."""
     expected = person.recall * len(true) * (1 - person.precision) / person.precision
-    clean = np.flatnonzero(~touched([span for mark in true for span in mark.spans if span.part == "text"], offsets))
+    clean = np.flatnonzero(~touched([span for mark in true for span in mark.spans if span.part == TEXT], offsets))
     if not len(clean) or not protocol.labels:
         return []
-    labels = [label.name for label in protocol.labels]
     marks = []
     for _ in range(rng.poisson(expected)):
         first = int(rng.choice(clean))
         last = first
         while last + 1 in clean and last - first < 6 and rng.random() < 0.6:
             last += 1
-        span = Span(int(offsets[first, 0]), int(offsets[last, 1]))
-        label = str(rng.choice(labels))
-        answers = _answers(protocol.questions_of(label), rng)
-        marks.append(Mark(id="m", spans=(span,), quotes=(span.of(document.text),), label=label, answers=answers))
-    return marks
+        marks.append(_made_up(first, last + 1, document, offsets, protocol, rng))
+    return [mark for mark in marks if mark is not None]
+
+
+def _made_up(
+    first: int, last: int, document: Document, offsets: Offsets, protocol: Protocol, rng: np.random.Generator
+) -> Mark | None:
+    """A mark on the tokens [first, last) with a label drawn at random; None where no label can stand."""
+    labels = _labels_at(first, protocol)
+    if not labels:
+        return None
+    label = str(rng.choice(labels))
+    span = Span(int(offsets[first, 0]), int(offsets[last - 1, 1]))
+    return Mark(
+        id="m",
+        spans=(span,),
+        quotes=(span.of(document.text),),
+        label=label,
+        answers=_answers(protocol.questions_of(label), rng),
+        antecedents=_antecedents(label, first, document, offsets, protocol),
+    )
 
 
 def _answers(questions: Iterable[Question], rng: np.random.Generator) -> dict[str, Answer]:
@@ -215,7 +245,6 @@ def _planted(
 ) -> list[Mark]:
     if not protocol.labels:
         raise FinecombError(f"protocol {protocol.id} has no labels, so no errors can be planted")
-    labels = [label.name for label in protocol.labels]
     marks: list[Mark] = []
     free = 0
     while free < len(offsets):
@@ -223,22 +252,7 @@ def _planted(
         if free >= len(offsets):
             break
         end = min(len(offsets), free + int(rng.geometric(0.3)))
-        span = Span(int(offsets[free, 0]), int(offsets[end - 1, 1]))
-        label = str(rng.choice(labels))
-        antecedents = None
-        if protocol.label(label).antecedent == "required" and free:
-            before = Span(int(offsets[0, 0]), int(offsets[min(free, 3) - 1, 1]))
-            antecedents = Antecedents(spans=(before,), quotes=(before.of(document.text),))
-        answers = _answers(protocol.questions_of(label), rng)
-        marks.append(
-            Mark(
-                id="m",
-                spans=(span,),
-                quotes=(span.of(document.text),),
-                label=label,
-                answers=answers,
-                antecedents=antecedents,
-            )
-        )
+        if mark := _made_up(free, end, document, offsets, protocol, rng):
+            marks.append(mark)
         free = end + 1
     return marks

@@ -1,0 +1,45 @@
+"""A corpus of the size of Scarecrow's: 1,300 paragraphs, 10 annotators each, about 41,000 marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from finecomb.core.records import Annotator, Document, Settings
+from finecomb.core.study import Item
+from finecomb.formats import save
+from finecomb.protocols import shipped
+from finecomb.simulate import Simulated, crowd, plant, simulate
+
+SYLLABLES = "ba do ri mu ten la so pik ver an el ost un gra fi zu".split()
+
+
+def documents(count: int, words: int, seed: int = 0) -> list[Document]:
+    rng = np.random.default_rng(seed)
+    texts = []
+    for number in range(count):
+        parts = ["".join(rng.choice(SYLLABLES, 2)) for _ in range(words)]
+        sentences = [" ".join(parts[at : at + 14]).capitalize() + "." for at in range(0, words, 14)]
+        meta = {"model": f"m{number % 5}"}
+        texts.append(Document(id=f"d{number:05}", text=" ".join(sentences), context={"prompt": "A prompt."}, meta=meta))
+    return texts
+
+
+def corpus(count: int = 1300, annotators: int = 10, words: int = 104, rate: float = 3.9, seed: int = 0) -> Iterator[Item]:
+    protocol = shipped("scarecrow")
+    texts = documents(count, words, seed)
+    truth = {each.document: each for each in plant(texts, protocol, rate, seed)}
+    people = crowd(annotators, Simulated("reader", recall=0.65, precision=0.8, jitter=1.0), 0.1, seed)
+    yield Settings(title="Benchmark", protocols=(protocol.id,))
+    yield protocol
+    yield from texts
+    yield Annotator(id="truth", kind="gold")
+    yield from (person.annotator() for person in people)
+    yield from simulate(texts, truth, people, protocol, seed)
+
+
+def written(folder: Path, **size: int) -> Path:
+    save(corpus(**size), folder)  # type: ignore[arg-type]
+    return folder

@@ -1,0 +1,464 @@
+"""The commands: parse, call, print. Results go to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from html import escape
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from finecomb import formats, protocols
+from finecomb.core.check import check as check_study
+from finecomb.core.check import checked
+from finecomb.core.errors import FinecombError, Problem, StudyError, did_you_mean
+from finecomb.core.html import document_html
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
+from finecomb.core.study import Item, Study
+from finecomb.formats import Options
+from finecomb.measure.counts import counts, label_counts, meta_names, totals
+from finecomb.report import demo as tour
+from finecomb.report.protocols import protocol_view
+from finecomb.report.tables import Row, as_json, print_rows, rows_of, table
+from finecomb.report.terminal import document_view
+from finecomb.simulate import Simulated, crowd, plant
+from finecomb.simulate import simulate as simulated
+from finecomb.version import __version__
+
+app = typer.Typer(
+    name="finecomb",
+    help="Go through generated text with a fine-tooth comb: mark errors as spans, count them, and know whom to trust.",
+    epilog="Start with:  finecomb demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+protocols_app = typer.Typer(help="What annotators can be asked.", rich_markup_mode="markdown")
+app.add_typer(protocols_app, name="protocols")
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+StudyPath = Annotated[
+    Path,
+    typer.Argument(help="A study's folder, or a file in any format that `finecomb formats` lists.", show_default=False),
+]
+From = Annotated[
+    str, typer.Option("--from", help="Format of the input, when it cannot be guessed.", show_default=False)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+ProtocolName = Annotated[
+    str, typer.Option("--protocol", "-p", help="A shipped protocol's name or your YAML file.", show_default=False)
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map", help="OURS=THEIRS: what a table calls one of our columns, e.g. text=Body.", show_default=False
+    ),
+]
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one line on standard error, ours is a traceback."""
+    try:
+        app()
+    except FinecombError as error:
+        err.print(Text("finecomb: ", "bold red"), Text(str(error)), sep="", soft_wrap=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        err.print("Stopped.")
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on, e.g. `| head`
+        sys.exit(0)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"finecomb {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+# --- small helpers -----------------------------------------------------------------------------------------------
+
+
+def _progress(items: Iterable[Item]) -> Iterator[Item]:
+    """Pass records on with a counter on standard error, shown only to people."""
+    columns = (SpinnerColumn(), TextColumn("{task.completed:,} records"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task("reading")
+        for item in items:
+            progress.advance(task)
+            yield item
+
+
+def _read(path: Path, from_: str = "") -> Study:
+    study = formats.read(path, from_, watch=_progress)
+    for note in study.notes:
+        _say(note)
+    return study
+
+
+def _say(line: str) -> None:
+    err.print(Text(f"note: {line}", "dim"), soft_wrap=True)
+
+
+def _mapping(pairs: list[str] | None) -> dict[str, str]:
+    result = {}
+    for pair in pairs or []:
+        ours, equals, theirs = pair.partition("=")
+        if not equals or not ours or not theirs:
+            raise FinecombError(f"--map {pair}: expected OURS=THEIRS, e.g. --map text=Body")
+        result[ours] = theirs
+    return result
+
+
+def _emit(rows: list[Row], as_json_: bool, title: str, empty: str, notes: Iterable[str] = ()) -> None:
+    if as_json_:
+        typer.echo(as_json(rows, notes=list(notes)))
+    else:
+        print_rows(out, rows, title, empty)
+        for note in notes:
+            _say(note)
+
+
+# --- commands ----------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Argument(help="Where to put the demo study.")] = Path("demo-study"),
+    readers: Annotated[int, typer.Option(min=2, help="How many simulated annotators.")] = 5,
+    seed: Annotated[int, typer.Option(help="Another seed, other annotators.")] = 0,
+) -> None:
+    """The whole tour on our own small study: texts with marks, counts, coverage and agreement.
+
+    Example: `finecomb demo`
+    """
+    if folder.exists():
+        _say(f"{folder} is there already and is used as it is")
+    else:
+        formats.save(tour.demo_items(readers, seed), folder)
+    tour.show(formats.read(folder), folder, out)
+
+
+@protocols_app.callback(invoke_without_command=True)
+def list_protocols(context: typer.Context, as_json_: AsJson = False) -> None:
+    """What annotators can be asked; `protocols show NAME` tells all about one.
+
+    Example: `finecomb protocols show scarecrow`
+    """
+    if context.invoked_subcommand:
+        return
+    known = [protocols.shipped(name) for name in protocols.names()]
+    rows: list[Row] = [
+        {
+            "name": each.name,
+            "version": each.version,
+            "labels": len(each.labels),
+            "asks about": each.summary,
+            "source": each.source,
+        }
+        for each in known
+    ]
+    _emit(rows, as_json_, "Protocols", "No protocols.")
+
+
+@protocols_app.command("show")
+def show_protocol(
+    name: Annotated[str, typer.Argument(help="A shipped protocol's name or your YAML file.", show_default=False)],
+    as_json_: AsJson = False,
+) -> None:
+    """Labels, questions, rules and examples of one protocol; your own file is checked on the way.
+
+    Example: `finecomb protocols show my-protocol.yaml`
+    """
+    protocol = protocols.load(name)
+    if as_json_:
+        typer.echo(protocol.model_dump_json(exclude_defaults=True, indent=1))
+    else:
+        out.print(protocol_view(protocol))
+
+
+@protocols_app.command("schema")
+def protocol_schema() -> None:
+    """The JSON schema of a protocol file, for editors that check while you type."""
+    typer.echo(json.dumps(Protocol.model_json_schema(), indent=1))
+
+
+@app.command("formats")
+def list_formats(as_json_: AsJson = False) -> None:
+    """Every format that can be read or written."""
+    rows: list[Row] = [
+        {"name": each.name, "what": each.title, "read": each.read is not None, "write": each.write is not None}
+        | {"endings": " ".join(each.suffixes), "options": " ".join(f"--{name}" for name in sorted(each.options))}
+        for each in formats.formats().values()
+    ]
+    _emit(rows, as_json_, "Formats", "No formats.")
+
+
+@app.command()
+def new(
+    study: Annotated[Path, typer.Argument(help="The folder to make.", show_default=False)],
+    protocol: ProtocolName,
+    documents: Annotated[
+        Path,
+        typer.Option("--documents", "-d", help="The texts: JSONL, CSV, XLSX or any other format.", show_default=False),
+    ],
+    title: Annotated[str, typer.Option(help="Shown on pages and reports.")] = "",
+    annotators: Annotated[
+        int | None,
+        typer.Option(min=1, help="Annotators per document; the protocol's number when absent.", show_default=False),
+    ] = None,
+    columns: Columns = None,
+    from_: From = "",
+    seed: Annotated[int, typer.Option(help="For assignment and sampling.")] = 0,
+    force: Force = False,
+) -> None:
+    """Start a study: a folder with a protocol and texts, ready for annotators.
+
+    Example: `finecomb new harbour -p scarecrow -d texts.csv --map text=Generation --map id=Key`
+    """
+    asked = protocols.load(protocol)
+    source = list(formats.stream(documents, from_, Options(columns=_mapping(columns))))
+    texts = [item for item in source if isinstance(item, Document)]
+    if not texts:
+        raise FinecombError(f"{documents}: has no texts; a study needs at least one")
+    settings = Settings(
+        title=title or study.name, protocols=(asked.id,), annotators=annotators or asked.work.annotators, seed=seed
+    )
+    items: list[Item] = [settings, asked, *texts]
+    formats.save(checked(items), study, "folder", force=force)
+    left = sum(isinstance(item, Annotation) for item in source)
+    if left:
+        _say(f"{left:,} annotations in {documents} were left behind; use `finecomb convert` to keep them")
+    out.print(f"{study}: {len(texts):,} texts, protocol {asked.id}, {settings.annotators} annotators per text")
+
+
+@app.command()
+def convert(
+    source: Annotated[Path, typer.Argument(help="What to read.", show_default=False)],
+    target: Annotated[
+        Path, typer.Argument(help="What to write; a name without an ending makes a study folder.", show_default=False)
+    ],
+    from_: From = "",
+    to: Annotated[
+        str, typer.Option("--to", help="Format of the output, when its ending does not say.", show_default=False)
+    ] = "",
+    protocol: ProtocolName = "",
+    texts: Annotated[
+        Path | None, typer.Option(help="Where the texts are, when they are kept apart.", show_default=False)
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Where the records behind the texts are.", show_default=False)
+    ] = None,
+    columns: Columns = None,
+    repeats: Annotated[
+        Literal["kth", "first"],
+        typer.Option(
+            help="Quotes without offsets: the k-th repetition goes to the k-th occurrence, or all to the first."
+        ),
+    ] = "kth",
+    annotator: Annotated[
+        str, typer.Option(help="Who made the annotations, when the file does not say.", show_default=False)
+    ] = "",
+    force: Force = False,
+) -> None:
+    """From any format to any other, checked on the way; what the target cannot hold is said.
+
+    Example: `finecomb convert SNaC_data.json snac-study` · `finecomb convert snac-study marks.csv`
+    """
+    options = Options(
+        protocol=protocols.load(protocol) if protocol else None,
+        texts=texts,
+        data=data,
+        columns=_mapping(columns),
+        repeats=repeats,
+        annotator=annotator,
+    )
+    for note in formats.convert(source, target, from_, to, options, force, _progress):
+        _say(note)
+    out.print(f"{target}: written")
+
+
+@app.command()
+def check(study: StudyPath, from_: From = "", as_json_: AsJson = False) -> None:
+    """Every problem with file, line and a way out; exit code 1 when there are errors.
+
+    Example: `finecomb check my-study`
+    """
+    problems = _problems(study, from_)
+    errors = [problem for problem in problems if problem.level == "error"]
+    if as_json_:
+        rows: list[Row] = [
+            {"level": each.level, "where": each.where or each.kind, "id": each.id, "message": each.message}
+            for each in problems
+        ]
+        typer.echo(as_json(rows))
+    else:
+        for problem in problems:
+            out.print(Text(str(problem), "red" if problem.level == "error" else ""), soft_wrap=True)
+        out.print(f"{study}: {len(errors):,} errors, {len(problems) - len(errors):,} warnings")
+    if errors:
+        raise typer.Exit(1)
+
+
+def _problems(path: Path, from_: str) -> list[Problem]:
+    """All problems of a study, also when it cannot be read."""
+    try:
+        items = list(_progress(formats.stream(path, from_)))
+    except StudyError as error:
+        return list(error.problems)
+    for item in items:
+        if isinstance(item, Note):
+            _say(item.text)
+    return formats.with_lines(check_study(Study.from_items(items)), path)
+
+
+@app.command()
+def show(
+    study: StudyPath,
+    document: Annotated[
+        str, typer.Argument(help="Id of a document; the first one when absent.", show_default=False)
+    ] = "",
+    annotator: Annotated[
+        list[str] | None,
+        typer.Option("--annotator", "-a", help="Only this annotator; may be repeated.", show_default=False),
+    ] = None,
+    from_: From = "",
+    width: Annotated[int, typer.Option(min=20, help="Characters per line.")] = 96,
+    html: Annotated[Path | None, typer.Option(help="Write a page instead.", show_default=False)] = None,
+) -> None:
+    """A text in the terminal with everybody's marks below the words.
+
+    Example: `finecomb show demo-study harbour-a -a truth`
+    """
+    whole = _read(study, from_)
+    if whole.documents.is_empty():
+        raise FinecombError(f"{study}: has no documents yet")
+    id = document or whole.documents["id"][0]
+    text = whole.document(id)
+    annotations = whole.annotations_on(id)
+    if annotator:
+        for name in annotator:
+            if name not in set(whole.annotators["id"]):
+                raise FinecombError(f"no annotator is called {name!r}{did_you_mean(name, whole.annotators['id'])}")
+        annotations = [each for each in annotations if each.annotator in annotator]
+    if html:
+        page = document_html(text, annotations, whole.protocols)
+        html.write_text(f"<!doctype html><meta charset=utf-8><title>{escape(text.id)}</title>{page}", encoding="utf-8")
+        out.print(f"{html}: written")
+        return
+    out.print(document_view(text, annotations, whole.protocols, min(width, out.width)))
+    if not document and len(whole.documents) > 1:
+        others = ", ".join(whole.documents["id"].head(6)[1:])
+        _say(f"this is the first of {len(whole.documents):,} documents; name another to see it, e.g. {others}")
+
+
+@app.command()
+def stats(
+    study: StudyPath,
+    by: Annotated[
+        str,
+        typer.Option(
+            help="Document meta or annotator fields, with commas; `model` where documents have it.", show_default=False
+        ),
+    ] = "",
+    from_: From = "",
+    as_json_: AsJson = False,
+) -> None:
+    """What a study holds: documents, annotations, annotators, and marks by label, annotator and model.
+
+    Example: `finecomb stats demo-study --by model,topic`
+    """
+    whole = _read(study, from_)
+    wanted = [name for name in by.split(",") if name] or (["model"] if "model" in meta_names(whole) else [])
+    labels = label_counts(whole, wanted[:1])
+    groups = rows_of(counts(whole, wanted)) if wanted else []
+    people = rows_of(counts(whole, ["annotator", "kind"]))
+    if as_json_:
+        total: list[Row] = [{"table": "totals", **totals(whole)}]
+        parts = [("labels", rows_of(labels)), ("groups", groups), ("annotators", people)]
+        typer.echo(as_json([*total, *({"table": name, **row} for name, rows in parts for row in rows)]))
+        return
+    out.print(
+        table([{"": name, "count": count} for name, count in totals(whole).items()], str(whole.settings.title or study))
+    )
+    for title, rows in (
+        ("Marks by label", rows_of(labels)),
+        (f"By {', '.join(wanted)}", groups),
+        ("By annotator", people),
+    ):
+        if rows:
+            out.print()
+            print_rows(out, rows, title, digits=2)
+
+
+@app.command()
+def simulate(
+    study: StudyPath,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The study to write.", show_default=False)],
+    annotators: Annotated[int, typer.Option(min=1, help="How many.")] = 5,
+    recall: Annotated[float, typer.Option(min=0, max=1, help="Chance of noticing a true error.")] = 0.6,
+    precision: Annotated[
+        float, typer.Option(min=0.01, max=1, help="Share of the marks that stem from a true error.")
+    ] = 0.8,
+    jitter: Annotated[float, typer.Option(min=0, help="Standard deviation of each edge, in tokens.")] = 0.5,
+    confusion: Annotated[float, typer.Option(min=0, max=1, help="Chance of another label.")] = 0.1,
+    spread: Annotated[
+        float, typer.Option(min=0, help="How much recall and precision differ between annotators (sd).")
+    ] = 0.0,
+    truth: Annotated[
+        str, typer.Option(help="Annotator whose marks are the true errors, e.g. gold.", show_default=False)
+    ] = "",
+    plant_: Annotated[
+        float, typer.Option("--plant", min=0, help="Without --truth: true errors invented per 100 words.")
+    ] = 3.0,
+    protocol: Annotated[
+        str, typer.Option("--protocol", "-p", help="Which of the study's protocols.", show_default=False)
+    ] = "",
+    seed: Annotated[int, typer.Option(help="Same seed, same study.")] = 0,
+    force: Force = False,
+) -> None:
+    """Annotators with known recall, precision, jitter and confusion over known true errors.
+
+    Example: `finecomb simulate demo-study -o pretended --truth truth --annotators 10 --recall 0.5`
+    """
+    whole = _read(study)
+    asked = whole.protocol(protocol)
+    like = Simulated("reader", recall, precision, jitter, confusion)
+    people = crowd(annotators, like, spread, seed)
+    documents = list(whole.iter_documents())
+    true = _truth(whole, truth) if truth else {each.document: each for each in plant(documents, asked, plant_, seed)}
+    who = next((each for each in whole.iter_annotators() if each.id == truth), Annotator(id="truth", kind="gold"))
+    made = simulated(documents, true, people, asked, seed)
+    settings = whole.settings.model_copy(update={"protocols": (asked.id,), "annotators": annotators, "seed": seed})
+    head: list[Item] = [settings, asked, *documents, who, *(person.annotator() for person in people)]
+    formats.save(_progress(iter([*head, *true.values(), *made])), output, force=force)
+    out.print(f"{output}: {annotators} annotators on {len(documents):,} documents, truth kept as annotator {who.id!r}")
+
+
+def _truth(study: Study, annotator: str) -> dict[str, Annotation]:
+    found = {each.document: each for each in study.iter_annotations() if each.annotator == annotator}
+    if not found:
+        raise FinecombError(f"no annotations by {annotator!r}{did_you_mean(annotator, study.annotators['id'])}")
+    return found

@@ -1,0 +1,98 @@
+"""CSAbstruct: abstracts as lists of sentences, each with the label of what it does there.
+
+A sentence is a segment whose title is its label; the text is the sentences with one space between them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from finecomb.core.errors import FormatError, shorten
+from finecomb.core.records import Document, Segment
+from finecomb.core.study import Item
+from finecomb.formats.base import Format, Options
+from finecomb.formats.reading import Fields, json_lines, parse_json, record, starts_with
+from finecomb.formats.writing import sync
+
+KEYS = ("id", "sentences", "labels")
+
+
+def read(path: Path, options: Options) -> Iterator[Item]:
+    """One document a line; other keys, such as `confs`, become meta."""
+    for line, text in json_lines(path):
+        where = f"{path}:{line}"
+        fields = Fields(parse_json(text, where), where)
+        yield _document(fields, fields.get("id", str, f"{path.stem}-{line}"))
+
+
+def _document(fields: Fields, id: str) -> Document:
+    sentences, labels = _texts(fields, "sentences"), _texts(fields, "labels")
+    if len(sentences) != len(labels):
+        raise fields.error(f"has {len(sentences)} sentences but {len(labels)} labels; each sentence needs one")
+    return record(
+        Document,
+        fields.where,
+        id=id,
+        text=" ".join(sentences),
+        segments=tuple(_segments(sentences, labels, fields.where)),
+        meta=fields.rest(*KEYS),
+    )
+
+
+def _texts(fields: Fields, name: str) -> list[str]:
+    values: list[Any] = fields.get(name, list)
+    for index, value in enumerate(values):
+        if not isinstance(value, str):
+            raise fields.error(f"{name}[{index}]: expected text, found {shorten(repr(value), 40)}")
+    return values
+
+
+def _segments(sentences: list[str], labels: list[str], where: str) -> Iterator[Segment]:
+    start = 0
+    for sentence, label in zip(sentences, labels, strict=True):
+        yield record(Segment, where, start=start, end=start + len(sentence), title=label)
+        start += len(sentence) + 1
+
+
+def write(items: Iterable[Item], path: Path, options: Options) -> None:
+    """One document a line; white space between segments becomes one space."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for item in items:
+            if isinstance(item, Document):
+                file.write(json.dumps(_line(item), ensure_ascii=False) + "\n")
+        sync(file)
+
+
+def _line(document: Document) -> dict[str, Any]:
+    at = 0
+    for start, end in [*((each.start, each.end) for each in document.segments), (len(document.text),) * 2]:
+        if between := document.text[at:start].strip():
+            found = f"document {document.id!r}: {shorten(between)!r} at [{at}, {start}) is in no segment"
+            raise FormatError(f"{found}; CSAbstruct holds labelled sentences only, so cut the whole text into segments")
+        at = end
+    return {
+        **{name: value for name, value in document.meta.items() if name not in KEYS},
+        "id": document.id,
+        "sentences": [document.text[each.start : each.end] for each in document.segments],
+        "labels": [each.title or each.role for each in document.segments],
+    }
+
+
+def sniff(path: Path) -> bool:
+    """Lines of objects with sentences and their labels."""
+    start = starts_with(path, 1 << 16).lstrip()
+    return start.startswith("{") and all(re.search(rf'"{name}":\s*\[', start) for name in ("sentences", "labels"))
+
+
+FORMAT = Format(
+    "csabstruct",
+    "CSAbstruct",
+    read,
+    write,
+    sniff=sniff,
+    holds=frozenset(["document segments", "document meta"]),
+)

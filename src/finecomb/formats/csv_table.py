@@ -1,0 +1,45 @@
+"""CSV and TSV tables with one mark a row."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from finecomb.core.study import Item
+from finecomb.formats.base import Format, Options
+from finecomb.formats.reading import csv_rows, starts_with
+from finecomb.formats.table import HOLDS
+from finecomb.formats.table_reading import OPTIONS, Row, records
+from finecomb.formats.table_writing import laid_out
+from finecomb.formats.writing import sync
+
+
+def read(path: Path, options: Options) -> Iterator[Item]:
+    """Documents, annotators and annotations of a table; its first line shows what separates its fields."""
+    delimiter = _delimiter(path)
+
+    def rows() -> Iterator[Row]:
+        return csv_rows(path, delimiter)
+
+    return records(rows, path, options)
+
+
+def _delimiter(path: Path) -> str:
+    """The separator that is commonest in the first line; a comma when there is none."""
+    first = starts_with(path, 1 << 16).partition("\n")[0]
+    return max(",;\t", key=first.count) if first else ","
+
+
+def write(items: Iterable[Item], path: Path, options: Options) -> None:
+    """Write a table, with tabs between fields when the name ends in `.tsv`, else with commas."""
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    with laid_out(items) as (columns, rows), path.open("w", encoding="utf-8", newline="") as file:
+        # Ending lines with CR LF makes the csv module quote a lone CR inside a field, which it would not otherwise.
+        writer = csv.DictWriter(file, columns, restval="", delimiter=delimiter, lineterminator="\r\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        sync(file)
+
+
+FORMAT = Format("csv", "a CSV table", read, write, suffixes=(".csv", ".tsv"), holds=HOLDS, options=OPTIONS)

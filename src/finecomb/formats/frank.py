@@ -1,0 +1,152 @@
+"""FRANK: judgements of summaries pooled into numbers, and the scores that metrics give the same summaries.
+
+Read only. The release has no texts, so documents are empty; a summary is named by its article's hash and its model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from finecomb.core.errors import FormatError
+from finecomb.core.protocol import Protocol, Question
+from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
+from finecomb.core.study import Item
+from finecomb.formats.base import Format, Options
+from finecomb.formats.reading import Fields, implied_protocol, json_items, record, slug, starts_with
+
+METRICS_FILE = "baseline_factuality_metrics_outputs.json"
+POOLED = "pooled"
+KEY = ("hash", "model_name")
+FLIP = "Flip_"
+"""Factuality as it would be without errors of one category: derived, so not an answer."""
+
+
+def read(path: Path, options: Options) -> Iterator[Item]:
+    """Protocol, annotators, then each summary with its judgement, then what each metric gave it."""
+    beside = path.with_name(METRICS_FILE)
+    metrics_file = options.data or (beside if beside.is_file() and beside != path else None)
+    metrics = _ids(_numbers(metrics_file)) if metrics_file else {}
+    protocol = options.protocol or _protocol(path)
+    yield Settings(protocols=(protocol.id,))
+    yield protocol
+    yield Annotator(id=POOLED, kind="pooled")
+    for name, id in metrics.items():
+        yield record(Annotator, str(metrics_file), id=id, kind="detector", meta={"name": name})
+    known: set[str] = set()
+    for fields in _records(path):
+        document = _document(fields)
+        known.add(document.id)
+        yield document
+        yield _judgement(fields, document.id, protocol)
+    if metrics_file:
+        yield from _scores(metrics_file, metrics, known, protocol)
+
+
+def _records(path: Path) -> Iterator[Fields]:
+    for index, value, line in json_items(path):
+        if not isinstance(index, int):
+            raise FormatError(f"{path}:{line}: expected a list of records, found an object")
+        yield Fields(value, f"{path}:{line}")
+
+
+def _numbers(path: Path) -> list[str]:
+    """Names of the fields that hold numbers anywhere in the file, in the order met."""
+    names: dict[str, None] = {}
+    for fields in _records(path):
+        names |= dict.fromkeys(name for name, value in fields.value.items() if _is_number(value) and name not in KEY)
+    return list(names)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _protocol(path: Path) -> Protocol:
+    names = [name for name in _numbers(path) if not name.startswith(FLIP)]
+    if "Factuality" not in names:
+        hint = f"; the metrics file is read with the judgements, as --data {path.name}" if names else ""
+        raise FormatError(f"{path}: no record has a number called 'Factuality'{hint}")
+    questions = {_question_name(name): name.replace("_", " ") for name in names}
+    return implied_protocol(
+        "frank",
+        [],
+        title="FRANK",
+        document_questions=tuple(
+            Question(name=name, ask=f"{title}, where 1 means no error", scale="number", required=False)
+            for name, title in questions.items()
+        ),
+    )
+
+
+def _question_name(name: str) -> str:
+    """`Factuality` becomes `factuality`, `RelE` becomes `rel_e`."""
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "_", name).strip("_").lower()
+    return snake if snake[:1].isalpha() and snake.isascii() else f"q_{snake}"
+
+
+def _ids(metrics: list[str]) -> dict[str, str]:
+    """Annotator ids of metrics by name; names that become the same id keep a number."""
+    ids: dict[str, str] = {}
+    for name in metrics:
+        id = slug(name)
+        ids[name] = id if id not in (*ids.values(), POOLED) else f"{id}-{len(ids)}"
+    return ids
+
+
+def _document_id(fields: Fields) -> str:
+    return f"{fields.get('hash', str)}/{fields.get('model_name', str)}"
+
+
+def _document(fields: Fields) -> Document:
+    meta = {"model": fields.get("model_name", str), "hash": fields.get("hash", str)}
+    more = {name: value for name, value in fields.rest(*KEY).items() if not _is_number(value)}
+    return record(Document, fields.where, id=_document_id(fields), text="", meta=more | meta)
+
+
+def _judgement(fields: Fields, document: str, protocol: Protocol) -> Annotation:
+    numbers = {name: value for name, value in fields.rest(*KEY).items() if _is_number(value)}
+    return record(
+        Annotation,
+        fields.where,
+        id=f"{document}/{POOLED}",
+        document=document,
+        annotator=POOLED,
+        protocol=protocol.id,
+        answers={_question_name(name): value for name, value in numbers.items() if not name.startswith(FLIP)},
+        meta={name: value for name, value in numbers.items() if name.startswith(FLIP)},
+    )
+
+
+def _scores(path: Path, ids: dict[str, str], known: set[str], protocol: Protocol) -> Iterator[Item]:
+    """An annotation for each score; a value that a metric does not have is no annotation."""
+    strange = 0
+    for fields in _records(path):
+        document = _document_id(fields)
+        if document not in known:
+            strange += 1
+            continue
+        for name, annotator in ids.items():
+            if _is_number(score := fields.value.get(name)):
+                yield record(
+                    Annotation,
+                    fields.where,
+                    id=f"{document}/{annotator}",
+                    document=document,
+                    annotator=annotator,
+                    protocol=protocol.id,
+                    answers={"score": score},
+                )
+    if strange:
+        yield Note(text=f"{strange:,} records of {path.name} are about summaries without a judgement and are left out")
+
+
+def sniff(path: Path) -> bool:
+    """A list whose first record has the fields of a judgement."""
+    start = starts_with(path)
+    return start.lstrip().startswith("[") and all(f'"{name}"' in start for name in (*KEY, "Factuality"))
+
+
+FORMAT = Format("frank", "FRANK", read, sniff=sniff, options=frozenset(["protocol", "data"]))

@@ -1,0 +1,569 @@
+"""The accuracy shared task's markup (GSML): mistakes in a CSV file as token ids, the texts in files of their own.
+
+Tokens are what stands between white space and are counted from 1, ends inclusive. A row gives document ids, ids within
+a sentence, or both; a sentence ends after a token that is a full stop, unless a `token_lookup.yaml` says otherwise.
+A folder holds several annotators: `gsml.csv` is the gold standard, any other CSV file is called by its annotator.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import yaml
+
+from finecomb.core.errors import FormatError, did_you_mean, shorten
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Annotator, Document, Kind, Mark, Note, Settings
+from finecomb.core.span import TEXT, Offsets, Span, token_range
+from finecomb.core.study import Item
+from finecomb.core.tokens import whitespace
+from finecomb.formats.base import Format, Options
+from finecomb.formats.reading import (
+    Fields,
+    csv_rows,
+    decoding,
+    json_lines,
+    label_name,
+    open_text,
+    parse_json,
+    read_text,
+    record,
+    starts_with,
+)
+from finecomb.formats.writing import sync
+from finecomb.protocols import shipped
+
+COLUMNS = (
+    *("TEXT_ID", "SENTENCE_ID", "ANNOTATION_ID", "TOKENS", "SENT_TOKEN_START", "SENT_TOKEN_END"),
+    *("DOC_TOKEN_START", "DOC_TOKEN_END", "TYPE", "CORRECTION", "COMMENT"),
+)
+SENTENCE_IDS = ("SENTENCE_ID", "SENT_TOKEN_START", "SENT_TOKEN_END")
+DOCUMENT_IDS = ("DOC_TOKEN_START", "DOC_TOKEN_END")
+ANSWERS = {"correction": "CORRECTION", "comment": "COMMENT"}
+GOLD = "gold"
+GOLD_FILE = "gsml.csv"
+LOOKUP_FILE = "token_lookup.yaml"
+_MOST_SLIPS = 50
+
+
+# --- reading -----------------------------------------------------------------------------------------------------
+
+
+def read(path: Path, options: Options) -> Iterator[Item]:
+    """Protocol, documents, annotators, annotations; a table of games or of box scores gives documents only."""
+    if path.is_dir():
+        files = [file for file in sorted(path.glob("*.csv")) if _is_markup(columns(file))]
+        if not files:
+            raise FormatError(f"{path}: has no CSV file with the columns TEXT_ID, TYPE and token ids")
+        return _read_markup(files, options)
+    if path.suffix.lower() != ".csv":
+        return _read_box_scores(path)
+    names = columns(path)
+    if "GENERATED_TEXT" in names:
+        return iter(_with_data(_games(path), options.data))
+    for name in ("TEXT_ID", "TYPE"):
+        if name not in names:
+            raise FormatError(f"{path}:1: no column {name!r}{did_you_mean(name, names)}")
+    if not _is_markup(names):
+        wanted = f"{', '.join(DOCUMENT_IDS)} or {', '.join(SENTENCE_IDS)}"
+        raise FormatError(f"{path}:1: no columns with token ids; expected {wanted}")
+    return _read_markup([path], options)
+
+
+def columns(path: Path) -> list[str]:
+    """The names in the first line of a table."""
+    with open_text(path) as file, decoding(path):
+        try:
+            return next(csv.reader(file, strict=True), [])
+        except csv.Error as error:
+            raise FormatError(f"{path}:1: not a table with ',' between fields: {error}") from None
+
+
+def _is_markup(names: Iterable[str]) -> bool:
+    names = set(names)
+    return {"TEXT_ID", "TYPE"} <= names and (names >= set(DOCUMENT_IDS) or names >= set(SENTENCE_IDS))
+
+
+def _read_markup(files: list[Path], options: Options) -> Iterator[Item]:
+    if options.annotator and len(files) > 1:
+        raise FormatError(f"{files[0].parent}: has {len(files)} files of marks, but --annotator names the maker of one")
+    protocol = options.protocol or shipped("accuracy")
+    yield Settings(protocols=(protocol.id,))
+    yield protocol
+    source = options.texts or _texts_beside(files[0])
+    documents = {document.id: document for document in _with_data(_texts(source), options.data)}
+    yield from documents.values()
+    if options.data and (bare := sum(document.data is None for document in documents.values())):
+        yield Note(text=f"{options.data} has no record for {bare:,} of {len(documents):,} texts")
+    layouts = {id: Layout.of(document.text) for id, document in documents.items()}
+    lookup = Lookup.beside(files[0], source)
+    for file in files:
+        name = options.annotator or _annotator_name(file)
+        yield record(Annotator, str(file), id=name, kind=_kind(file, name))
+        marks = Reader(file, name, protocol, documents, layouts, lookup).marks()
+        for id in documents:
+            made = tuple(marks.get(id, ()))
+            yield Annotation(id=f"{id}/{name}", document=id, annotator=name, protocol=protocol.id, marks=made)
+        if unmarked := len(documents) - len(marks):
+            meaning = "they count as read and found without mistakes"
+            yield Note(text=f"{file.name} has no mistake in {unmarked:,} of {len(documents):,} texts; {meaning}")
+
+
+def _annotator_name(path: Path) -> str:
+    return GOLD if path.stem.lower().startswith("gsml") else path.stem
+
+
+def _kind(path: Path, name: str) -> Kind:
+    return "gold" if name == GOLD or path.stem.lower().startswith("gsml") else "detector"
+
+
+# --- texts, box scores and what lies beside ----------------------------------------------------------------------
+
+
+def _texts_beside(path: Path) -> Path:
+    """The texts that belong to a file of marks, by the names the task gives them."""
+    places = [folder / name for folder in (path.parent, path.parent.parent) for name in ("texts", "games.csv")]
+    for place in places:
+        if place.exists():
+            return place
+    looked = ", ".join(str(place) for place in places)
+    raise FormatError(f"{path}: its texts are not beside it (looked for {looked}); say where they are with --texts")
+
+
+def _texts(source: Path) -> Iterator[Document]:
+    """Documents from a folder of text files or from `games.csv`."""
+    if not source.is_dir():
+        yield from _games(source)
+        return
+    files = sorted(source.glob("*.txt"))
+    if not files:
+        raise FormatError(f"{source}: has no text files (*.txt)")
+    for file in files:
+        yield record(Document, str(file), id=file.stem, text=read_text(file))
+
+
+def _games(path: Path) -> Iterator[Document]:
+    names = columns(path)
+    for name in ("TEXT_ID", "GENERATED_TEXT"):
+        if name not in names:
+            raise FormatError(f"{path}:1: no column {name!r}{did_you_mean(name, names)}")
+    seen: set[str] = set()
+    for line, row in csv_rows(path):
+        meta = {name.lower(): row[name] for name in names if name not in ("TEXT_ID", "GENERATED_TEXT") and row[name]}
+        where, id = f"{path}:{line}", _text_id(row["TEXT_ID"])
+        if id in seen:
+            raise FormatError(f"{where}: TEXT_ID: {id!r} is there twice")
+        seen.add(id)
+        yield record(Document, where, id=id, text=row["GENERATED_TEXT"], meta=meta)
+
+
+def _text_id(value: str) -> str:
+    return value.strip().removesuffix(".txt")
+
+
+@dataclass(frozen=True, slots=True)
+class Game:
+    """A box score and what a person wrote about the game."""
+
+    data: dict[str, Any]
+    references: tuple[str, ...]
+
+
+def _box_scores(path: Path) -> Iterator[tuple[str, str, Game]]:
+    """Place, text id and game of every line of `shared_task.jsonl`."""
+    for line, text in json_lines(path):
+        where = f"{path}:{line}"
+        fields = Fields(parse_json(text, where), where)
+        id = _text_id(fields.get("shared_task_text_id", str))
+        written = fields.get("cleaned_text", str, "") or " ".join(map(str, fields.get("summary", list, [])))
+        data = fields.rest("shared_task_text_id", "summary", "cleaned_text", "detokenized_text")
+        yield where, id, Game(data, (written,) if written else ())
+
+
+def _with_data(documents: Iterable[Document], path: Path | None) -> Iterator[Document]:
+    """Documents with their box score as data; the human summary becomes a reference, which no checker reads."""
+    games = {id: (where, game) for where, id, game in _box_scores(path)} if path else {}
+    for document in documents:
+        if document.id not in games:
+            yield document
+            continue
+        where, game = games[document.id]
+        values = {name: getattr(document, name) for name in Document.model_fields}
+        yield record(Document, where, **(values | {"data": game.data, "references": game.references}))
+
+
+def _read_box_scores(path: Path) -> Iterator[Item]:
+    """Documents without text: box scores of texts that are not there."""
+    for where, id, game in _box_scores(path):
+        yield record(Document, where, id=id, text="", data=game.data, references=game.references)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the tokens of a text are, and how sentences number them."""
+
+    offsets: Offsets
+    numbers: list[tuple[int, int]]
+    """Sentence id and id within it of each token."""
+    ids: dict[tuple[int, int], int] = field(repr=False)
+    """The way back, to document ids."""
+
+    @classmethod
+    def of(cls, text: str) -> Layout:
+        """By the task's rule: a sentence ends after a token that is a full stop."""
+        offsets = whitespace(text)
+        numbers, sentence, token = [], 1, 0
+        for start, end in offsets:
+            token += 1
+            numbers.append((sentence, token))
+            if text[start:end] == ".":
+                sentence, token = sentence + 1, 0
+        return cls(offsets, numbers, {pair: at for at, pair in enumerate(numbers, 1)})
+
+
+class Lookup:
+    """`token_lookup.yaml` where there is one, read when first needed; it overrules the rule for sentences."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+
+    @classmethod
+    def beside(cls, *paths: Path) -> Lookup:
+        """The one that lies beside the marks or the texts."""
+        folders = [folder for path in paths for folder in (path.parent, path.parent.parent)]
+        found = (folder / LOOKUP_FILE for folder in folders if (folder / LOOKUP_FILE).is_file())
+        return cls(next(found, None))
+
+    @functools.cached_property
+    def table(self) -> Mapping[Any, Any]:
+        """Document ids by text, sentence and token."""
+        if self.path is None:
+            return {}
+        text = read_text(self.path)
+        try:
+            value = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            raise FormatError(f"{self.path}: not YAML: {shorten(str(error), 120)}") from None
+        return Fields(Fields(value, str(self.path)).get("sent_to_doc", dict), str(self.path)).value
+
+    def id(self, text: str, layout: Layout, sentence: int, token: int) -> int | None:
+        """The document id of a token given by its sentence; None when there is no such token."""
+        known = self.table.get(text)
+        if known is None:
+            return layout.ids.get((sentence, token))
+        tokens = known.get(sentence) if isinstance(known, dict) else None
+        found = tokens.get(token) if isinstance(tokens, dict) else None
+        return found if type(found) is int and 1 <= found <= len(layout.numbers) else None
+
+
+# --- rows --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads the rows of one file of marks; all that is wrong is raised together."""
+
+    path: Path
+    annotator: str
+    protocol: Protocol
+    documents: Mapping[str, Document]
+    layouts: Mapping[str, Layout]
+    lookup: Lookup
+    used: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Line that has marked a token."""
+    style: set[str] = field(default_factory=lambda: {"sentence", "document"})
+    """Kinds of ids that all rows so far have given."""
+
+    def marks(self) -> dict[str, list[Mark]]:
+        """Marks by text, in the order of the file."""
+        found: dict[str, list[Mark]] = defaultdict(list)
+        slips: list[str] = []
+        for line, row in csv_rows(self.path):
+            try:
+                id = self._document(row, f"{self.path}:{line}")
+                found[id].append(self._mark(id, row, line, {mark.id for mark in found[id]}))
+            except FormatError as error:
+                slips.append(str(error))
+                if len(slips) >= _MOST_SLIPS:
+                    break
+        if slips:
+            raise FormatError("\n".join(slips))
+        return found
+
+    def _document(self, row: Mapping[str, str], where: str) -> str:
+        id = _text_id(row["TEXT_ID"])
+        if id not in self.documents:
+            raise FormatError(f"{where}: TEXT_ID: no text is called {id!r}{did_you_mean(id, self.documents)}")
+        return id
+
+    def _mark(self, document: str, row: Mapping[str, str], line: int, taken: set[str]) -> Mark:
+        where = f"{self.path}:{line}"
+        first, last = self._tokens(document, row, where)
+        self._claim(document, first, last, line)
+        offsets, text = self.layouts[document].offsets, self.documents[document].text
+        start, end = int(offsets[first - 1, 0]), int(offsets[last - 1, 1])
+        quote, said = text[start:end], row.get("TOKENS", "")
+        if said.split() and said.split() != quote.split():
+            place = f"tokens {first} to {last} of {document}"
+            raise FormatError(f"{where}: TOKENS: {shorten(said)!r}, but {place} are {shorten(quote)!r}")
+        spelling = row["TYPE"].strip()
+        return record(
+            Mark,
+            where,
+            id=_free(f"{document}/{self.annotator}/{row.get('ANNOTATION_ID', '').strip() or len(taken) + 1}", taken),
+            spans=(Span(start, end),),
+            quotes=(quote,),
+            label=label_name(self.protocol, spelling, f"{where}: TYPE") if spelling else None,
+            answers={name: row[column] for name, column in ANSWERS.items() if row.get(column)},
+        )
+
+    def _tokens(self, document: str, row: Mapping[str, str], where: str) -> tuple[int, int]:
+        """First and last token, from whichever ids the row gives."""
+        given = {"document": _numbers(row, DOCUMENT_IDS, where), "sentence": _numbers(row, SENTENCE_IDS, where)}
+        kinds = {kind for kind, numbers in given.items() if numbers}
+        if not kinds:
+            raise FormatError(f"{where}: has no token ids; fill {' and '.join(DOCUMENT_IDS)}")
+        if not kinds & self.style:
+            (before,), (now,) = self.style, kinds
+            raise FormatError(f"{where}: gives {now} ids only, but rows before it {before} ids only; use one of them")
+        self.style &= kinds
+        if not given["document"]:
+            return self._by_sentence(document, given["sentence"], where)
+        first, last = given["document"]
+        count = len(self.layouts[document].numbers)
+        if not 1 <= first <= last <= count:
+            expected = f"expected 1 <= start <= end <= {count}, the number of tokens of {document}"
+            raise FormatError(f"{where}: {DOCUMENT_IDS[0]} {first}, {DOCUMENT_IDS[1]} {last}: {expected}")
+        if given["sentence"]:
+            self._agree(document, given["sentence"], (first, last), where)
+        return first, last
+
+    def _by_sentence(self, document: str, ids: tuple[int, ...], where: str) -> tuple[int, int]:
+        sentence, *ends = ids
+        layout = self.layouts[document]
+        first, last = (self.lookup.id(document, layout, sentence, token) for token in ends)
+        if first is None or last is None or last < first:
+            named = ", ".join(f"{name} {value}" for name, value in zip(SENTENCE_IDS, ids, strict=True))
+            raise FormatError(f"{where}: {named}: {document} has no such tokens")
+        return first, last
+
+    def _agree(self, document: str, ids: tuple[int, ...], tokens: tuple[int, int], where: str) -> None:
+        """Refuse sentence ids that name other tokens; the rule comes first, since the look-up takes seconds to read."""
+        sentence, start, end = ids
+        known = self.layouts[document].ids
+        if (known.get((sentence, start)), known.get((sentence, end))) == tokens:
+            return
+        if (found := self._by_sentence(document, ids, where)) != tokens:
+            said = f"sentence ids name tokens {found[0]} to {found[1]}"
+            raise FormatError(f"{where}: {said}, document ids {tokens[0]} to {tokens[1]}; they must be the same")
+
+    def _claim(self, document: str, first: int, last: int, line: int) -> None:
+        """Each token belongs to one mistake only, as in the task's own script."""
+        for token in range(first, last + 1):
+            before = self.used.setdefault((document, token), line)
+            if before != line:
+                what = f"token {token} of {document} is already used by line {before}"
+                raise FormatError(f"{self.path}:{line}: {what}; a token belongs to one mistake only")
+
+
+def _numbers(row: Mapping[str, str], names: tuple[str, ...], where: str) -> tuple[int, ...]:
+    """The ids in these columns; none when the token columns are empty."""
+    values = [row.get(name, "").strip() for name in names]
+    if not any(values[-2:]):
+        return ()
+    for name, value in zip(names, values, strict=True):
+        if not re.fullmatch(r"[0-9]{1,9}(\.0)?", value):  # a spreadsheet may have made 18.0 of 18
+            raise FormatError(f"{where}: {name}: expected a whole number, found {value[:20]!r}")
+    return tuple(int(value.removesuffix(".0")) for value in values)
+
+
+def _free(id: str, taken: set[str]) -> str:
+    """`id`, or with a number after it where an id is there twice."""
+    number, made = 1, id
+    while made in taken:
+        number += 1
+        made = f"{id}.{number}"
+    return made
+
+
+# --- writing -----------------------------------------------------------------------------------------------------
+
+
+def write(items: Iterable[Item], path: Path, options: Options) -> None:
+    """A folder with `texts/` and a CSV file per annotator; or, for a path that ends in .csv, one annotator's marks."""
+    alone = path.suffix.lower() == ".csv"
+    if not alone:
+        (path / "texts").mkdir(parents=True)
+    with Writer(path, alone) as writer:
+        for item in items:
+            if isinstance(item, Document):
+                writer.document(item)
+            elif isinstance(item, Annotation) and _is_plain(item):
+                writer.annotation(item)
+        writer.check()
+
+
+def _is_plain(annotation: Annotation) -> bool:
+    work = annotation.phase == "work" and annotation.status == "submitted"
+    return work and not annotation.round and annotation.about is None
+
+
+class Writer:
+    """Files being written; refuses what the format would turn into something else."""
+
+    def __init__(self, path: Path, alone: bool) -> None:
+        self.path, self.alone = path, alone
+        self.texts: dict[str, str] = {}
+        self.layouts: dict[str, Layout] = {}
+        self.files: dict[str, IO[str]] = {}
+        self.read: dict[str, set[str]] = defaultdict(set)
+        self.used: dict[tuple[str, str], set[int]] = defaultdict(set)
+
+    def __enter__(self) -> Writer:
+        if self.alone:
+            self._open("", self.path)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self.files.values():
+            sync(file)
+            file.close()
+
+    def document(self, document: Document) -> None:
+        """Write the text, under a name that gives the id back."""
+        self.texts[document.id] = document.text
+        if self.alone:
+            return
+        _refuse_as_name("document", document.id)
+        mark = "\ufeff" if document.text.startswith("\ufeff") else ""  # else the first character would be dropped
+        file = self.path / "texts" / f"{document.id}.txt"
+        file.write_text(mark + document.text, encoding="utf-8", newline="")
+
+    def annotation(self, annotation: Annotation) -> None:
+        """Write a row for each mark."""
+        file = self._file_of(annotation.annotator)
+        id = annotation.document
+        self.read[annotation.annotator].add(id)
+        if id not in self.layouts:
+            self.layouts = {id: Layout.of(self.texts.get(id, ""))}  # most streams go document by document
+        layout, used = self.layouts[id], self.used[annotation.annotator, id]
+        for number, mark in enumerate(annotation.marks, 1):
+            if len(mark.spans) != 1 or not len(mark.spans[0]) or mark.spans[0].part != TEXT:
+                continue
+            tokens = _whole_tokens(mark, layout, self.texts.get(id, ""))
+            if shared := used.intersection(tokens):
+                what = f"mark {mark.id!r} shares token {min(shared)} of {id} with another mark of the same annotator"
+                raise FormatError(f"{what}; GSML allows a token in one mistake only, so merge the two or drop one")
+            used.update(tokens)
+            _write_row(file, _row(mark, annotation, number, tokens, layout))
+
+    def _file_of(self, annotator: str) -> IO[str]:
+        if self.alone:
+            if self.read and annotator not in self.read:
+                what = f"a CSV file holds one annotator, but there are {next(iter(self.read))!r} and {annotator!r}"
+                raise FormatError(f"{what}; write to a path without .csv, which makes a folder with a file for each")
+            return self.files[""]
+        if annotator not in self.files:
+            _refuse_as_name("annotator", annotator)
+            name = GOLD_FILE if annotator == GOLD else f"{annotator}.csv"
+            if annotator != GOLD and (annotator.lower().startswith("gsml") or annotator.lower() == "games"):
+                raise FormatError(f"annotator {annotator!r}: {name} has another meaning in GSML; give another id")
+            self._open(annotator, self.path / name)
+        return self.files[annotator]
+
+    def _open(self, key: str, path: Path) -> None:
+        file = path.open("w", encoding="utf-8", newline="")
+        csv.writer(file, lineterminator="\n").writerow(COLUMNS)
+        self.files[key] = file
+
+    def check(self) -> None:
+        """In a folder every text counts as read by everyone, so all must have read all."""
+        if self.alone:
+            return
+        for annotator, read in self.read.items():
+            if missing := [id for id in self.texts if id not in read]:
+                what = f"annotator {annotator!r} has not read {len(missing):,} documents, e.g. {missing[0]!r}"
+                raise FormatError(
+                    f"{what}, which GSML would take as read and found without mistakes; "
+                    "write only the documents that everyone has read, or one annotator to a path that ends in .csv"
+                )
+
+
+def _write_row(file: IO[str], row: Mapping[str, object]) -> None:
+    """Like the task's files, but a carriage return inside a field is quoted, which Python's csv forgets."""
+    values = [row[name] for name in COLUMNS]
+    quoting = csv.QUOTE_ALL if any("\r" in str(value) for value in values) else csv.QUOTE_MINIMAL
+    csv.writer(file, lineterminator="\n", quoting=quoting).writerow(values)
+
+
+def _refuse_as_name(what: str, id: str) -> None:
+    if not re.fullmatch(r"[^/\\:*?\"<>|\x00-\x1f.][^/\\:*?\"<>|\x00-\x1f]{0,150}", id):
+        raise FormatError(f'{what} id {id!r} cannot be a file name, as GSML asks; give ids without / \\ : * ? " < > |')
+
+
+def _whole_tokens(mark: Mark, layout: Layout, text: str) -> range:
+    """The tokens that a mark covers, from 1; refused when it cuts one."""
+    span = mark.spans[0]
+    first, last = token_range(span, layout.offsets)
+    if first < last:
+        start, end = int(layout.offsets[first, 0]), int(layout.offsets[last - 1, 1])
+        if (start, end) == (span.start, span.end):
+            return range(first + 1, last + 1)
+        whole = f"the whole tokens are {shorten(text[start:end])!r} at [{start}, {end})"
+    else:
+        whole = "it covers no token"
+    found = f"mark {mark.id!r}: {shorten(span.of(text))!r} at [{span.start}, {span.end})"
+    raise FormatError(
+        f"{found} does not begin and end with a token between white space, as GSML asks; {whole}. "
+        "Widen the mark, or put white space around punctuation in the texts before they are marked"
+    )
+
+
+def _row(mark: Mark, annotation: Annotation, number: int, tokens: range, layout: Layout) -> dict[str, object]:
+    first, last = tokens[0], tokens[-1]
+    (sentence, start), (last_sentence, end) = layout.numbers[first - 1], layout.numbers[last - 1]
+    within = (sentence, start, end) if sentence == last_sentence else ("", "", "")  # ids cannot cross sentences
+    own = f"{annotation.document}/{annotation.annotator}/"
+    values: dict[str, object] = {
+        "TEXT_ID": f"{annotation.document}.txt",
+        "ANNOTATION_ID": mark.id.removeprefix(own) if mark.id.startswith(own) else number,
+        "TOKENS": " ".join(mark.quotes[0].split()),
+        "TYPE": (mark.label or "").upper().replace("-", "_"),
+        **dict(zip(SENTENCE_IDS, within, strict=True)),
+        **dict(zip(DOCUMENT_IDS, (first, last), strict=True)),
+    }
+    return values | {column: mark.answers.get(name, "") for name, column in ANSWERS.items()}
+
+
+# --- the format --------------------------------------------------------------------------------------------------
+
+
+def sniff(path: Path) -> bool:
+    """A folder with `gsml.csv`, or a file whose first line names what the task's files have."""
+    if path.is_dir():
+        return (path / GOLD_FILE).is_file() or (
+            (path / "texts").is_dir() and any("DOC_TOKEN_START" in starts_with(each) for each in path.glob("*.csv"))
+        )
+    start = starts_with(path)
+    names = set(start.partition("\n")[0].strip().split(","))
+    box_score = start.startswith("{") and '"home_name"' in start and '"box_score"' in start
+    return _is_markup(names) or {"TEXT_ID", "GENERATED_TEXT"} <= names or box_score
+
+
+FORMAT = Format(
+    "gsml",
+    "the accuracy shared task's GSML",
+    read,
+    write,
+    suffixes=(GOLD_FILE,),
+    sniff=sniff,
+    holds=frozenset(["annotation without marks", "mark correction", "mark comment", "mark without label"]),
+    options=frozenset(["protocol", "texts", "data", "annotator"]),
+)

@@ -1,0 +1,587 @@
+"""Label Studio's JSON export (and import): tasks with their data, annotations and predictions.
+
+Its offsets count UTF-16 units, as JavaScript does; `Utf16` is the one place where they are converted. Controls with the
+id of a region answer questions about that mark, those without a region answer questions about the document; the name
+of the control is the name of the question. A relation `antecedent` leads from a mark to its antecedent, and one called
+`continued` ties the further spans of a mark to its first, since a region has only one.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from finecomb.core.errors import FormatError, did_you_mean, shorten
+from finecomb.core.protocol import Option, Protocol, Question, fold
+from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Document, Exclusion, Mark, Note
+from finecomb.core.span import TEXT, Span
+from finecomb.core.study import Item
+from finecomb.formats.base import Format, Options
+from finecomb.formats.features import DOCUMENT_FIELDS, KNOWN_ANSWERS
+from finecomb.formats.reading import (
+    Fields,
+    implied_protocol,
+    json_items,
+    label_name,
+    placed,
+    question_name,
+    record,
+    starts_with,
+)
+from finecomb.formats.writing import sync
+
+ANTECEDENT, CONTINUED = "antecedent", "continued"
+CONTEXTS = ("prompt", "source", "context", "headline", "title", "article", "question", "input")
+"""Texts in a task's data that stand beside the one that is judged; a text with marks on it does so too."""
+OURS = "finecomb"
+"""Under this name a task's `meta` holds what Label Studio has no place for."""
+_LABELS = ("labels", "hypertextlabels")
+_CONTROLS = ("choices", "textarea", "rating", "number", "taxonomy", "datetime")
+_WORK = ("annotations", "completions", "predictions")
+_SNIFF = re.compile(r'"(annotations|completions|predictions)"\s*:\s*\[\s*[\]{]')
+
+Raw = str | int | float | tuple[str, ...]  # an answer before its question is known; a tuple comes from choices
+
+
+class Utf16:
+    """Positions in a text as JavaScript counts them, in UTF-16 units, and as we do, in code points."""
+
+    def __init__(self, text: str) -> None:
+        widths = (2 if ord(character) > 0xFFFF else 1 for character in text)
+        self._starts = list(itertools.accumulate(widths, initial=0))
+
+    def code_points(self, units: int) -> int | None:
+        """The position of a unit; None within a surrogate pair and outside the text.
+
+        >>> Utf16("a😀b").code_points(3), Utf16("a😀b").code_points(2)
+        (2, None)
+        """
+        at = bisect.bisect_left(self._starts, units)
+        return at if at < len(self._starts) and self._starts[at] == units else None
+
+    def units(self, code_points: int) -> int:
+        """The other way round."""
+        return self._starts[code_points]
+
+
+# --- reading -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Region:
+    """Everything said about one id: where it is, its labels, and answers of controls on it."""
+
+    where: str
+    place: Fields | None = None
+    to_name: str = TEXT
+    labels: list[str] = field(default_factory=list)
+    answers: dict[str, Raw] = field(default_factory=dict)
+    score: float | None = None
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Result:
+    """The results of one annotation: regions by id, answers about the whole, and relations between regions."""
+
+    regions: dict[str, _Region] = field(default_factory=dict)
+    answers: dict[str, Raw] = field(default_factory=dict)
+    relations: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What is known while a file is read."""
+
+    protocol: Protocol
+    options: Options
+    annotators: dict[tuple[str, str], str] = field(default_factory=dict)
+    passes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def read(path: Path, options: Options) -> Iterator[Item]:
+    """Each task's document, then its annotations and predictions; without a protocol the file is read twice."""
+    reading = _Reading(options.protocol or _protocol(path), options)
+    yield reading.protocol
+    for index, task in _tasks(path):
+        yield from _task(task, index, reading)
+    for what, count in sorted(reading.counts.items()):
+        yield Note(text=f"{count:,} {what}")
+
+
+def _tasks(path: Path) -> Iterator[tuple[int, Fields]]:
+    for index, value, line in json_items(path):
+        where = f"{path}:{line}"
+        if not isinstance(index, int):
+            raise FormatError(f"{where}: expected a list of tasks, found an object")
+        task = Fields(value, where)
+        if "data" not in task.value and "annotator" in task.value:
+            raise task.error("'data' is missing; this looks like JSON-MIN, export as JSON instead")
+        yield index, task
+
+
+def _works(task: Fields) -> Iterator[tuple[bool, Fields]]:
+    """Whether it is a prediction, and the annotation or prediction."""
+    for name in _WORK:
+        yield from ((name == "predictions", work) for work in task.each(name, []))
+
+
+def _result(work: Fields) -> _Result:
+    result = _Result()
+    for index, each in enumerate(work.each("result", [])):
+        kind = each.get("type", str)
+        if kind == "relation":
+            result.relations.append(_relation(each))
+            continue
+        id = each.get("id", (str, int), f"result-{index}")
+        value = Fields(each.get("value", dict), f"{each.where}: 'value'")
+        if kind in _LABELS or ("start" in value.value and kind in _CONTROLS):
+            _add_to_region(result.regions.setdefault(str(id), _Region(each.where)), kind, each, value)
+        elif kind in _CONTROLS:
+            result.answers[_question(each, kind)] = _raw(kind, value)
+        else:
+            result.left_out[kind] += 1
+    return result
+
+
+def _relation(each: Fields) -> tuple[str, str, tuple[str, ...]]:
+    ends = [str(each.get(name, (str, int))) for name in ("from_id", "to_id")]
+    if each.get("direction", str, "right") == "left":
+        ends.reverse()
+    return ends[0], ends[1], tuple(fold(label) for label in _texts(each, "labels"))
+
+
+def _add_to_region(region: _Region, kind: str, each: Fields, value: Fields) -> None:
+    region.place = value if region.place is None or kind in _LABELS else region.place
+    region.to_name = each.get("to_name", str, region.to_name)
+    region.score = each.get("score", (int, float), region.score)
+    region.meta |= each.get("meta", dict, {})
+    if kind in _LABELS:
+        region.labels += [label for label in _texts(value, kind) if label not in region.labels]
+    else:
+        region.answers[_question(each, kind)] = _raw(kind, value)
+
+
+def _texts(fields: Fields, name: str) -> list[str]:
+    """A list of texts, one text, or nothing."""
+    value = fields.get(name, (list, str), [])
+    values = [value] if isinstance(value, str) else value
+    for each in values:
+        if not isinstance(each, str):
+            raise fields.error(f"{name!r}: expected a list of texts, found {shorten(repr(value), 40)}")
+    return list(values)
+
+
+def _question(each: Fields, kind: str) -> str:
+    return question_name(each.get("from_name", str, kind))
+
+
+def _raw(kind: str, value: Fields) -> Raw:
+    match kind:
+        case "choices":
+            return tuple(_texts(value, "choices"))
+        case "textarea":
+            return "\n".join(_texts(value, "text"))
+        case "taxonomy":
+            paths = [path if isinstance(path, list) else [path] for path in value.get("taxonomy", list)]
+            return tuple("/".join(map(str, path)) for path in paths)
+        case "datetime":
+            return str(value.get("datetime", str))
+    number: int | float = value.get(kind, (int, float))
+    return number
+
+
+def _task(task: Fields, index: int, reading: _Reading) -> Iterator[Item]:
+    results = [(prediction, work, _result(work)) for prediction, work in _works(task)]
+    names = {region.to_name for _, _, result in results for region in result.regions.values()}
+    document = _document(task, index, names, reading)
+    yield document
+    for prediction, work, result in results:
+        known = len(reading.annotators)
+        annotator = _annotator(prediction, work, reading)
+        if len(reading.annotators) > known:
+            yield record(Annotator, work.where, id=annotator, kind="detector" if prediction else "human")
+        yield _annotation(work, result, document, annotator, reading)
+
+
+# --- reading: documents ------------------------------------------------------------------------------------------
+
+
+def _document(task: Fields, index: int, names: set[str], reading: _Reading) -> Document:
+    data = Fields(task.get("data", dict), f"{task.where}: 'data'")
+    key = _text_key(data, names, reading.options)
+    texts = {name: value for name, value in data.value.items() if isinstance(value, str) and name not in (key, TEXT)}
+    text = data.get(key, str)
+    meta = Fields(task.get("meta", dict, {}), f"{task.where}: 'meta'")
+    if OURS in meta.value:
+        ours = Fields(meta.value[OURS], f"{meta.where}: {OURS}")
+        context = {name: texts[name] for name in _texts(ours, "context") if name in texts}
+        rest = {name: ours.value[name] for name in DOCUMENT_FIELDS if name in ours.value and name != "context"}
+        return record(Document, ours.where, id=ours.get("id", str), text=text, context=context, **rest)
+    context = {name: value for name, value in texts.items() if name in names or name in CONTEXTS}
+    id = str(task.get("id", (str, int), index + 1))
+    return record(Document, task.where, id=id, text=text, context=context, meta=meta.value | data.rest(key, *context))
+
+
+def _text_key(data: Fields, names: set[str], options: Options) -> str:
+    """Which of the data is the text: what the user says, `text`, the only one with regions, or the only text there is."""
+    texts = [name for name, value in data.value.items() if isinstance(value, str)]
+    said = options.columns.get(TEXT)
+    if said is not None:
+        if said not in texts:
+            raise data.error(f"has no text called {said!r}{did_you_mean(said, texts)}")
+        return said
+    for known in ([TEXT] if TEXT in texts else [], [name for name in texts if name in names], texts):
+        if len(known) == 1:
+            return known[0]
+    if not texts:
+        raise data.error(f"has no text, only {', '.join(data.value) or 'nothing'}")
+    raise data.error(f"has several texts ({', '.join(texts)}); say which one is judged by naming the column 'text'")
+
+
+# --- reading: annotations ----------------------------------------------------------------------------------------
+
+
+def _annotator(prediction: bool, work: Fields, reading: _Reading) -> str:
+    """The id of whoever did the work. People are known by number: their names and addresses are not kept."""
+    if prediction:
+        found = str(work.get("model_version", (str, int, float), "model") or "model")
+    else:
+        by = work.get("completed_by", (int, str, dict), None)
+        person = by if isinstance(by, dict) else {"id": by}
+        known = next((person[name] for name in ("id", "email") if person.get(name) not in (None, "")), None)
+        found = str(known) if known is not None else reading.options.annotator or "annotator"
+    key = ("detector" if prediction else "human", found)
+    taken = found in reading.annotators.values()
+    return reading.annotators.setdefault(key, f"{found}-{key[0]}" if taken else found)
+
+
+def _annotation(work: Fields, result: _Result, document: Document, annotator: str, reading: _Reading) -> Annotation:
+    round = reading.passes[document.id, annotator]
+    reading.passes[document.id, annotator] += 1
+    id = f"{document.id}/{annotator}" + (f"/{round}" if round else "")
+    protocol = reading.protocol
+    for kind, count in result.left_out.items():
+        reading.counts[f"results of type {kind!r} are not about text and were left out"] += count
+    asked = {question.name: question for question in protocol.document_questions}
+    cancelled = work.get("was_cancelled", bool, False)
+    why = Exclusion(by="Label Studio", reason="cancelled (skipped) by the annotator")
+    marks, relations = _marks(id, result, document, reading)
+    meta = {name: each for name, each in work.value.items() if name in ("id", "updated_at") and each is not None}
+    meta |= {"ground_truth": True} if work.value.get("ground_truth") is True else {}
+    meta |= {"relations": relations} if relations else {}
+    return record(
+        Annotation,
+        work.where,
+        id=id,
+        document=document.id,
+        annotator=annotator,
+        protocol=protocol.id,
+        round=round,
+        status="excluded" if cancelled else "submitted",
+        excluded=why if cancelled else None,
+        marks=marks,
+        answers={name: _answer(raw, asked.get(name)) for name, raw in result.answers.items()},
+        submitted=work.get("created_at", (str, int), None),
+        seconds=work.get("lead_time", (int, float), None),
+        meta=meta,
+    )
+
+
+@dataclass(slots=True)
+class _Ties:
+    """Which regions belong to another one, and which relations say something else."""
+
+    continued: dict[str, list[str]] = field(default_factory=dict)
+    antecedents: dict[str, list[str]] = field(default_factory=dict)
+    swallowed: set[str] = field(default_factory=set)
+    others: list[dict[str, Any]] = field(default_factory=list)
+
+
+def _ties(result: _Result) -> _Ties:
+    ties = _Ties()
+    for start, end, labels in result.relations:
+        if start not in result.regions or end not in result.regions or start == end:
+            continue
+        own = {fold(label) for label in result.regions[end].labels}
+        if CONTINUED in labels:
+            ties.continued.setdefault(start, []).append(end)
+            ties.swallowed.add(end)
+        elif ANTECEDENT in labels or own == {ANTECEDENT}:
+            ties.antecedents.setdefault(start, []).append(end)
+            ties.swallowed |= {end} if own <= {ANTECEDENT} else set()
+        else:
+            ties.others.append({"from": start, "to": end, "labels": list(labels)})
+    return ties
+
+
+def _marks(
+    annotation: str, result: _Result, document: Document, reading: _Reading
+) -> tuple[list[Mark], list[dict[str, Any]]]:
+    """The marks, and the relations between them that we have no name for."""
+    places = {id: _place(region, document, reading) for id, region in result.regions.items()}
+    ties = _ties(result)
+    marks = []
+    for id, region in result.regions.items():
+        if id in ties.swallowed:
+            continue
+        spans = _spans([places[each] for each in (id, *ties.continued.get(id, ()))])
+        earlier = [places[each] for each in ties.antecedents.get(id, ())]
+        antecedents = record(Antecedents, region.where, **_spans(earlier)) if earlier else None
+        labels = [label for label in region.labels if fold(label) != ANTECEDENT] or [None]
+        for number, label in enumerate(labels):
+            own = f"{annotation}/{id}" + (f"/{number}" if number else "")
+            item = id if len(labels) > 1 else None
+            marks.append(_mark(own, region, label, spans, antecedents, item, reading.protocol))
+    return marks, ties.others
+
+
+def _mark(
+    id: str,
+    region: _Region,
+    label: str | None,
+    spans: Mapping[str, Any],
+    antecedents: Antecedents | None,
+    item: str | None,
+    protocol: Protocol,
+) -> Mark:
+    name = None if label is None else label_name(protocol, label, region.where)
+    asked = {question.name: question for question in protocol.questions_of(name)}
+    answers = {each: _answer(raw, asked.get(each)) for each, raw in region.answers.items()}
+    more = {"confidence": region.score, "item": item, "meta": region.meta}
+    return record(Mark, region.where, id=id, **spans, label=name, answers=answers, antecedents=antecedents, **more)
+
+
+_Place = tuple[Span | None, str]  # where a region is, and its quote
+
+
+def _spans(places: Iterable[_Place]) -> dict[str, Any]:
+    """Spans with quotes in text order, or the quotes alone and why."""
+    places = list(places)
+    if any(span is None for span, _ in places):
+        return {
+            "spans": (),
+            "quotes": tuple(quote for _, quote in places),
+            "unlocated": "its offsets and quote disagree",
+        }
+    ordered = sorted((span, quote) for span, quote in places if span is not None)
+    return {"spans": tuple(span for span, _ in ordered), "quotes": tuple(quote for _, quote in ordered)}
+
+
+def _place(region: _Region, document: Document, reading: _Reading) -> _Place:
+    part = region.to_name if region.to_name in document.context else TEXT
+    text = document.part(part) or ""
+    value = region.place or Fields({}, region.where)
+    offsets = Fields(value.get("globalOffsets", dict, value.value), value.where)
+    start, end = (offsets.get(name, (int, str), -1) for name in ("start", "end"))
+    first, last = (_code_points(text, at) for at in (start, end))
+    said = value.get("text", str, None)
+    quote = "" if said is None else said
+    if first is not None and last is not None and first <= last:
+        found = text[first:last]
+        if said is None or said in (found, found.replace("\n", "\\n")):
+            return Span(first, last, part), found
+    # Pre-annotations made in Python often count code points; other offsets go astray when line ends were changed.
+    raw = (start, end) if isinstance(start, int) and isinstance(end, int) else (-1, -1)
+    elsewhere = placed(quote, *raw, text) if quote else None
+    reading.counts["regions were placed by their quote, not by their offsets"] += elsewhere is not None
+    reading.counts["regions could not be placed; they are kept without a place"] += elsewhere is None
+    reading.counts += Counter()  # drops the zeros
+    return (Span(*elsewhere, part) if elsewhere else None), quote
+
+
+def _code_points(text: str, units: int | str) -> int | None:
+    if not isinstance(units, int):
+        return None  # a path into HTML
+    return Utf16(text).code_points(units)
+
+
+# --- reading: questions ------------------------------------------------------------------------------------------
+
+
+def _protocol(path: Path) -> Protocol:
+    """A protocol made of the labels and controls that a file uses."""
+    labels: set[str] = set()
+    mark_answers: dict[str, list[Raw]] = {}
+    answers: dict[str, list[Raw]] = {}
+    for _, task in _tasks(path):
+        for _, work in _works(task):
+            result = _result(work)
+            _collect(result.answers, answers)
+            for region in result.regions.values():
+                labels.update(label for label in region.labels if fold(label) != ANTECEDENT)
+                _collect(region.answers, mark_answers)
+    asked = {
+        "questions": [_asked(name, raws) for name, raws in mark_answers.items()],
+        "document_questions": [_asked(name, raws) for name, raws in answers.items()],
+    }
+    return implied_protocol(f"label-studio-{path.stem}", labels, **{name: tuple(each) for name, each in asked.items()})
+
+
+def _collect(answers: Mapping[str, Raw], into: dict[str, list[Raw]]) -> None:
+    for name, raw in answers.items():
+        kept = into.setdefault(name, [])
+        if raw not in kept:
+            kept.append(raw)
+
+
+def _asked(name: str, raws: list[Raw]) -> Question:
+    """The question that such answers were given to."""
+    ask = name.replace("_", " ").capitalize()
+    values = sorted({each for raw in raws if isinstance(raw, tuple) for each in raw})
+    more: dict[str, Any] = {"scale": "text"}
+    if all(isinstance(raw, int | float) for raw in raws):
+        more = {"scale": "number"}
+    elif all(isinstance(raw, tuple) for raw in raws) and set(values) <= {"true", "false"} and _single(raws):
+        more = {"scale": "yes-no"}
+    elif all(isinstance(raw, tuple) for raw in raws) and len(values) > 1:
+        options = tuple(Option.model_construct(value=value) for value in values)
+        more = {"scale": "nominal" if _single(raws) else "several", "options": options}
+    return record(Question, name, name=name, ask=ask, required=False, **more)
+
+
+def _single(raws: Iterable[Raw]) -> bool:
+    return all(isinstance(raw, tuple) and len(raw) == 1 for raw in raws)
+
+
+def _answer(raw: Raw, question: Question | None) -> Answer:
+    """An answer in the form that its question asks for, as far as it fits."""
+    scale = question.scale if question else ""
+    if isinstance(raw, tuple) and (scale == "several" or (not scale and len(raw) != 1)):
+        return raw
+    text = "\n".join(raw) if isinstance(raw, tuple) else str(raw)
+    if question is not None and question.options:
+        spelled = {word: each.value for each in question.options for word in (each.title, *each.aliases) if word}
+        spelled |= {str(each.value): each.value for each in question.options}
+        return (spelled.get(text, text),) if scale == "several" else spelled.get(text, text)  # type: ignore[return-value]
+    if scale == "yes-no" and fold(text) in ("true", "yes", "false", "no"):
+        return fold(text) in ("true", "yes")
+    return raw if isinstance(raw, int | float) and scale not in ("text", "rewrite") else text
+
+
+# --- writing -----------------------------------------------------------------------------------------------------
+
+
+def write(items: Iterable[Item], path: Path, options: Options) -> None:
+    """Write tasks; people's work goes to annotations, that of models and detectors to predictions."""
+    documents: dict[str, Document] = {}
+    kinds: dict[str, str] = {}
+    works: dict[str, list[tuple[str, str]]] = {}
+    for item in items:
+        if isinstance(item, Document):
+            documents[item.id] = item
+        elif isinstance(item, Annotator):
+            kinds[item.id] = item.kind
+        elif isinstance(item, Annotation) and item.document in documents:
+            kind = kinds.get(item.annotator, "human")
+            named, work = _work(item, documents[item.document], kind)
+            works.setdefault(item.document, []).append((named, json.dumps(work, ensure_ascii=False)))
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write("[")
+        for number, (id, document) in enumerate(documents.items(), 1):
+            file.write((",\n" if number > 1 else "\n") + _written(number, document, works.get(id, [])))
+        file.write("\n]\n")
+        sync(file)
+
+
+def _written(number: int, document: Document, works: list[tuple[str, str]]) -> str:
+    rest = json.loads(document.model_dump_json(exclude_defaults=True, exclude={"text", "context"}))
+    ours = {OURS: rest | ({"context": list(document.context)} if document.context else {})}
+    task = {"id": number, "data": {TEXT: document.text, **document.context}, "meta": ours}
+    head = json.dumps(task, ensure_ascii=False).removesuffix("}")
+    lists = {name: ", ".join(work for named, work in works if named == name) for name in ("annotations", "predictions")}
+    return head + "".join(f', "{name}": [{listed}]' for name, listed in lists.items()) + "}"
+
+
+def _work(annotation: Annotation, document: Document, kind: str) -> tuple[str, dict[str, Any]]:
+    result = [each for mark in annotation.marks if mark.spans for each in _mark_results(mark, document)]
+    result += [_control(name, answer, f"answer-{name}", {}) for name, answer in annotation.answers.items()]
+    if kind not in ("human", "gold"):
+        return "predictions", {"model_version": annotation.annotator, "result": result}
+    by: Any = {"email": annotation.annotator}
+    if annotation.annotator.isascii() and annotation.annotator.isdecimal() and annotation.annotator[0] != "0":
+        by = int(annotation.annotator)
+    times = json.loads(annotation.model_dump_json(include={"submitted"}))
+    work: dict[str, Any] = {"completed_by": by, "result": result, "was_cancelled": annotation.status == "excluded"}
+    work |= {"ground_truth": kind == "gold"}
+    work |= {"created_at": times["submitted"]} if annotation.submitted else {}
+    work |= {"lead_time": annotation.seconds} if annotation.seconds is not None else {}
+    return "annotations", work
+
+
+def _mark_results(mark: Mark, document: Document) -> Iterator[dict[str, Any]]:
+    labels = [mark.label] if mark.label is not None else []
+    first, *others = (_value(span, document) for span in mark.spans)
+    more: dict[str, Any] = {"score": mark.confidence} if mark.confidence is not None else {}
+    more |= {"meta": dict(mark.meta)} if mark.meta else {}
+    yield _region(mark.id, first, labels, mark.spans[0].part) | more
+    for name, answer in mark.answers.items():
+        yield _control(name, answer, mark.id, {key: first[key] for key in ("start", "end")}, mark.spans[0].part)
+    for number, (span, value) in enumerate(zip(mark.spans[1:], others, strict=True), 2):
+        yield _region(f"{mark.id}/{number}", value, labels, span.part)
+        yield _tie(mark.id, f"{mark.id}/{number}", CONTINUED)
+    for number, span in enumerate(mark.antecedents.spans if mark.antecedents else (), 1):
+        yield _region(f"{mark.id}/antecedent-{number}", _value(span, document), [ANTECEDENT], span.part)
+        yield _tie(mark.id, f"{mark.id}/antecedent-{number}", ANTECEDENT)
+
+
+def _value(span: Span, document: Document) -> dict[str, Any]:
+    text = document.part(span.part) or ""
+    units = Utf16(text)
+    return {"start": units.units(span.start), "end": units.units(span.end), "text": span.of(text)}
+
+
+def _region(id: str, value: dict[str, Any], labels: list[str], part: str) -> dict[str, Any]:
+    return {"id": id, "from_name": "label", "to_name": part, "type": "labels", "value": value | {"labels": labels}}
+
+
+def _tie(start: str, end: str, label: str) -> dict[str, Any]:
+    return {"from_id": start, "to_id": end, "type": "relation", "direction": "right", "labels": [label]}
+
+
+def _control(name: str, answer: Answer, id: str, place: dict[str, Any], part: str = TEXT) -> dict[str, Any]:
+    kind, value = _control_value(answer)
+    return {"id": id, "from_name": name, "to_name": part, "type": kind, "value": place | value}
+
+
+def _control_value(answer: Answer) -> tuple[str, dict[str, Any]]:
+    match answer:
+        case bool():
+            return "choices", {"choices": ["true" if answer else "false"]}
+        case int() | float():
+            return "number", {"number": answer}
+        case str():
+            return "textarea", {"text": [answer]}
+    return "choices", {"choices": list(answer)}
+
+
+def looks_like(path: Path) -> bool:
+    """Whether it is a list of tasks with data and annotations or predictions."""
+    start = starts_with(path, 1 << 16) if path.is_file() else ""
+    return bool(re.match(r"\s*\[\s*\{", start) and '"data"' in start and _SNIFF.search(start))
+
+
+FORMAT = Format(
+    *("label-studio", "Label Studio JSON", read, write),
+    suffixes=(".json",),
+    sniff=looks_like,
+    holds=frozenset(
+        [
+            *(f"document {name}" for name in DOCUMENT_FIELDS),
+            *(f"annotation {name}" for name in ("without marks", "answers", "submitted", "seconds")),
+            *(f"mark {name}" for name in KNOWN_ANSWERS),
+            *("mark other answers", "mark several spans", "mark omission", "mark on context", "mark without label"),
+            *("mark antecedents", "mark confidence", "mark meta"),
+        ]
+    ),
+    options=frozenset(["protocol", "columns", "annotator"]),
+)

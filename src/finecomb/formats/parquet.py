@@ -1,0 +1,68 @@
+"""A folder of Parquet tables, one for each frame of a study, with its settings and protocols beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from finecomb.core import frames
+from finecomb.core.errors import FormatError, shorten
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Note, Settings
+from finecomb.core.study import Item
+from finecomb.formats import folder, framed
+from finecomb.formats.base import Format, Options
+from finecomb.formats.features import EVERYTHING
+
+
+def read(path: Path, options: Options) -> Iterator[Item]:
+    """Settings, protocols, documents, annotators, annotations, a batch at a time."""
+    if not path.is_dir():
+        raise FormatError(f"{path}: not a folder; expected one with documents.parquet and its like")
+    yield folder.settings_of(path)
+    yield from folder.protocols(path)
+    try:
+        tables = {name: _table(path / f"{name}.parquet", name) for name in frames.FRAMES}
+        yield from framed.records(tables, lambda name: str(path / f"{name}.parquet"))
+    except (PolarsError, OSError) as error:
+        raise FormatError(f"{path}: cannot be read as Parquet: {shorten(str(error), 100)}") from None
+
+
+def _table(file: Path, name: str) -> pl.LazyFrame:
+    if not file.is_file():
+        raise FormatError(f"{file}: no such file; a study in Parquet has {', '.join(frames.FRAMES)}, each .parquet")
+    try:
+        return framed.fitted(pl.scan_parquet(file), name, str(file))
+    except (PolarsError, OSError) as error:
+        raise FormatError(f"{file}: not a Parquet file: {shorten(str(error), 100)}") from None
+
+
+def write(items: Iterable[Item], path: Path, options: Options) -> None:
+    """Write the folder in batches, so that memory does not grow with the study."""
+    path.mkdir(parents=True)
+    (path / "protocols").mkdir()
+    parts = framed.Parts(path / "parts")
+    settings, names = Settings(), []
+    for item in items:
+        if isinstance(item, Settings):
+            settings = item
+        elif isinstance(item, Protocol):
+            names.append(item.id)
+            folder.write_protocol(item, path)
+        elif not isinstance(item, Note):
+            parts.add(item)
+    parts.finish(path)
+    folder.write_settings(settings, names, path)
+
+
+def looks_like(path: Path) -> bool:
+    """Whether `path` is a folder of Parquet tables."""
+    return (path / "documents.parquet").is_file() and (path / "annotations.parquet").is_file()
+
+
+FORMAT = Format(
+    "parquet", "a folder of Parquet tables", read, write, suffixes=(".parquet",), sniff=looks_like, holds=EVERYTHING
+)

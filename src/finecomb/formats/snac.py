@@ -1,0 +1,255 @@
+"""SNaC's release: summaries in segments, errors by quote, and only how many of three readers saw each.
+
+The file is `{summary: {segment number: {"text", "errors": [{"span", "error_type", "votes", "antecedants"?}]}}}`.
+Segments are joined by one line break. A span has no offsets: it is looked for in its own segment, and where it stands
+there more than once, the k-th repetition of a span with one type goes to its k-th occurrence (`repeats`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from finecomb.core.errors import FormatError
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note, Segment
+from finecomb.core.span import TEXT, Span
+from finecomb.core.study import Item
+from finecomb.formats.base import Format, Options
+from finecomb.formats.reading import Fields, json_items, label_name, occurrences, record, starts_with
+from finecomb.formats.writing import sync
+from finecomb.protocols import shipped
+
+READERS = 3
+CROWD = "crowd"
+_MODEL = re.compile(r"(book_175b|book_6b|tripod)\d+")
+_SNIFF = re.compile(r'\s*\{\s*"[^"]*"\s*:\s*\{\s*"0"\s*:\s*\{\s*"(text|errors)"\s*:')
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """One segment: where it starts in the whole text, its own text and its errors."""
+
+    start: int
+    text: str
+    errors: tuple[Fields, ...]
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
+def read(path: Path, options: Options) -> Iterator[Item]:
+    """One document and one pooled annotation for each summary."""
+    protocol = options.protocol or shipped("snac")
+    annotator = options.annotator or CROWD
+    yield protocol
+    yield record(Annotator, str(path), id=annotator, kind="pooled")
+    counts: Counter[str] = Counter()
+    for key, value, line in json_items(path):
+        where = f"{path}:{line}"
+        if not isinstance(key, str):
+            raise FormatError(f"{where}: expected an object with summaries by id, found a list")
+        pieces = _pieces(Fields(value, f"{where}: {key}"))
+        document = _document(key, pieces, where)
+        yield document
+        id = f"{key}/{annotator}"
+        marks = tuple(_marks(id, pieces, document.text, protocol, options.repeats == "kth", counts))
+        whose = {"document": key, "annotator": annotator, "protocol": protocol.id}
+        yield record(Annotation, where, id=id, **whose, readers=READERS, marks=marks)
+    yield from _notes(counts, options)
+
+
+def _pieces(summary: Fields) -> list[_Piece]:
+    pieces: list[_Piece] = []
+    start = 0
+    for index, (number, value) in enumerate(summary.value.items()):
+        if number != str(index):
+            raise summary.error(f"expected segment '{index}', found {number!r}; segments are numbered from 0 in order")
+        segment = Fields(value, f"{summary.where}: segment {number}")
+        pieces.append(_Piece(start, segment.get("text", str), tuple(segment.each("errors"))))
+        start = pieces[-1].end + 1
+    return pieces
+
+
+def _document(id: str, pieces: list[_Piece], where: str) -> Document:
+    model = _MODEL.fullmatch(id)
+    return record(
+        Document,
+        where,
+        id=id,
+        text="\n".join(piece.text for piece in pieces),
+        segments=tuple(Segment(start=piece.start, end=piece.end) for piece in pieces),
+        meta={"model": model[1]} if model else {},
+    )
+
+
+def _marks(
+    annotation: str, pieces: list[_Piece], text: str, protocol: Protocol, kth: bool, counts: Counter[str]
+) -> Iterator[Mark]:
+    number = 0
+    for index, piece in enumerate(pieces):
+        seen: Counter[tuple[str, str]] = Counter()
+        for error in piece.errors:
+            quote = error.get("span", str)
+            label = label_name(protocol, error.get("error_type", str), error.where)
+            nth = seen[quote, label] if kth else 0
+            seen[quote, label] += 1
+            places = occurrences(quote, text, piece.start, piece.end)
+            span = _span(quote, places[min(nth, len(places) - 1)]) if places else None
+            counts["unlocated"] += span is None
+            counts["repeated"] += len(places) > 1
+            counts["overvoted"] += error.get("votes", int) > READERS
+            yield _mark(f"{annotation}/{number}", error, span, index, label, text, counts)
+            number += 1
+
+
+def _span(quote: str, start: int) -> Span:
+    return Span(start, start + len(quote))
+
+
+def _mark(id: str, error: Fields, span: Span | None, segment: int, label: str, text: str, counts: Counter[str]) -> Mark:
+    antecedents, lost = _antecedents(error, span, text)
+    counts["antecedents unlocated"] += len(lost)
+    quote = error.get("span", str)
+    why = "" if span else "not in its segment" if quote else "the span is empty"
+    meta: dict[str, Any] = error.rest("span", "error_type", "votes", "antecedants", "antecedents")
+    meta |= {} if span else {"segment": segment}
+    meta |= {"antecedents": lost} if lost and antecedents and antecedents.spans else {}
+    spans, votes = (span,) if span else (), error.get("votes", int)
+    place = {"spans": spans, "quotes": (quote,), "unlocated": why}
+    return record(Mark, error.where, id=id, **place, label=label, votes=votes, antecedents=antecedents, meta=meta)
+
+
+def _antecedents(error: Fields, mark: Span | None, text: str) -> tuple[Antecedents | None, list[str]]:
+    """Those that could be placed, in text order, and the quotes of the others."""
+    name = "antecedants" if "antecedants" in error.value else "antecedents"  # the release spells it with an a
+    quotes = error.get(name, list, [])
+    if any(not isinstance(quote, str) for quote in quotes):
+        raise error.error(f"{name!r}: expected a list of texts, found {quotes!r}")
+    if not quotes:
+        return None, []
+    found = [_antecedent(quote, mark, text) for quote in quotes]
+    spans = sorted(span for span in found if span)
+    lost = [quote for quote, span in zip(quotes, found, strict=True) if span is None]
+    if not spans:
+        return record(Antecedents, error.where, spans=(), quotes=tuple(quotes), unlocated="not in the text"), lost
+    return Antecedents(spans=tuple(spans), quotes=tuple(span.of(text) for span in spans)), lost
+
+
+def _antecedent(quote: str, mark: Span | None, text: str) -> Span | None:
+    """The occurrence nearest before the mark, else the first; across segments it has spaces for line breaks."""
+    places = occurrences(quote, text) or occurrences(quote, text.replace("\n", " "))
+    spans = [_span(quote, at) for at in places]
+    before = [span for span in spans if mark and span.end <= mark.start]
+    elsewhere = [span for span in spans if span != mark]
+    return before[-1] if before else next(iter(elsewhere or spans), None)
+
+
+def _notes(counts: Counter[str], options: Options) -> Iterator[Note]:
+    rule = "a span's k-th repetition is at its k-th" if options.repeats == "kth" else "all are at the first"
+    lines = {
+        "unlocated": "spans are empty or not in their segment; they are kept without a place",
+        "repeated": f"spans stand more than once in their segment; {rule} occurrence",
+        "antecedents unlocated": "antecedents are not in the text",
+        "overvoted": f"errors have more votes than the {READERS} readers",
+    }
+    return (Note(text=f"{counts[name]:,} {line}") for name, line in lines.items() if counts[name])
+
+
+# --- writing -----------------------------------------------------------------------------------------------------
+
+_Key = tuple[int, str, str, Span | None, int]  # segment, quote, error type, place, repetition within one annotation
+
+
+def write(items: Iterable[Item], path: Path, options: Options) -> None:
+    """Write summaries; the same span with the same label by several annotators becomes one error with their votes."""
+    documents: dict[str, Document] = {}
+    errors: dict[str, dict[_Key, dict[str, Any]]] = {}
+    for item in items:
+        if isinstance(item, Document):
+            documents[item.id] = item
+            errors[item.id] = {}
+        elif isinstance(item, Annotation) and item.document in documents:
+            _add(item, documents[item.document], errors[item.document])
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        found = {id: _summary(document, errors[id]) for id, document in documents.items()}
+        json.dump(found, file, ensure_ascii=False, indent=2)
+        file.write("\n")
+        sync(file)
+
+
+def _add(annotation: Annotation, document: Document, errors: dict[_Key, dict[str, Any]]) -> None:
+    seen: Counter[tuple[Any, ...]] = Counter()
+    for mark in annotation.marks:
+        if mark.label is None or not mark.quotes or any(span.part != TEXT for span in mark.spans):
+            continue
+        span = mark.spans[0] if mark.spans else None
+        kind = error_type(mark.label, annotation.protocol)
+        where = (_segment(mark, document), mark.quotes[0], kind, span)
+        error = errors.setdefault((*where, seen[where]), {"span": mark.quotes[0], "error_type": kind, "votes": 0})
+        seen[where] += 1
+        error["votes"] += 1 if mark.votes is None else mark.votes
+        if quotes := _antecedent_quotes(mark):
+            error["antecedants"] = error.get("antecedants", []) + quotes
+
+
+def error_type(label: str, protocol: str) -> str:
+    """SNaC's own spelling of a label under the protocol with that id, e.g. `CharE`; labels of other protocols stay."""
+    return f"{label.capitalize()}E" if protocol.partition("@")[0] == "snac" else label
+
+
+def _antecedent_quotes(mark: Mark) -> list[str]:
+    lost = mark.meta.get("antecedents")
+    quotes = [quote.replace("\n", " ") for quote in mark.antecedents.quotes] if mark.antecedents else []
+    return quotes + ([str(each) for each in lost] if isinstance(lost, list) else [])
+
+
+def _segments(document: Document) -> tuple[Segment, ...]:
+    """Its segments where they and single line breaks are all of its text, else the whole text as one."""
+    whole = (Segment(start=0, end=len(document.text)),)
+    joined = "\n".join(document.text[segment.start : segment.end] for segment in document.segments)
+    return document.segments if document.segments and joined == document.text else whole
+
+
+def _segment(mark: Mark, document: Document) -> int:
+    segments = _segments(document)
+    if not mark.spans:
+        number = mark.meta.get("segment")
+        return number if isinstance(number, int) and 0 <= number < len(segments) else 0
+    return sum(segment.end < mark.spans[0].start for segment in segments)
+
+
+def _summary(document: Document, errors: dict[_Key, dict[str, Any]]) -> dict[str, Any]:
+    segments = _segments(document)
+    summary: dict[str, Any] = {
+        str(index): {"errors": [], "text": document.text[segment.start : segment.end]}
+        for index, segment in enumerate(segments)
+    }
+    for (index, *_), error in errors.items():
+        summary[str(min(index, len(segments) - 1))]["errors"].append(error)
+    return summary
+
+
+def looks_like(path: Path) -> bool:
+    """Whether it opens with a summary's first segment."""
+    return path.is_file() and bool(_SNIFF.match(starts_with(path)))
+
+
+FORMAT = Format(
+    *("snac", "SNaC's JSON", read, write),
+    suffixes=(".json",),
+    sniff=looks_like,
+    holds=frozenset(
+        [
+            *("document segments", "annotator kind", "annotation readers", "annotation without marks"),
+            *("mark votes", "mark antecedents", "mark unlocated"),
+        ]
+    ),
+    options=frozenset(["protocol", "repeats", "annotator"]),
+)

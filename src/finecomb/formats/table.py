@@ -1,0 +1,112 @@
+"""The columns of a table with one mark a row, and what their cells mean; the files are `csv_table` and `xlsx_table`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from finecomb.core.errors import FormatError, did_you_mean
+
+DOCUMENT = ("document", "text")
+ANNOTATOR = ("annotator", "kind", "condition", "platform")
+ANNOTATION = (
+    *("annotation", "protocol", "round", "about", "phase", "status", "readers"),
+    *("started", "submitted", "seconds", "active_seconds"),
+)
+ANSWERS = ("severity", "explanation", "correction", "comment")
+WORDS = ("explanation", "correction", "comment")
+"""Answers that are always text, even when they look like a number."""
+MARK = ("mark", "label", *ANSWERS, "confidence", "votes", "item", "basis", "unlocated")
+SPAN = ("part", "start", "end", "quote")
+ANTECEDENT = (*(f"antecedent_{name}" for name in SPAN), "antecedent_unlocated")
+KNOWN = (*DOCUMENT, *ANNOTATOR, *ANNOTATION, *MARK, *SPAN, *ANTECEDENT)
+
+FAMILIES = ("context.", "meta.", "answer.")
+"""`context.prompt` is a text beside the document, `meta.model` a fact about it, `answer.sure` an answer."""
+OTHER = "other."
+"""What our names of columns begin with that the file has and we do not."""
+SYNONYMS = {"id": "document", "prompt": "context.prompt"}
+
+HOLDS = frozenset(
+    [
+        *("document context", "document meta", "annotator kind", "annotator condition", "annotator platform"),
+        *(f"annotation {name}" for name in ("id", "round", "about", "phase", "status", "without marks", "answers")),
+        *(f"annotation {name}" for name in ("readers", "started", "submitted", "seconds", "active_seconds")),
+        *(f"mark {name}" for name in ("id", *ANSWERS, "other answers", "without label", "antecedents", "confidence")),
+        *(f"mark {name}" for name in ("votes", "item", "basis", "unlocated", "several spans", "omission")),
+        "mark on context",
+    ]
+)
+
+
+def ordered(names: Iterable[str]) -> list[str]:
+    """Columns in the order in which people read them."""
+    families = {"context.": "text", "meta.": "text", "answer.": "comment"}
+    first = [*DOCUMENT, *ANNOTATOR, *ANNOTATION, "mark", "label", *SPAN, *ANSWERS, *MARK[6:], *ANTECEDENT]
+    places = {name: place for place, name in enumerate(first)}
+
+    def place(name: str) -> tuple[int, str]:
+        family = next((each for each in FAMILIES if name.startswith(each)), None)
+        return (places[name], "") if family is None else (places[families[family]], name)
+
+    return sorted(names, key=place)
+
+
+def cell_of(value: Any) -> str:
+    """A value of an answer or of meta as a cell: text as it is, the rest (and text that looks like it) as JSON.
+
+    >>> cell_of("gpt2"), cell_of(0.9), cell_of("0.9"), cell_of(["a"])
+    ('gpt2', '0.9', '"0.9"', '["a"]')
+    """
+    if isinstance(value, str) and value and isinstance(value_of(value), str) and value_of(value) == value:
+        return value
+    return to_json(value).decode()
+
+
+def value_of(cell: str) -> Any:
+    """What a cell of an answer or of meta stands for: a number, true, false, a list, ... where it is JSON, else text.
+
+    >>> value_of("gpt2"), value_of("0.9"), value_of('"0.9"')
+    ('gpt2', 0.9, '0.9')
+    """
+    try:
+        return from_json(cell, allow_inf_nan=False)
+    except ValueError:
+        return cell
+
+
+def our_names(header: Iterable[str], columns: Mapping[str, str], path: Path) -> dict[str, str]:
+    """The file's name -> our name of each column that has one; `columns` are the user's wishes, the other way round."""
+    header = [name for name in header if name.strip()]
+    _refuse_strange(columns, header, path)
+    ours = {theirs: our for our, theirs in columns.items()}
+    for name in header:
+        if name not in ours:
+            our = _our_name(name)
+            ours[name] = our if our not in ours.values() else OTHER + name.strip()
+    if "text" not in ours.values():
+        raise FormatError(f"{path}:1: no column 'text'{did_you_mean('text', header)}; name it with --columns text=NAME")
+    return ours
+
+
+def _refuse_strange(columns: Mapping[str, str], header: list[str], path: Path) -> None:
+    for our, theirs in columns.items():
+        if our not in KNOWN and not our.startswith(FAMILIES):
+            known = [*KNOWN, *(f"{family}NAME" for family in FAMILIES)]
+            raise FormatError(f"{path}: --columns: {our!r} is not a column we know{did_you_mean(our, known)}")
+        if theirs not in header:
+            raise FormatError(f"{path}:1: no column {theirs!r}{did_you_mean(theirs, header)}")
+
+
+def _our_name(name: str) -> str:
+    name = name.strip()
+    folded = name.lower().replace(" ", "_")
+    family = next((each for each in FAMILIES if folded.startswith(each)), None)
+    if family is not None and len(name) > len(family):
+        return family + name[len(family) :]
+    if folded in KNOWN:
+        return folded
+    return SYNONYMS.get(folded, OTHER + name)

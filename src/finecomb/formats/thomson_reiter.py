@@ -1,0 +1,349 @@
+"""The workbooks of Thomson and Reiter (2020): three annotators' error lists, and the gold standard made from them.
+
+Read only. Errors are quotes with the sentence they were found in, copied by hand, so both are looked for in the text
+of the story; the k-th row of a sentence with the same quote takes its k-th occurrence. The row number becomes the
+`item` of its marks, since a row is one error whoever marked it.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+import zipfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+
+from finecomb.core.errors import FormatError, did_you_mean, shorten
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, Qualified, Settings
+from finecomb.core.span import Span
+from finecomb.core.study import Item
+from finecomb.formats.base import Format, Options
+from finecomb.formats.placing import Folded, Range, exact, likeness, nearest
+from finecomb.formats.reading import label_name, record
+from finecomb.protocols import shipped
+
+TEXTS, PEOPLE, ERRORS, GOLD = "generated_text_info", "participant_info", "annotations", "GSML"
+WORKBOOK = "participants_and_annotations.xlsx"
+UNTYPED = frozenset(["#", "no type"])
+_GENDERS = {"male": "man", "female": "woman"}
+_PIECE = re.compile(r"\S+(?:\s\S+)*")  # the stories have more than one space between sentences
+_NEAR_SENTENCE = 0.75
+
+
+# --- sheets ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a sheet by column name, with its place for messages."""
+
+    number: int
+    cells: Mapping[str, str]
+    where: str
+
+    def __getitem__(self, name: str) -> str:
+        return self.cells.get(name, "")
+
+    def need(self, name: str) -> str:
+        """The value of a column that cannot be empty."""
+        if not self[name]:
+            raise FormatError(f"{self.where}: {name!r} is empty")
+        return self[name]
+
+
+def _sheets(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """The cells of every sheet. A damaged workbook can fail anywhere inside the parser, in many ways."""
+    if not path.is_file():
+        raise FormatError(f"{path}: {'is a folder; expected a workbook' if path.is_dir() else 'no such file'}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            book = openpyxl.load_workbook(path, data_only=True)
+        return {sheet.title: list(sheet.iter_rows(values_only=True)) for sheet in book.worksheets}
+    except Exception as error:
+        raise FormatError(f"{path}: cannot be read as an Excel workbook: {shorten(str(error), 100)}") from None
+
+
+def _rows(sheets: Mapping[str, list[tuple[Any, ...]]], name: str, first: str, path: Path) -> list[Row]:
+    """The rows below the one that begins with the column `first`; of two columns with one name the first counts."""
+    if name not in sheets:
+        raise FormatError(f"{path}: has no sheet {name!r}{did_you_mean(name, sheets)}")
+    cells = [tuple(map(_text, row)) for row in sheets[name]]
+    header = next((number for number, row in enumerate(cells) if row and row[0] == first), None)
+    if header is None:
+        raise FormatError(f"{path}: sheet {name!r}: no row begins with {first!r}, the name of its first column")
+    numbered = list(enumerate(cells, 1))[header + 1 :]
+    names = cells[header]
+    return [
+        Row(number, dict(reversed(list(zip(names, row, strict=False)))), f"{path}: {name} row {number}")
+        for number, row in numbered
+        if any(row)
+    ]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, datetime):
+        return value.date().isoformat() if value.time() == datetime.min.time() else value.isoformat()
+    return "" if value is None else str(value)
+
+
+# --- texts and people --------------------------------------------------------------------------------------------
+
+
+def _documents(sheets: Mapping[str, list[tuple[Any, ...]]], path: Path) -> dict[str, Document]:
+    made = {}
+    for row in _rows(sheets, TEXTS, "ID", path):
+        if not row["text"].strip():
+            continue
+        links = {name: row[name] for name in ("bref url", "home_season", "visiting_season") if row[name]}
+        meta = {"model": row["System"], "stage": row["Stage"], "line": row["Line"], "date": row["Game Date"]}
+        known: dict[str, object] = {name: value for name, value in meta.items() if value}
+        id = row.need("ID").strip()
+        if id in made:
+            raise FormatError(f"{row.where}: ID {id!r} is there twice")
+        made[id] = record(
+            Document, row.where, id=id, text=row["text"], meta=known | ({"links": links} if links else {})
+        )
+    return made
+
+
+def _annotator(row: Row, protocol: Protocol) -> Annotator:
+    """With what they said about themselves and how many errors of the qualifying text they found."""
+    gender = row["Answer.Q1Answer"]
+    survey = {"gender": _GENDERS.get(gender, gender), "age_group": row["Answer.Q2Answer"], "basketball": row["Q3 Text"]}
+    score = row["Bonus Score (% vs ours)"]
+    qualification = None
+    if row["Passed"] and re.fullmatch(r"-?\d{1,6}(\.\d{1,6})?", score):
+        qualification = Qualified(protocol=protocol.id, score=float(score), passed=row["Passed"] == "Y")
+    meta = {"notes": row["Notes"], "errors_submitted": row["Experiment Errors Found"]}
+    return record(
+        Annotator,
+        row.where,
+        id=row.need("WorkerId"),
+        kind="human",
+        survey={name: value for name, value in survey.items() if value},
+        qualification=qualification,
+        meta={name: value for name, value in meta.items() if value},
+    )
+
+
+# --- placing errors ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an error is in its text, or why nobody knows."""
+
+    span: Range | None
+    why: str = ""
+
+
+class Finder:
+    """Places the errors of one story, row by row."""
+
+    def __init__(self, text: str, repeats: str) -> None:
+        self.text, self.repeats = text, repeats
+        self.folded = Folded.of(text)
+        self.pieces = [match.span() for match in _PIECE.finditer(text)]
+        self.counts: Counter[tuple[str, ...]] = Counter()
+
+    def place(self, row: Row) -> Place:
+        """The row's quote in the row's sentence."""
+        quote = row.need("error").strip()
+        sentence = self.sentence(row["sentence_text"], row["sentence_id"])
+        if sentence is None:
+            return Place(None, "its sentence is not in the text")
+        places = self._within(sentence, quote, row["context"].strip())
+        if not places:
+            return Place(None, "the quote is not in its sentence")
+        key = (row["sentence_id"], row["sentence_text"], quote, row["context"])
+        nth = self.counts[key] if self.repeats == "kth" else 0
+        self.counts[key] += 1
+        return Place(places[min(nth, len(places) - 1)])  # two rows about one place: both stay there
+
+    def sentence(self, wanted: str, number: str) -> Range | None:
+        """Where a sentence stands, however its spaces and quotes were changed; else the piece of text most like it.
+
+        Generated stories repeat themselves: of several places it is the one whose number in the story is nearest.
+        """
+        if found := self.folded.places(wanted):
+            own = int(number) - 1 if re.fullmatch(r"\d{1,6}", number) else 0
+            return min(found, key=lambda place: abs(self._index(place) - own))
+        rated = [(likeness(wanted, self.text[start:end]), start, end) for start, end in self.pieces]
+        best, start, end = max(rated, default=(0.0, 0, 0)) if wanted.strip() else (0.0, 0, 0)
+        return (start, end) if best >= _NEAR_SENTENCE else None
+
+    def _index(self, place: Range) -> int:
+        return sum(end <= place[0] for _, end in self.pieces)
+
+    def _within(self, sentence: Range, quote: str, context: str) -> list[Range]:
+        """The candidates in text order; `context` is a longer phrase around the quote, where the sheet gives one."""
+        start, end = sentence
+        text = self.text[start:end]
+        if quote.lower() == "whole sentence" and not exact(quote, text):
+            return [sentence]
+        around = exact(context, text) if context else []
+        inside = [(a + x, a + y) for a, b in around for x, y in exact(quote, text[a:b])]
+        places = inside or exact(quote, text)
+        if not places and (near := nearest(quote, text)):
+            places = [near]
+        return [(start + a, start + b) for a, b in places]
+
+
+def _placed(rows: Iterable[Row], documents: Mapping[str, Document], options: Options) -> Iterator[tuple[Row, Place]]:
+    finders = {id: Finder(document.text, options.repeats) for id, document in documents.items()}
+    for row in rows:
+        id = row.need("sheet")
+        if id not in finders:
+            raise FormatError(f"{row.where}: no text is called {id!r}{did_you_mean(id, documents)}")
+        yield row, finders[id].place(row)
+
+
+def _mark(id: str, row: Row, place: Place, label: str, protocol: Protocol, text: str, item: str | None) -> Mark:
+    quote = row.need("error").strip()
+    spans = (Span(*place.span),) if place.span else ()
+    words = spans[0].of(text) if spans else quote
+    meta = {"sentence": row["sentence_id"], "context": row["context"], "quoted": quote if words != quote else ""}
+    return record(
+        Mark,
+        row.where,
+        id=id,
+        spans=spans,
+        quotes=(words,),
+        label=None if label in UNTYPED else label_name(protocol, label, row.where),
+        answers={"correction": row["correction"]} if row["correction"] else {},
+        item=item,
+        unlocated=place.why,
+        meta={name: value for name, value in meta.items() if value},
+    )
+
+
+def _note(placed: list[tuple[Row, Place]], documents: Mapping[str, Document]) -> Iterator[Note]:
+    lost = [row.number for row, place in placed if place.span is None]
+    near = [
+        row.number
+        for row, place in placed
+        if place.span and documents[row["sheet"]].text[slice(*place.span)] != row["error"].strip()
+    ]
+    if near:
+        what = f"{len(near)} of {len(placed)} quotes are not in their text as they stand"
+        yield Note(text=f"{what}; they were placed on the words most like them")
+    if lost:
+        listed = ", ".join(map(str, lost[:10])) + (", ..." if len(lost) > 10 else "")
+        yield Note(text=f"{len(lost)} of {len(placed)} quotes could not be placed in their text (rows {listed})")
+
+
+# --- the two workbooks -------------------------------------------------------------------------------------------
+
+
+def read(path: Path, options: Options) -> Iterator[Item]:
+    """Protocol, texts, annotators and annotations of the study, or its gold standard."""
+    protocol = options.protocol or shipped("accuracy")
+    sheets = _sheets(path)
+    yield Settings(protocols=(protocol.id,))
+    yield protocol
+    yield from (_gold if GOLD in sheets else _study)(sheets, path, protocol, options)
+
+
+def _study(
+    sheets: Mapping[str, list[tuple[Any, ...]]], path: Path, protocol: Protocol, options: Options
+) -> Iterator[Item]:
+    documents = _documents(sheets, path)
+    yield from documents.values()
+    rows = _rows(sheets, ERRORS, "sheet", path)
+    people = _rows(sheets, PEOPLE, "WorkerId", path)
+    columns = rows[0].cells if rows else {}
+    at_work = sorted((row for row in people if row["WorkerId"] in columns), key=lambda row: row["WorkerId"])
+    yield from (_annotator(row, protocol) for row in at_work)
+    if left := len(people) - len(at_work):
+        yield Note(text=f"{left} people who only took the qualifying test are left out")
+    placed = list(_placed(rows, documents, options))
+    yield from _note(placed, documents)
+    read = [id for id, document in documents.items() if document.meta.get("stage") != "Qualifying"]
+    for annotator in (row["WorkerId"] for row in at_work):
+        yield from _annotations(annotator, read, placed, protocol, documents)
+
+
+def _annotations(
+    annotator: str,
+    read: Iterable[str],
+    placed: list[tuple[Row, Place]],
+    protocol: Protocol,
+    documents: Mapping[str, Document],
+) -> Iterator[Annotation]:
+    """One for each text that was read, also where nothing was marked; an empty cell is "not marked"."""
+    marks: dict[str, list[Mark]] = defaultdict(list)
+    for row, place in placed:
+        if label := row[annotator]:
+            story, item = row["sheet"], str(row.number)
+            text = documents[story].text
+            marks[story].append(_mark(f"{story}/{annotator}/{item}", row, place, label, protocol, text, item))
+    for id in dict.fromkeys([*read, *marks]):
+        made = tuple(marks[id])
+        yield Annotation(id=f"{id}/{annotator}", document=id, annotator=annotator, protocol=protocol.id, marks=made)
+
+
+def _gold(
+    sheets: Mapping[str, list[tuple[Any, ...]]], path: Path, protocol: Protocol, options: Options
+) -> Iterator[Item]:
+    """The gold standard has no texts: they, and the rows it was made from, are in the other workbook."""
+    other = options.texts or path.with_name(WORKBOOK)
+    if not other.is_file():
+        raise FormatError(f"{path}: its texts are in {WORKBOOK}, which is not beside it; say where it is with --texts")
+    beside = _sheets(other)
+    documents = {id: each for id, each in _documents(beside, other).items() if each.meta.get("stage") != "Qualifying"}
+    yield from documents.values()
+    yield Annotator(id="gold", kind="gold")
+    sources = list(_placed(_rows(beside, ERRORS, "sheet", other), documents, options))
+    unused = defaultdict(list)
+    for row, place in sources:
+        unused[_same_error(row)].append((row, place))
+    marks: dict[str, list[Mark]] = defaultdict(list)
+    finders = {id: Finder(document.text, options.repeats) for id, document in documents.items()}
+    placed = []
+    for row in _rows(sheets, GOLD, "sheet", path):
+        story = row.need("sheet")
+        if story not in documents:
+            raise FormatError(f"{row.where}: no text is called {story!r}{did_you_mean(story, documents)}")
+        candidates = unused[_same_error(row)]
+        source, place = candidates.pop(0) if candidates else (None, finders[story].place(row))
+        placed.append((row, place))
+        id, item = f"{story}/gold/{row.number}", str(source.number) if source else None
+        text = documents[story].text
+        marks[story].append(_mark(id, row, place, row.need("category"), protocol, text, item))
+    yield from _note(placed, documents)
+    for id in documents:
+        made = tuple(marks[id])
+        yield Annotation(id=f"{id}/gold", document=id, annotator="gold", protocol=protocol.id, marks=made)
+
+
+def _same_error(row: Row) -> tuple[str, ...]:
+    return tuple(row[name] for name in ("sheet", "sentence_id", "error", "correction"))
+
+
+def sniff(path: Path) -> bool:
+    """A workbook with the sheets of either file."""
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open("xl/workbook.xml") as file:
+            names = set(re.findall(r'<sheet\b[^>]*?\bname="([^"]*)"', file.read(1 << 16).decode(errors="ignore")))
+    except (OSError, zipfile.BadZipFile, KeyError, RuntimeError, NotImplementedError, ValueError, EOFError):
+        return False
+    return {TEXTS, PEOPLE, ERRORS} <= names or names == {GOLD}
+
+
+FORMAT = Format(
+    "thomson-reiter",
+    "a workbook of Thomson and Reiter (2020)",
+    read,
+    sniff=sniff,
+    options=frozenset(["protocol", "texts", "repeats"]),
+)

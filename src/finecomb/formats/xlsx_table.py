@@ -1,0 +1,133 @@
+"""Excel workbooks with one mark a row in their first sheet."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+from datetime import date, datetime, time
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+from openpyxl.cell import WriteOnlyCell
+from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+
+from finecomb.core.errors import FormatError, shorten
+from finecomb.core.study import Item
+from finecomb.formats.base import Format, Options
+from finecomb.formats.table import HOLDS
+from finecomb.formats.table_reading import OPTIONS, Row, records
+from finecomb.formats.table_writing import laid_out
+
+LONGEST = 32_767
+"""Characters (in UTF-16) that Excel allows in a cell."""
+MOST_ROWS = 1_048_576
+_NUMBERS = frozenset(["round", "start", "end", "votes", "readers", "antecedent_start", "antecedent_end"])
+_NO_CHARACTERS = re.compile("[\ufffe\uffff]")
+_WAY_OUT = "write .csv or a study folder instead"
+
+
+def read(path: Path, options: Options) -> Iterator[Item]:
+    """Documents, annotators and annotations of the first sheet."""
+
+    def rows() -> Iterator[Row]:
+        return _rows(path)
+
+    return records(rows, path, options)
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    values = _values(path)
+    header = [_text(value).strip() for value in next(values, ())]
+    while header and not header[-1]:
+        header.pop()
+    named = [name for name in header if name]
+    if len(set(named)) < len(named):
+        raise FormatError(f"{path}:1: a column name is there twice: {', '.join(named)}")
+    for number, row in enumerate(values, 2):
+        cells = [_text(value) for value in row]
+        if any(cells[len(header) :]):
+            raise FormatError(f"{path}:{number}: has more cells than the {len(header)} columns of row 1")
+        if any(cells):
+            yield number, dict.fromkeys(header, "") | dict(zip(header, cells, strict=False))
+
+
+def _values(path: Path) -> Iterator[tuple[Any, ...]]:
+    """The values of each row. A damaged workbook can fail anywhere inside the parser, in many ways."""
+    if not path.is_file():
+        raise FormatError(f"{path}: {'is a folder; expected a workbook' if path.is_dir() else 'no such file'}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        sheet = book.worksheets[0]
+        sheet.reset_dimensions()
+        yield from sheet.iter_rows(values_only=True)
+        book.close()
+    except Exception as error:
+        raise FormatError(f"{path}: cannot be read as an Excel workbook: {shorten(str(error), 100)}") from None
+
+
+def _text(value: Any) -> str:
+    """A cell as text: what Excel keeps as a number, a truth value or a date looks as it would in a CSV file."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case float() if value.is_integer() and abs(value) < 2**53:
+            return str(int(value))
+        case datetime() | date() | time():
+            return value.isoformat()
+        case str():
+            return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value)
+        case _:
+            return str(value)
+
+
+_ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")  # how a workbook keeps what XML would change, e.g. _x000D_
+
+
+def write(items: Iterable[Item], path: Path, options: Options) -> None:
+    """Write one sheet; every text stays text, also when it looks like a formula."""
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("marks")
+    sheet.freeze_panes = "A2"
+    try:
+        _fill(sheet, items)
+    except BaseException:
+        sheet.close()  # else openpyxl complains later about a sheet left open
+        raise
+    book.save(path)
+
+
+def _fill(sheet: Any, items: Iterable[Item]) -> None:
+    with laid_out(items) as (columns, rows):
+        sheet.append([_cell(sheet, "", name, 1) for name in columns])
+        for number, cells in enumerate(rows, 2):
+            if number > MOST_ROWS:
+                raise FormatError(f"Excel holds at most {MOST_ROWS:,} rows; {_WAY_OUT}")
+            sheet.append([_cell(sheet, name, cells.get(name, ""), number) for name in columns])
+
+
+def _cell(sheet: Any, column: str, text: str, row: int) -> Any:
+    if not text:
+        return None
+    if column in _NUMBERS:
+        return int(text)
+    cell = WriteOnlyCell(sheet, _storable(text, f"row {row}, column {column!r}"))
+    cell.data_type = "s"  # also where it begins with '=', so that a text can never run as a formula
+    return cell
+
+
+def _storable(text: str, where: str) -> str:
+    if found := ILLEGAL_CHARACTERS_RE.search(text) or _NO_CHARACTERS.search(text):
+        raise FormatError(f"{where}: Excel cannot hold the control character {found[0]!r}; {_WAY_OUT}")
+    kept = re.sub(r"_(?=x[0-9A-Fa-f]{4}_)", "_x005F_", text).replace("\r", "_x000D_")
+    if max(len(kept), len(text.encode("utf-16-le")) // 2) > LONGEST:
+        raise FormatError(f"{where}: has {len(text):,} characters, but Excel allows {LONGEST:,} in a cell; {_WAY_OUT}")
+    return kept
+
+
+FORMAT = Format("xlsx", "an Excel table", read, write, suffixes=(".xlsx",), holds=HOLDS, options=OPTIONS)

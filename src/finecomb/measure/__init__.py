@@ -1,0 +1,1 @@
+"""Numbers from annotations: how often, how much, how sure."""

@@ -1,0 +1,85 @@
+"""A protocol as people read it in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Group, RenderableType
+from rich.markdown import Markdown
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from finecomb.core.palette import Look, looks
+from finecomb.core.protocol import Protocol, Question
+
+
+def protocol_view(protocol: Protocol) -> RenderableType:
+    """Labels, questions, rules, qualification."""
+    parts: list[RenderableType] = [
+        Text.assemble((protocol.title, "bold"), f"  {protocol.id}"),
+        Text(protocol.source, "dim"),
+        Text(protocol.summary),
+    ]
+    if protocol.labels:
+        parts += [Text(""), *_labels(protocol)]
+    for title, questions in _questions(protocol):
+        if questions:
+            parts += [Text(""), Text(title, "bold"), _question_table(questions)]
+    if protocol.rules:
+        parts += [Text(""), Text("Rules", "bold"), Markdown("\n".join(f"- {rule}" for rule in protocol.rules))]
+    parts += [Text(""), Text(_work(protocol), "dim")]
+    return Group(*parts)
+
+
+def _questions(protocol: Protocol) -> list[tuple[str, tuple[Question, ...]]]:
+    return [
+        ("Asked of every mark", protocol.questions),
+        ("Asked of every part", protocol.unit_questions),
+        ("Asked of the whole text", protocol.document_questions),
+        ("Asked of annotators", protocol.survey),
+    ]
+
+
+def _labels(protocol: Protocol) -> Iterable[RenderableType]:
+    look = looks(protocol)
+    groups: list[tuple[str | None, str, str]] = [
+        (group.name, group.title or group.name, group.gloss) for group in protocol.groups
+    ]
+    groups += [(None, "Labels", "")] if any(label.group is None for label in protocol.labels) else []
+    for name, title, gloss in groups:
+        yield Text.assemble((title, "bold"), f"  {gloss}" if gloss else "")
+        rows = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+        for label in protocol.labels:
+            if label.group == name:
+                rows.add_row(_flag(look[label.name]), Text(label.name, "bold"), Text(label.gloss))
+        yield Padding(rows, (0, 0, 0, 2))
+
+
+def _flag(look: Look) -> Text:
+    return Text(look.flag, f"{look.slot.light_text} on {look.slot.light}")
+
+
+def _question_table(questions: Iterable[Question]) -> Padding:
+    rows = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for question in questions:
+        options = ", ".join(f"{each.value} {each.title}".strip() for each in question.options)
+        when = f" (after {question.when.question} {', '.join(map(str, question.when.among))})" if question.when else ""
+        optional = "" if question.required else ", optional"
+        rows.add_row(
+            Text(question.name, "bold"), Text(question.ask + when), Text(options or question.scale + optional, "dim")
+        )
+    return Padding(rows, (0, 0, 0, 2))
+
+
+def _work(protocol: Protocol) -> str:
+    work = protocol.work
+    said = [f"work by {work.unit}", f"{work.annotators} annotators per text"]
+    if protocol.qualification:
+        test = protocol.qualification
+        said.append(f"qualification: {test.pass_at:g} of {test.total:g} points")
+    if protocol.conditions:
+        said.append("conditions: " + ", ".join(condition.name for condition in protocol.conditions))
+    if protocol.mode:
+        said.append(f"mode: {protocol.mode}")
+    return " · ".join(said)

@@ -1,0 +1,71 @@
+"""Results as tables: for people in the terminal, for programs as one JSON object."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+
+from finecomb.core.estimate import Estimate
+
+Row = Mapping[str, object]
+
+
+def as_json(rows: Iterable[Row], signature: str = "", notes: Sequence[str] = ()) -> str:
+    """`{"table": rows, "signature": ..., "notes": [...]}`; what is undefined is null."""
+    table = [{name: _plain(value) for name, value in row.items()} for row in rows]
+    return json.dumps({"table": table, "signature": signature, "notes": list(notes)}, ensure_ascii=False, indent=1)
+
+
+def _plain(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def estimate_row(estimate: Estimate, **columns: object) -> dict[str, object]:
+    """The columns `value`, `low`, `high` and `why` of an estimate, after `columns`, and its signature last."""
+    numbers = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+    return {**columns, **numbers, "why": estimate.why, "signature": str(estimate.signature)}
+
+
+def rows_of(frame: pl.DataFrame) -> list[Row]:
+    """A frame as rows."""
+    return list(frame.iter_rows(named=True))
+
+
+def table(rows: Sequence[Row], title: str = "", digits: int = 3, hide: Sequence[str] = ("signature",)) -> Table:
+    """Rows as a quiet table: numbers to the right, nulls as a dash, columns that are empty throughout left out."""
+    shown = Table(title=title or None, title_justify="left", title_style="bold", box=None, padding=(0, 3, 0, 0))
+    names = [name for name in (rows[0] if rows else {}) if name not in hide and any(row[name] != "" for row in rows)]
+    for name in names:
+        number = any(isinstance(row[name], int | float) for row in rows)
+        shown.add_column(name, justify="right" if number else "left", header_style="dim", overflow="fold")
+    for row in rows:
+        shown.add_row(*(_cell(row[name], digits) for name in names))
+    return shown
+
+
+def _cell(value: object, digits: int) -> str:
+    match value:
+        case None | "":
+            return "–" if value is None else ""
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case float():
+            return "–" if math.isnan(value) else f"{value:.{digits}f}"
+    return str(value)
+
+
+def print_rows(
+    console: Console, rows: Sequence[Row], title: str = "", empty: str = "Nothing to show.", digits: int = 3
+) -> None:
+    """Print a table, or the words for an empty one."""
+    if rows:
+        console.print(table(rows, title, digits))
+    else:
+        console.print(empty, style="dim")
