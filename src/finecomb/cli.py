@@ -26,6 +26,7 @@ from finecomb.core.study import Item, Study
 from finecomb.formats import Options
 from finecomb.measure.counts import counts, label_counts, meta_names, totals
 from finecomb.report import demo as tour
+from finecomb.report.problems import problem_lines, problem_row
 from finecomb.report.protocols import protocol_view
 from finecomb.report.tables import Row, as_json, print_rows, rows_of, table
 from finecomb.report.terminal import document_view
@@ -42,7 +43,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-protocols_app = typer.Typer(help="What annotators can be asked.", rich_markup_mode="markdown")
+protocols_app = typer.Typer(rich_markup_mode="markdown")
 app.add_typer(protocols_app, name="protocols")
 
 out = Console(highlight=False)
@@ -122,6 +123,11 @@ def _say(line: str) -> None:
     err.print(Text(f"note: {line}", "dim"), soft_wrap=True)
 
 
+def _done(path: Path, words: str) -> None:
+    """The one-line result of a command that wrote or checked something, never wrapped."""
+    out.print(f"{path}: {words}", soft_wrap=True)
+
+
 def _mapping(pairs: list[str] | None) -> dict[str, str]:
     result = {}
     for pair in pairs or []:
@@ -171,13 +177,8 @@ def list_protocols(context: typer.Context, as_json_: AsJson = False) -> None:
         return
     known = [protocols.shipped(name) for name in protocols.names()]
     rows: list[Row] = [
-        {
-            "name": each.name,
-            "version": each.version,
-            "labels": len(each.labels),
-            "asks about": each.summary,
-            "source": each.source,
-        }
+        {"name": each.name, "version": each.version, "labels": len(each.labels), "asks": each.summary}
+        | ({"source": each.source} if as_json_ else {})
         for each in known
     ]
     _emit(rows, as_json_, "Protocols", "No protocols.")
@@ -210,7 +211,7 @@ def list_formats(as_json_: AsJson = False) -> None:
     """Every format that can be read or written."""
     rows: list[Row] = [
         {"name": each.name, "what": each.title, "read": each.read is not None, "write": each.write is not None}
-        | {"endings": " ".join(each.suffixes), "options": " ".join(f"--{name}" for name in sorted(each.options))}
+        | {"endings": " ".join(each.suffixes), "options": " ".join(Options.flag(name) for name in sorted(each.options))}
         for each in formats.formats().values()
     ]
     _emit(rows, as_json_, "Formats", "No formats.")
@@ -251,7 +252,7 @@ def new(
     left = sum(isinstance(item, Annotation) for item in source)
     if left:
         _say(f"{left:,} annotations in {documents} were left behind; use `finecomb convert` to keep them")
-    out.print(f"{study}: {len(texts):,} texts, protocol {asked.id}, {settings.annotators} annotators per text")
+    _done(study, f"{len(texts):,} texts, protocol {asked.id}, {settings.annotators} annotators per text")
 
 
 @app.command()
@@ -297,11 +298,16 @@ def convert(
     )
     for note in formats.convert(source, target, from_, to, options, force, _progress):
         _say(note)
-    out.print(f"{target}: written")
+    _done(target, "written")
 
 
 @app.command()
-def check(study: StudyPath, from_: From = "", as_json_: AsJson = False) -> None:
+def check(
+    study: StudyPath,
+    from_: From = "",
+    every: Annotated[bool, typer.Option("--all", help="List all warnings, also when many are alike.")] = False,
+    as_json_: AsJson = False,
+) -> None:
     """Every problem with file, line and a way out; exit code 1 when there are errors.
 
     Example: `finecomb check my-study`
@@ -309,15 +315,12 @@ def check(study: StudyPath, from_: From = "", as_json_: AsJson = False) -> None:
     problems = _problems(study, from_)
     errors = [problem for problem in problems if problem.level == "error"]
     if as_json_:
-        rows: list[Row] = [
-            {"level": each.level, "where": each.where or each.kind, "id": each.id, "message": each.message}
-            for each in problems
-        ]
-        typer.echo(as_json(rows))
+        typer.echo(as_json([problem_row(problem) for problem in problems]))
     else:
-        for problem in problems:
-            out.print(Text(str(problem), "red" if problem.level == "error" else ""), soft_wrap=True)
-        out.print(f"{study}: {len(errors):,} errors, {len(problems) - len(errors):,} warnings")
+        for line, count in problem_lines(problems, most=len(problems) if every else 3):
+            more = f"  ... and {count:,} more like this; --all lists them" if count else ""
+            out.print(Text(line + more), soft_wrap=True)
+        _done(study, f"{len(errors):,} errors, {len(problems) - len(errors):,} warnings")
     if errors:
         raise typer.Exit(1)
 
@@ -366,7 +369,7 @@ def show(
     if html:
         page = document_html(text, annotations, whole.protocols)
         html.write_text(f"<!doctype html><meta charset=utf-8><title>{escape(text.id)}</title>{page}", encoding="utf-8")
-        out.print(f"{html}: written")
+        _done(html, "written")
         return
     out.print(document_view(text, annotations, whole.protocols, min(width, out.width)))
     if not document and len(whole.documents) > 1:
@@ -454,7 +457,7 @@ def simulate(
     settings = whole.settings.model_copy(update={"protocols": (asked.id,), "annotators": annotators, "seed": seed})
     head: list[Item] = [settings, asked, *documents, who, *(person.annotator() for person in people)]
     formats.save(_progress(iter([*head, *true.values(), *made])), output, force=force)
-    out.print(f"{output}: {annotators} annotators on {len(documents):,} documents, truth kept as annotator {who.id!r}")
+    _done(output, f"{annotators} annotators on {len(documents):,} documents, truth kept as annotator {who.id!r}")
 
 
 def _truth(study: Study, annotator: str) -> dict[str, Annotation]:

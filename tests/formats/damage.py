@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -27,3 +28,27 @@ def read_or_refuse(format: Format, path: Path, options: Options | None = None) -
     assert format.read is not None
     with contextlib.suppress(FinecombError):
         list(format.read(path, options or Options()))
+
+
+scalars = (
+    st.none() | st.booleans() | st.integers(-3, 70) | st.sampled_from([0.5, 1e300, "", " ", "0", "red", "a\0b", "😀"])
+)
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab0", max_size=2), inner, max_size=3)
+)
+
+
+@st.composite
+def twisted(draw: st.DrawFn, value: Any) -> Any:
+    """A JSON value in which one thing, somewhere, was left out or replaced by any other."""
+    if not isinstance(value, dict | list) or not value or draw(st.integers(0, 9)) == 0:
+        return draw(values)
+    keys = list(value) if isinstance(value, dict) else list(range(len(value)))
+    chosen = draw(st.sampled_from(keys))
+    if draw(st.integers(0, 5)) == 0:
+        kept = [key for key in keys if key != chosen]
+        return {key: value[key] for key in kept} if isinstance(value, dict) else [value[key] for key in kept]
+    twist = draw(twisted(value[chosen]))
+    if isinstance(value, dict):
+        return value | {chosen: twist}
+    return [twist if key == chosen else each for key, each in enumerate(value)]

@@ -32,7 +32,7 @@ ITEMS: list[Item] = [
 ]
 
 
-@settings(max_examples=30)
+@settings(max_examples=25)
 @given(studies())
 def test_parquet_gives_back_every_record(items: list[Item]) -> None:
     with tempfile.TemporaryDirectory() as place:
@@ -40,7 +40,7 @@ def test_parquet_gives_back_every_record(items: list[Item]) -> None:
     assert canonical(again) == canonical(items)
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(studies())
 def test_a_study_written_to_parquet_and_read_is_equal(items: list[Item]) -> None:
     study = Study.from_items(items)
@@ -113,7 +113,7 @@ def test_a_missing_table_is_named(tmp_path: Path) -> None:
         list(parquet.read(tmp_path / "t", Options()))
 
 
-@settings(max_examples=400)
+@settings(max_examples=25)
 @given(places)
 def test_a_damaged_table_is_read_or_refused(place: tuple[float, bytes, int, bool]) -> None:
     with tempfile.TemporaryDirectory() as folder:

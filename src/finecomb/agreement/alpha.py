@@ -39,8 +39,8 @@ def alpha(sums: Sums) -> NDArray[np.float64]:
 
 
 def two_agree_sums(votes: Sequence[Votes]) -> Sums:
-    """Tokens marked by two or more and by one or more, of each document, (documents, 2)."""
-    pairs = [(float((each.marked >= 2).sum()), float((each.marked >= 1).sum())) for each in votes]
+    """Tokens marked by two or more and by one or more, (documents, 2); fewer than two readers add nothing."""
+    pairs = [((each.marked >= 2).sum(), (each.marked >= 1).sum()) if each.readers >= 2 else (0, 0) for each in votes]
     return np.array(pairs, dtype=np.float64).reshape(-1, 2)
 
 
@@ -87,6 +87,7 @@ def agreement(
 def _why(votes: Sequence[Votes]) -> str:
     if not votes:
         return "no annotations"
-    if all(each.readers < 2 for each in votes):
+    shared = [each.marked for each in votes if each.readers >= 2]
+    if not shared:
         return "no text was read by two annotators"
-    return "nobody marked anything" if not any(each.marked.any() for each in votes) else "everybody marked everything"
+    return "everybody marked everything" if any(marked.any() for marked in shared) else "nobody marked anything"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
-from finecomb.core.errors import Problem, StudyError, did_you_mean, shorten
+from finecomb.core.errors import Problem, StudyError, apart, did_you_mean
 from finecomb.core.protocol import Protocol, Question
 from finecomb.core.records import Annotation, Annotator, Answers, Document, Mark, Settings, Unit, parts_of
 from finecomb.core.span import Span
@@ -168,8 +168,8 @@ def misplaced(span: Span, quote: str, document: Document) -> str:
     found = text[span.start : span.end]
     if found == quote:
         return ""
-    nearest = _nearest(quote, text, span.start)
-    return f"quote {shorten(quote)!r} is not what the {span.part} has at {place}: {shorten(found)!r}{nearest}"
+    said, there = apart(quote, found)
+    return f"quote {said} is not what the {span.part} has at {place}: {there}{_nearest(quote, text, span.start)}"
 
 
 def _nearest(quote: str, text: str, start: int) -> str:
@@ -198,16 +198,17 @@ def conformity(annotation: Annotation, protocol: Protocol) -> Iterator[tuple[Lev
 
 
 def _mark_conformity(mark: Mark, annotation: Annotation, protocol: Protocol) -> Iterator[tuple[Level, str]]:
-    if mark.label is None:
-        if not (protocol.unlabelled or mark.label_votes):
-            yield "warning", f"has no label, though protocol {protocol.id} asks for one"
-        label = None
-    elif not protocol.has(mark.label):
-        names = [label.name for label in protocol.labels]
+    label = protocol.named(mark.label)
+    names = [each.name for each in protocol.labels]
+    for reading in (each for set_ in mark.alternatives for each in set_):
+        if reading.label is not None and protocol.named(reading.label) is None:
+            near = did_you_mean(reading.label, names)
+            yield "error", f"label {reading.label!r} of an alternative is not in protocol {protocol.id}{near}"
+    if mark.label is None and not (protocol.unlabelled or mark.label_votes):
+        yield "warning", f"has no label, though protocol {protocol.id} asks for one"
+    if mark.label is not None and label is None:
         yield "error", f"label {mark.label!r} is not in protocol {protocol.id}{did_you_mean(mark.label, names)}"
         return
-    else:
-        label = protocol.label(mark.label)
     if label is not None and mark.antecedents is not None and label.antecedent == "none":
         yield "warning", f"has an antecedent, which protocol {protocol.id} does not ask of '{label.name}'"
     if (
@@ -226,7 +227,7 @@ def _unit_conformity(unit: Unit, protocol: Protocol) -> Iterator[tuple[Level, st
     for level, message in _answer_problems(unit.answers, protocol.unit_questions, False):
         yield level, f"unit [{unit.start}, {unit.end}): {message}"
     for name in unit.scores:
-        if not protocol.has(name):
+        if protocol.named(name) is None:
             yield "warning", f"unit [{unit.start}, {unit.end}): score for {name!r}, which is no label of {protocol.id}"
 
 
@@ -245,4 +246,7 @@ def _answer_problems(answers: Answers, questions: tuple[Question, ...], finished
 
 
 def _applies(question: Question, answers: Answers) -> bool:
-    return question.when is None or answers.get(question.when.question) in question.when.among
+    if question.when is None:
+        return True
+    given = answers.get(question.when.question)
+    return any(each in question.when.among for each in (given if isinstance(given, tuple) else (given,)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -79,6 +80,25 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
         return ""
     listed = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
     return f"; there are: {listed}"
+
+
+def apart(first: str, second: str, width: int = 60) -> tuple[str, str]:
+    """Two different texts as Python would write them, cut to `width` characters around the first difference.
+
+    >>> apart("a b", "a\\u00a0b")
+    ("'a b'", "'a\\\\xa0b'")
+    """
+    pairs = zip(first, second, strict=False)
+    same = next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second)))
+    start = max(0, same - width // 2)
+    cut = [each[start : start + width] for each in (first, second)]
+    looks_same = unicodedata.normalize("NFC", cut[0]) == unicodedata.normalize("NFC", cut[1])
+    shown = [ascii(each) if looks_same else repr(each) for each in cut]
+    return _dotted(shown[0], start, len(first) - width), _dotted(shown[1], start, len(second) - width)
+
+
+def _dotted(shown: str, start: int, last: int) -> str:
+    return ("..." if start else "") + shown + ("..." if start < last else "")
 
 
 def shorten(text: str, width: int = 60) -> str:

@@ -28,12 +28,19 @@ _STYLE = """
 .finecomb .text .flag{position:relative;top:-1.55em;display:inline-block;width:0;overflow:visible;padding:0}
 .finecomb .text .flag i{font-style:normal;border-radius:4px;padding:0 3px}
 .finecomb .gap{border-left:2px solid;margin:0 1px}
-.finecomb table{border-collapse:collapse;width:100%}
+.finecomb table{border-collapse:collapse;width:100%;margin-top:12px}
 .finecomb td,.finecomb th{text-align:left;padding:2px 12px 2px 0;vertical-align:top;border:0;font-size:13px}
-.finecomb .bar{position:relative;height:14px;background:#eff0f1;border-radius:3px;min-width:320px}
+.finecomb .bar{position:relative;height:14px;margin:3px 0;background:#eff0f1;border-radius:3px;min-width:320px}
 .finecomb .bar b{position:absolute;top:0;bottom:0;opacity:.62;min-width:2px}
 .finecomb .legend{display:flex;flex-wrap:wrap;gap:4px 14px;margin:8px 0}
 """.strip()
+
+
+_FILL = {  # never colour alone: the line style of a label's group becomes the pattern of its bar
+    "solid": "{c}",
+    "dashed": "repeating-linear-gradient(135deg,{c} 0 4px,{c}88 4px 7px)",
+    "dotted": "radial-gradient({c} 45%,{c}66 50%) 0 0/5px 5px",
+}
 
 
 def study_html(study: Study) -> str:
@@ -144,10 +151,18 @@ def _mark_table(annotation: Annotation, known: Mapping[str, Mapping[str | None, 
 
 def _mark_row(mark: Mark, look: Look) -> str:
     quote = " … ".join(mark.quotes) + (f" ({mark.unlocated})" if mark.unlocated else "")
-    said = "; ".join(f"{name}: {answer}" for name, answer in mark.answers.items())
-    return (
-        f"<tr><td>{_flag(look)}</td><td>{escape(look.title)}</td><td>“{escape(quote)}”</td><td>{escape(said)}</td></tr>"
-    )
+    return f"<tr><td>{_flag(look)}</td><td>{escape(look.title)}</td><td>“{escape(quote)}”</td><td>{escape(said(mark))}</td></tr>"
+
+
+def said(mark: Mark) -> str:
+    """What was answered about a mark, in one line: severity first, explanation as it is, the rest by name, then votes."""
+    parts = [f"severity {mark.answers['severity']}"] if "severity" in mark.answers else []
+    parts += [str(mark.answers["explanation"])] if "explanation" in mark.answers else []
+    for name, answer in mark.answers.items():
+        if name not in ("severity", "explanation"):
+            parts.append(f"{name}: {', '.join(answer) if isinstance(answer, tuple) else answer}")
+    parts += [f"{mark.votes} votes"] if mark.votes is not None else []
+    return " · ".join(parts)
 
 
 def _depth(document: Document, annotations: Sequence[Annotation]) -> str:
@@ -181,5 +196,6 @@ def _bar(document: Document, annotation: Annotation, known: Mapping[str, Mapping
         for span in mark.spans:
             if span.part == "text":
                 place = f"left:{100 * span.start / length:.2f}%;width:{100 * len(span) / length:.2f}%"
-                blocks.append(f'<b style="{place};background:{look.slot.light}" title="{escape(look.title)}"></b>')
+                fill = _FILL[look.slot.line].format(c=look.slot.light)
+                blocks.append(f'<b style="{place};background:{fill}" title="{escape(look.title)}"></b>')
     return f'<div class="bar">{"".join(blocks)}</div>'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
@@ -10,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from finecomb.core.errors import ProtocolError, did_you_mean, shorten
-from finecomb.core.records import Answer, Answers, Document, Id, Mark, Meta, Record, Segment, Text
+from finecomb.core.records import Answer, Answers, Document, Id, Json, Mark, Meta, Record, Segment, Text
 from finecomb.core.span import TEXT, Span
 
 Scale = Literal["nominal", "ordinal", "number", "yes-no", "several", "text", "rewrite"]
@@ -37,12 +38,25 @@ def _as_option(value: Any) -> Any:
 def _pattern(value: str) -> str:
     try:
         re.compile(value)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"{value!r} is not a regular expression: {error}") from None
     return value
 
 
+def _file_name(value: str) -> str:
+    if "/" in value:
+        raise ValueError(f"a protocol's name is also the name of its file and has no '/', unlike {value!r}")
+    return value
+
+
+def _name_or_family(value: str) -> str:
+    _name(value.removesuffix("*") if value.endswith("/*") else value)
+    return value
+
+
 Name = Annotated[str, AfterValidator(_name)]
+Names = Annotated[str, AfterValidator(_name_or_family)]
+"""The name of a label, or `accuracy/*` for all that begin so."""
 QuestionName = Annotated[str, AfterValidator(_question_name)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
 
@@ -103,7 +117,13 @@ class Question(Record):
             raise ValueError(f"scale '{self.scale}' needs at least two options")
         if self.options and not chooses:
             raise ValueError(f"scale '{self.scale}' takes no options; use nominal, ordinal or several")
+        if self.scale == "several" and not all(isinstance(value, str) for value in self.values):
+            raise ValueError("scale 'several' needs options that are text; put them in quotes")
         _unique("option", [str(option.value) for option in self.options])
+        if self.scale != "number" and (self.low, self.high) != (None, None):
+            raise ValueError(f"scale '{self.scale}' takes neither low nor high; they are for number")
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise ValueError(f"low {self.low:g} is more than high {self.high:g}")
         return self
 
     @property
@@ -129,10 +149,9 @@ class Question(Record):
     def _number_problem(self, answer: Answer) -> str:
         if isinstance(answer, bool) or not isinstance(answer, int | float):
             return "expected a number"
-        low, high = self.low, self.high
-        if (low is not None and answer < low) or (high is not None and answer > high):
-            return f"expected a number from {'-inf' if low is None else low:g} to {'inf' if high is None else high:g}"
-        return ""
+        low = -math.inf if self.low is None else self.low
+        high = math.inf if self.high is None else self.high
+        return "" if low <= answer <= high else f"expected a number from {low:g} to {high:g}"
 
     def _several_problem(self, answer: Answer) -> str:
         if not isinstance(answer, tuple | list):
@@ -209,7 +228,7 @@ class Example(Record):
     """Our own words, never a paper's."""
     context: Mapping[Id, Text] = {}
     """E.g. the prompt."""
-    data: Any = None
+    data: Json = None
     """What the text was made from."""
     marks: tuple[Solution, ...] = ()
     """What is wrong in it; none shows what is not an error."""
@@ -318,7 +337,7 @@ class Weight(Record):
 
     weight: float
     """Points per mark."""
-    labels: tuple[Name, ...] = ()
+    labels: tuple[Names, ...] = ()
     """Only these labels; `accuracy/*` means all that begin so; all when empty."""
     severity: tuple[bool | int | float | Text, ...] = ()
     """Only these severities; all when empty."""
@@ -384,7 +403,7 @@ class Exercise(Record):
     """E.g. the prompt."""
     segments: tuple[Text, ...] = ()
     """Quotes that cut the text into parts, in order; each begins one."""
-    data: Any = None
+    data: Json = None
     """What the text was made from."""
     label: Name | None = None
     """The one label it practises, when it practises one."""
@@ -529,7 +548,7 @@ class Qualification(Record):
 class Protocol(Record):
     """What annotators are asked. Data, never code; versioned, frozen once work has started."""
 
-    name: Name
+    name: Annotated[Name, AfterValidator(_file_name)]
     """Lower case with hyphens."""
     version: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     """Counted up with every change."""
@@ -599,8 +618,10 @@ class Protocol(Record):
             _unique("question", [question.name for question in questions])
             _check_conditions(what, questions)
         _unique("flag", [label.flag for label in self.labels if label.flag])
-        _unique("key", [label.key for label in self.labels if label.key])
-        _unique("label or alias", [name for label in self.labels for name in {label.name, *map(fold, label.aliases)}])
+        _unique("key", [label.key.lower() for label in self.labels if label.key])
+        spellings = [{fold(label.name), *map(fold, label.aliases)} for label in self.labels]
+        _unique("label or alias", [spelling for own in spellings for spelling in sorted(own)])
+        _unique("exercise", self._exercise_names())
         groups = {group.name for group in self.groups}
         for label in self.labels:
             if label.group is not None and label.group not in groups:
@@ -630,10 +651,10 @@ class Protocol(Record):
         names = [mark.label for mark in marks if mark.label is not None]
         names += [exercise.label for exercise in exercises if exercise.label is not None]
         names += [name for rule in self.guidelines for name in (*rule.labels, *([rule.to] if rule.to else []))]
-        names += [name for weight in self.weights for name in weight.labels if not name.endswith("/*")]
+        names += [name for weight in self.weights for name in weight.labels]
         known = {label.name for label in self.labels}
         for name in names:
-            if name not in known:
+            if not any(_matches(name, each) for each in known):
                 raise ValueError(f"label {name!r} is used but not listed{did_you_mean(name, known)}")
         for mark in marks:
             _check_answers(mark.answers, self.questions_of(mark.label))
@@ -659,6 +680,11 @@ class Protocol(Record):
             *(each for part in parts for each in part.exercises),
         )
 
+    def _exercise_names(self) -> list[str]:
+        parts = self.qualification.parts if self.qualification else ()
+        choices = [choice.name for part in parts for choice in part.choices]
+        return [*(exercise.name for exercise in self.exercises()), *choices]
+
     @functools.cached_property
     def _by_spelling(self) -> dict[str, Label]:
         spellings = {fold(alias): label for label in self.labels for alias in label.aliases}
@@ -672,6 +698,10 @@ class Protocol(Record):
         """Whether `name` is the exact name of a label."""
         return name in self._by_name
 
+    def named(self, name: str | None) -> Label | None:
+        """The label with exactly that name, if there is one."""
+        return self._by_name.get(name or "")
+
     def label(self, spelling: str) -> Label:
         """The label with that name or alias, however it is spelled; an error that names the nearest otherwise."""
         found = self._by_spelling.get(fold(spelling))
@@ -682,8 +712,8 @@ class Protocol(Record):
 
     def questions_of(self, label: str | None) -> tuple[Question, ...]:
         """What is asked of a mark with that label."""
-        own = self._by_name.get(label) if label is not None else None
-        return self.questions + (own.questions if own else ())
+        own = self.named(label)
+        return self.questions + own.questions if own and own.questions else self.questions
 
     @functools.cached_property
     def practice(self) -> dict[str, Document]:

@@ -15,6 +15,8 @@ from finecomb.core.records import Record
 R = TypeVar("R", bound=Record)
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+# What PyYAML lets through for a value that does not fit its tag, e.g. `!!bool maybe`, `!!int ''`, `!!timestamp now`.
+_SLIPS = (ValueError, LookupError, AttributeError, TypeError, OverflowError, RecursionError)
 
 
 def parse_protocol(text: str, where: str) -> Protocol:
@@ -31,8 +33,8 @@ def parse_yaml(kind: type[R], text: str, where: str) -> R:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ProtocolError(f"{where}:{line}: {error.problem}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ProtocolError(f"{where}: not YAML: {str(error).splitlines()[0]}") from None
+    except (yaml.YAMLError, *_SLIPS) as error:
+        raise ProtocolError(f"{where}: not YAML: {(str(error) or type(error).__name__).splitlines()[0]}") from None
     if twice:
         raise ProtocolError("\n".join(f"{where}:{line}: key {key!r} is there twice" for line, key in twice))
     if not isinstance(value, dict):
@@ -100,7 +102,10 @@ def explain(problem: Any, kind: type[Record]) -> str:
 
 
 def _found(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to print whole numbers of more than 4,300 digits
+        return f"a {type(value).__name__} too large to show"
     return text if len(text) <= 60 else f"{type(value).__name__} {text[:50]}..."
 
 

@@ -64,7 +64,10 @@ def _identifier(value: str) -> str:
 def _utc(value: datetime) -> datetime:
     if value.tzinfo is None:
         raise ValueError("a time needs its zone, e.g. 2026-01-31T09:30:00Z")
-    return value.astimezone(UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"time {value.isoformat()} lies outside the years 1 to 9999 in UTC") from None
 
 
 Text = Annotated[str, AfterValidator(storable)]
@@ -75,9 +78,9 @@ Time = Annotated[
     PlainSerializer(lambda time: time.isoformat().replace("+00:00", "Z"), return_type=str, when_used="json"),
 ]
 Json = Annotated[JsonValue, AfterValidator(_storable_json)]
-Meta = Mapping[str, Json]
+Meta = Mapping[Text, Json]
 Answer = bool | int | float | Text | tuple[Text, ...]
-Answers = Mapping[str, Answer]
+Answers = Mapping[Text, Answer]
 
 Kind = Literal["human", "llm", "detector", "checker", "gold", "pooled"]
 Status = Literal["draft", "submitted", "excluded"]
@@ -146,6 +149,8 @@ def _one_quote_per_span(spans: tuple[Span, ...], quotes: tuple[str, ...], unloca
         raise ValueError("has spans and also `unlocated`; remove one of them")
     if spans and len(quotes) != len(spans):
         raise ValueError(f"has {len(spans)} spans but {len(quotes)} quotes; each span needs its quote")
+    for span in spans:
+        storable(span.part)
     if any(later < earlier for earlier, later in itertools.pairwise(spans)):
         raise ValueError(f"spans {[span.on_wire() for span in spans]} are not in text order")
 
@@ -173,7 +178,7 @@ class Reading(Record):
     """In text order."""
     quotes: tuple[Text, ...]
     """What the spans cover."""
-    label: str | None
+    label: Text | None
     """A label of the protocol."""
 
     @model_validator(mode="after")
@@ -191,7 +196,7 @@ class Mark(Record):
     """In text order; several when the error is discontinuous; none when the quote could not be placed."""
     quotes: tuple[Text, ...]
     """What the spans covered when marked, so drift in the text is caught on load."""
-    label: str | None
+    label: Text | None
     """A label of the protocol by name, e.g. `redundant`; None where a mark without a type is allowed."""
     answers: Answers = Field(default_factory=dict)
     """Answers to the label's questions by name, e.g. `severity`, `explanation`."""
@@ -201,11 +206,11 @@ class Mark(Record):
     """How sure whoever marked was, 0 to 1."""
     votes: int | None = Field(default=None, ge=0)
     """How many readers marked it, in pooled or merged data."""
-    label_votes: Mapping[str, int] | None = None
+    label_votes: Mapping[Text, int] | None = None
     """Votes by label, where there was no majority; `no type` counts marks without a label."""
     item: Text | None = None
     """Ties marks that the source says are the same error."""
-    made_from: tuple[str, ...] = ()
+    made_from: tuple[Id, ...] = ()
     """Ids of the marks it was merged, adjudicated, accepted or edited from."""
     alternatives: tuple[tuple[Reading, ...], ...] = ()
     """Each a complete other set of marks; matching all of one set counts as finding this mark."""
@@ -231,7 +236,7 @@ class Unit(Record):
     """One past the last code point."""
     answers: Answers = Field(default_factory=dict)
     """Answers to the unit's questions."""
-    scores: Mapping[str, float] = Field(default_factory=dict)
+    scores: Mapping[Text, float] = Field(default_factory=dict)
     """A detector's score by label."""
     seconds: float | None = Field(default=None, ge=0)
     """How long it took."""
@@ -273,7 +278,7 @@ class Annotation(Record):
     """Segments or sentences judged one by one, in text order."""
     answers: Answers = Field(default_factory=dict)
     """Answers to the document's questions."""
-    made_from: tuple[str, ...] = ()
+    made_from: tuple[Id, ...] = ()
     """Ids of the annotations it was made from."""
     readers: int | None = Field(default=None, ge=1)
     """How many people were pooled."""
@@ -303,7 +308,7 @@ class Attempt(Record):
     """0 for the first."""
     score: float
     """Points reached."""
-    parts: Mapping[str, float] = Field(default_factory=dict)
+    parts: Mapping[Text, float] = Field(default_factory=dict)
     """Points by part."""
     when: Time | None = None
     """When it was graded."""
@@ -352,9 +357,9 @@ class Settings(Record):
     """Names and versions; the first is the default."""
     annotators: int | None = Field(default=None, ge=1)
     """How many annotators each document should get."""
-    strata: tuple[str, ...] = ()
+    strata: tuple[Text, ...] = ()
     """Document meta that assignment balances, e.g. `model`."""
-    quotas: Mapping[str, int] = Field(default_factory=dict)
+    quotas: Mapping[Text, int] = Field(default_factory=dict)
     """Most annotations per annotator condition or stratum."""
     attention_checks: tuple[Id, ...] = ()
     """Ids of documents whose answers are known."""
@@ -378,7 +383,9 @@ class Note(Record):
 
 
 def parts_of(mark: Mark) -> Iterator[tuple[Span, str]]:
-    """Every located span of a mark and of its antecedents with its quote."""
+    """Every located span of a mark, of its antecedents and of its alternatives, with its quote."""
     yield from zip(mark.spans, mark.quotes, strict=False)
     if mark.antecedents:
         yield from zip(mark.antecedents.spans, mark.antecedents.quotes, strict=False)
+    for reading in itertools.chain.from_iterable(mark.alternatives):
+        yield from zip(reading.spans, reading.quotes, strict=False)

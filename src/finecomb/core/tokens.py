@@ -13,7 +13,8 @@ For text in ASCII this is exactly the regular expression `\\w+|[^\\w\\s]`. `whit
 The rule for sentences (`sentences`): a sentence ends
 
 1. after `.`, `!`, `?` or `…` with any closing quotes and brackets, where white space follows and the next letter is not
-   lower case, unless the full stop ends an initial (`J.`), a title (`Dr.`) or another common abbreviation;
+   lower case, unless the full stop ends an initial (`J.`), a title (`Dr.`) or another common abbreviation, or the
+   number of a list's item (`1.` at the start of a line);
 2. after `。`, `！`, `？`, `｡` or their kin in other scripts (`।`, `؟`, `။`), with or without white space;
 3. at a blank line, and at a line break unless the next line begins with a lower-case letter and is thus a wrapped line.
 
@@ -36,13 +37,14 @@ Tokenizer = Callable[[str], Offsets]
 """Takes a text, returns the (n, 2) code-point offsets of its tokens, in order and not overlapping."""
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tai_Le}\p{New_Tai_Lue}\p{Tai_Tham}"
-_ASCII_WORD = re.compile(r"\w+|[^\w\s]", re.ASCII)
+_KATAKANA = r"\p{Katakana}ーｰﾞﾟ"
+_ASCII_WORD = re.compile(r"\w+|[^\w\s]")
 _WORD = regex.compile(
     rf"""
       [[{_UNSPACED}]&&[\w]]\p{{M}}*                                   # one character of an unspaced script
-    | [\p{{Katakana}}ー]+\p{{M}}*                                      # a run of Katakana
-    | [\w--[{_UNSPACED}\p{{Katakana}}]][[\w\p{{M}}\u200c\u200d]--[{_UNSPACED}\p{{Katakana}}]]*  # a word
-    | (?!\s)\X                                                        # anything else that can be seen
+    | (?:[{_KATAKANA}]\p{{M}}*)+                                      # a run of Katakana
+    | [\w--[{_UNSPACED}{_KATAKANA}]][[\w\p{{M}}\u200c\u200d]--[{_UNSPACED}{_KATAKANA}]]*  # a word
+    | (?![\s\x1c-\x1f])\X                                           # anything else that can be seen
     """,
     regex.VERBOSE | regex.VERSION1,
 )
@@ -50,7 +52,7 @@ _WHITESPACE = re.compile(r"\S+")
 
 _CLOSERS = r"[\"'”’»›)\]}」』）】》]*"
 _STOP = regex.compile(
-    rf"(?P<hard>[。！？｡．।॥؟۔။။]+{_CLOSERS})|(?P<soft>[.!?…]+{_CLOSERS})(?=\s)|(?P<line>\s*[\r\n\u2028\u2029]\s*)",
+    rf"(?P<hard>[。！？｡．।॥؟۔။။]+{_CLOSERS})|(?P<soft>[.!?…]+{_CLOSERS})(?=\s)|(?P<line>[\r\n\u2028\u2029]\s*)",
     regex.VERSION1,
 )
 _ALWAYS_INSIDE = frozenset(
@@ -60,6 +62,9 @@ _BEFORE_NUMBERS = frozenset(
     "no nos vol pp p ed approx est jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun".split()
 )
 _LAST_WORD = regex.compile(r"[\w.&]+$")
+_LONGEST_ABBREVIATION = 24
+_LIST_NUMBER = re.compile(r"[\r\n\u2028\u2029][^\S\r\n]*\d{1,3}\Z")
+_LINE_BREAK = re.compile(r"\r\n|[\r\n\u2028\u2029]")
 
 
 def _offsets(pairs: Iterable[tuple[int, int]]) -> Offsets:
@@ -112,10 +117,13 @@ def _ends_sentence(text: str, match: regex.Match[str], start: int) -> bool:
         return True
     following = _next_visible(text, match.end())
     if match.lastgroup == "line":
-        return not following.islower() or match.group().count("\n") > 1
+        return not following.islower() or len(_LINE_BREAK.findall(match.group())) > 1
     if following.islower():
         return False
-    return not (match.group().startswith(".") and _is_abbreviation(text[start : match.start()], following))
+    if not match.group().startswith("."):
+        return True
+    before = text[max(start, match.start() - _LONGEST_ABBREVIATION) : match.start()]
+    return not (_is_abbreviation(before, following) or _is_list_number(text, match.start()))
 
 
 def _next_visible(text: str, at: int) -> str:
@@ -127,12 +135,18 @@ def _next_visible(text: str, at: int) -> str:
 
 def _is_abbreviation(before: str, following: str) -> bool:
     """Whether the full stop after `before` belongs to its last word and the sentence goes on."""
-    match = _LAST_WORD.search(before[-24:])
+    match = _LAST_WORD.search(before)
     word = match.group() if match else ""
     if len(word) == 1 and word.isalpha() and word.isupper() and word != "I":
         return True  # an initial
     word = word.lower()
     return word in _ALWAYS_INSIDE or (word in _BEFORE_NUMBERS and following.isdigit())
+
+
+def _is_list_number(text: str, stop: int) -> bool:
+    """Whether the full stop at `stop` ends nothing but a number of up to three digits at the start of a line."""
+    near = text[stop - 24 : stop] if stop > 24 else "\n" + text[:stop]
+    return _LIST_NUMBER.search(near) is not None
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:

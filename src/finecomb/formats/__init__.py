@@ -88,7 +88,7 @@ def _refuse_unused(options: Options, *used_by: Format) -> None:
     understood = frozenset().union(*(each.options for each in used_by))
     for name in sorted(options.given() - understood):
         titles = " and ".join(dict.fromkeys(each.title for each in used_by))
-        raise FormatError(f"--{name} means nothing to {titles}; leave it out")
+        raise FormatError(f"{Options.flag(name)} means nothing to {titles}; leave it out")
 
 
 Watch = Callable[[Iterable[Item]], Iterable[Item]]

@@ -28,6 +28,11 @@ class Options:
     annotator: str = ""
     """Who made the annotations, where the file does not say."""
 
+    @staticmethod
+    def flag(name: str) -> str:
+        """What an option is called on the command line."""
+        return "--map" if name == "columns" else f"--{name}"
+
     def given(self) -> set[str]:
         """Names of the options that were set."""
         default = Options()

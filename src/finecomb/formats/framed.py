@@ -83,7 +83,7 @@ def fitted(table: pl.LazyFrame, name: str, where: str) -> pl.LazyFrame:
     ]
     if slips := [*missing, *unknown, *mistyped]:
         raise FormatError("\n".join(f"{where}: {slip}" for slip in slips))
-    return table.select(wanted.names()).cast(dict(wanted))
+    return table.select(wanted.names()).cast(wanted)
 
 
 def _kin(found: pl.DataType, wanted: pl.DataType) -> bool:
@@ -92,7 +92,7 @@ def _kin(found: pl.DataType, wanted: pl.DataType) -> bool:
         return True
     if isinstance(found, pl.Datetime) and isinstance(wanted, pl.Datetime):
         return found.time_zone == wanted.time_zone
-    return found.is_integer() and wanted.is_numeric() or (found.is_float() and wanted.is_float())
+    return (found.is_integer() and wanted.is_numeric()) or (found.is_float() and wanted.is_float())
 
 
 def records(tables: Mapping[str, pl.LazyFrame], where: Callable[[str], str], batch: int = BATCH) -> Iterator[Item]:

@@ -75,7 +75,9 @@ def _protocol(path: Path) -> Protocol:
         [],
         title="FRANK",
         document_questions=tuple(
-            Question(name=name, ask=f"{title}, where 1 means no error", scale="number", required=False)
+            record(
+                Question, str(path), name=name, ask=f"{title}, where 1 means no error", scale="number", required=False
+            )
             for name, title in questions.items()
         ),
     )

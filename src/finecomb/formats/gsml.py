@@ -499,8 +499,10 @@ class Writer:
 def _write_row(file: IO[str], row: Mapping[str, object]) -> None:
     """Like the task's files, but a carriage return inside a field is quoted, which Python's csv forgets."""
     values = [row[name] for name in COLUMNS]
-    quoting = csv.QUOTE_ALL if any("\r" in str(value) for value in values) else csv.QUOTE_MINIMAL
-    csv.writer(file, lineterminator="\n", quoting=quoting).writerow(values)
+    if any("\r" in str(value) for value in values):
+        csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL).writerow(values)
+    else:
+        csv.writer(file, lineterminator="\n").writerow(values)
 
 
 def _refuse_as_name(what: str, id: str) -> None:
@@ -552,7 +554,7 @@ def sniff(path: Path) -> bool:
             (path / "texts").is_dir() and any("DOC_TOKEN_START" in starts_with(each) for each in path.glob("*.csv"))
         )
     start = starts_with(path)
-    names = set(start.partition("\n")[0].strip().split(","))
+    names = {name.strip('"') for name in start.partition("\n")[0].strip().split(",")}
     box_score = start.startswith("{") and '"home_name"' in start and '"box_score"' in start
     return _is_markup(names) or {"TEXT_ID", "GENERATED_TEXT"} <= names or box_score
 

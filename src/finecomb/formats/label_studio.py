@@ -9,6 +9,7 @@ of the control is the name of the question. A relation `antecedent` leads from a
 from __future__ import annotations
 
 import bisect
+import functools
 import itertools
 import json
 import re
@@ -30,6 +31,7 @@ from finecomb.formats.reading import (
     implied_protocol,
     json_items,
     label_name,
+    option_values,
     placed,
     question_name,
     record,
@@ -69,6 +71,11 @@ class Utf16:
     def units(self, code_points: int) -> int:
         """The other way round."""
         return self._starts[code_points]
+
+
+@functools.lru_cache(maxsize=8)
+def _utf16(text: str) -> Utf16:
+    return Utf16(text)
 
 
 # --- reading -----------------------------------------------------------------------------------------------------
@@ -233,7 +240,7 @@ def _document(task: Fields, index: int, names: set[str], reading: _Reading) -> D
 
 
 def _text_key(data: Fields, names: set[str], options: Options) -> str:
-    """Which of the data is the text: what the user says, `text`, the only one with regions, or the only text there is."""
+    """Which of the data is the text: what the user says, `text`, the only one with regions, or the only one."""
     texts = [name for name, value in data.value.items() if isinstance(value, str)]
     said = options.columns.get(TEXT)
     if said is not None:
@@ -337,7 +344,8 @@ def _marks(
         spans = _spans([places[each] for each in (id, *ties.continued.get(id, ()))])
         earlier = [places[each] for each in ties.antecedents.get(id, ())]
         antecedents = record(Antecedents, region.where, **_spans(earlier)) if earlier else None
-        labels = [label for label in region.labels if fold(label) != ANTECEDENT] or [None]
+        labels: list[str | None] = [label for label in region.labels if fold(label) != ANTECEDENT]
+        labels = labels or [None]
         for number, label in enumerate(labels):
             own = f"{annotation}/{id}" + (f"/{number}" if number else "")
             item = id if len(labels) > 1 else None
@@ -402,7 +410,7 @@ def _place(region: _Region, document: Document, reading: _Reading) -> _Place:
 def _code_points(text: str, units: int | str) -> int | None:
     if not isinstance(units, int):
         return None  # a path into HTML
-    return Utf16(text).code_points(units)
+    return _utf16(text).code_points(units)
 
 
 # --- reading: questions ------------------------------------------------------------------------------------------
@@ -420,11 +428,9 @@ def _protocol(path: Path) -> Protocol:
             for region in result.regions.values():
                 labels.update(label for label in region.labels if fold(label) != ANTECEDENT)
                 _collect(region.answers, mark_answers)
-    asked = {
-        "questions": [_asked(name, raws) for name, raws in mark_answers.items()],
-        "document_questions": [_asked(name, raws) for name, raws in answers.items()],
-    }
-    return implied_protocol(f"label-studio-{path.stem}", labels, **{name: tuple(each) for name, each in asked.items()})
+    questions = tuple(_asked(name, raws) for name, raws in mark_answers.items())
+    whole = tuple(_asked(name, raws) for name, raws in answers.items())
+    return implied_protocol(f"label-studio-{path.stem}", labels, questions=questions, document_questions=whole)
 
 
 def _collect(answers: Mapping[str, Raw], into: dict[str, list[Raw]]) -> None:
@@ -460,9 +466,7 @@ def _answer(raw: Raw, question: Question | None) -> Answer:
         return raw
     text = "\n".join(raw) if isinstance(raw, tuple) else str(raw)
     if question is not None and question.options:
-        spelled = {word: each.value for each in question.options for word in (each.title, *each.aliases) if word}
-        spelled |= {str(each.value): each.value for each in question.options}
-        return (spelled.get(text, text),) if scale == "several" else spelled.get(text, text)  # type: ignore[return-value]
+        return option_values(question).get(text, text)
     if scale == "yes-no" and fold(text) in ("true", "yes", "false", "no"):
         return fold(text) in ("true", "yes")
     return raw if isinstance(raw, int | float) and scale not in ("text", "rewrite") else text
@@ -536,7 +540,7 @@ def _mark_results(mark: Mark, document: Document) -> Iterator[dict[str, Any]]:
 
 def _value(span: Span, document: Document) -> dict[str, Any]:
     text = document.part(span.part) or ""
-    units = Utf16(text)
+    units = _utf16(text)
     return {"start": units.units(span.start), "end": units.units(span.end), "text": span.of(text)}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import polars as pl
-from polars.exceptions import PolarsError
+from polars.exceptions import PanicException, PolarsError
 
 from finecomb.core import frames
 from finecomb.core.errors import FormatError, shorten
@@ -16,6 +16,9 @@ from finecomb.core.study import Item
 from finecomb.formats import folder, framed
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
+
+_DAMAGED = (PolarsError, PanicException, OSError)
+"""What Polars raises on a damaged file; some damage makes it panic, which is no ordinary exception."""
 
 
 def read(path: Path, options: Options) -> Iterator[Item]:
@@ -27,7 +30,7 @@ def read(path: Path, options: Options) -> Iterator[Item]:
     try:
         tables = {name: _table(path / f"{name}.parquet", name) for name in frames.FRAMES}
         yield from framed.records(tables, lambda name: str(path / f"{name}.parquet"))
-    except (PolarsError, OSError) as error:
+    except _DAMAGED as error:
         raise FormatError(f"{path}: cannot be read as Parquet: {shorten(str(error), 100)}") from None
 
 
@@ -36,7 +39,7 @@ def _table(file: Path, name: str) -> pl.LazyFrame:
         raise FormatError(f"{file}: no such file; a study in Parquet has {', '.join(frames.FRAMES)}, each .parquet")
     try:
         return framed.fitted(pl.scan_parquet(file), name, str(file))
-    except (PolarsError, OSError) as error:
+    except _DAMAGED as error:
         raise FormatError(f"{file}: not a Parquet file: {shorten(str(error), 100)}") from None
 
 

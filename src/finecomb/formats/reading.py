@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from finecomb.core.errors import FormatError, ProtocolError, did_you_mean, shorten
-from finecomb.core.protocol import Label, Protocol, fold
+from finecomb.core.protocol import Label, Protocol, Question, fold
 from finecomb.core.protocol_text import explain
 from finecomb.core.records import Record
 
@@ -291,6 +291,12 @@ def label_name(protocol: Protocol, spelling: str, where: str) -> str:
         raise FormatError(f"{where}: {error}") from None
 
 
+def option_values(question: Question) -> dict[str, bool | int | float | str]:
+    """The values of a question's options by everything they are called: value, title and aliases."""
+    named = {word: option.value for option in question.options for word in (option.title, *option.aliases) if word}
+    return named | {str(option.value): option.value for option in question.options}
+
+
 # --- protocols that a file implies -------------------------------------------------------------------------------
 
 
@@ -328,8 +334,11 @@ def question_name(name: str) -> str:
     return cleaned if cleaned[:1].isalpha() else f"q_{cleaned}"
 
 
-def implied_protocol(name: str, labels: Iterable[str], title: str = "", **more: Any) -> Protocol:
-    """A protocol with the labels that a file uses, for files that do not say what was asked."""
+def implied_protocol(
+    name: str, labels: Iterable[str], title: str = "", antecedents: bool = False, **more: Any
+) -> Protocol:
+    """A protocol with the labels that a file uses (and antecedents, if it has any), where it does not say what was asked."""
+    antecedent = "optional" if antecedents else "none"
     made = tuple(
         record(Label, name, name=short, title=own[0], aliases=tuple(each for each in own if fold(each) != short))
         for short, own in _named_apart(labels).items()

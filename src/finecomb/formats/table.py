@@ -81,6 +81,7 @@ def value_of(cell: str) -> Any:
 def our_names(header: Iterable[str], columns: Mapping[str, str], path: Path) -> dict[str, str]:
     """The file's name -> our name of each column that has one; `columns` are the user's wishes, the other way round."""
     header = [name for name in header if name.strip()]
+    columns = {SYNONYMS.get(our, our): theirs for our, theirs in columns.items()}
     _refuse_strange(columns, header, path)
     ours = {theirs: our for our, theirs in columns.items()}
     for name in header:
@@ -88,7 +89,7 @@ def our_names(header: Iterable[str], columns: Mapping[str, str], path: Path) -> 
             our = _our_name(name)
             ours[name] = our if our not in ours.values() else OTHER + name.strip()
     if "text" not in ours.values():
-        raise FormatError(f"{path}:1: no column 'text'{did_you_mean('text', header)}; name it with --columns text=NAME")
+        raise FormatError(f"{path}:1: no column 'text'{did_you_mean('text', header)}; name it with --map text=NAME")
     return ours
 
 
@@ -96,7 +97,9 @@ def _refuse_strange(columns: Mapping[str, str], header: list[str], path: Path) -
     for our, theirs in columns.items():
         if our not in KNOWN and not our.startswith(FAMILIES):
             known = [*KNOWN, *(f"{family}NAME" for family in FAMILIES)]
-            raise FormatError(f"{path}: --columns: {our!r} is not a column we know{did_you_mean(our, known)}")
+            raise FormatError(
+                f"{path}: --map {our}={theirs}: {our!r} is not a column we know{did_you_mean(our, known)}"
+            )
         if theirs not in header:
             raise FormatError(f"{path}:1: no column {theirs!r}{did_you_mean(theirs, header)}")
 

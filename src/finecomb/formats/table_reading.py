@@ -90,7 +90,7 @@ class _Table:
             way = did_you_mean("document", header)
             raise FormatError(
                 f"{self.path}:1: no column 'document', though there is 'annotator'{way}; "
-                "name it with --columns document=NAME"
+                "name it with --map document=NAME"
             )
         return ours
 

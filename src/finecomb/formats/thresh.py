@@ -22,7 +22,15 @@ from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import KNOWN_ANSWERS
-from finecomb.formats.reading import Fields, implied_protocol, json_items, label_name, record, starts_with
+from finecomb.formats.reading import (
+    Fields,
+    implied_protocol,
+    json_items,
+    label_name,
+    option_values,
+    record,
+    starts_with,
+)
 from finecomb.formats.snac import READERS, error_type
 from finecomb.formats.writing import sync
 from finecomb.protocols import shipped
@@ -112,8 +120,7 @@ def _severities(protocol: Protocol | None) -> dict[str, Answer]:
     if protocol is None:
         return {}
     asked = [*protocol.questions, *(each for label in protocol.labels for each in label.questions)]
-    options = [option for question in asked if question.name == "severity" for option in question.options]
-    return {word: option.value for option in options for word in (str(option.value), option.title, *option.aliases)}
+    return {word: value for each in asked if each.name == "severity" for word, value in option_values(each).items()}
 
 
 def _typed(edit: Fields, severities: Mapping[str, Answer]) -> _Typed:
@@ -129,6 +136,9 @@ def _typed(edit: Fields, severities: Mapping[str, Answer]) -> _Typed:
         steps.append(value)
     understood = value is None or (isinstance(value, str) and category is not None)
     rest = {key: each for key, each in annotation.items() if each is not None and not (key == name and understood)}
+    if severity is None and isinstance(rest.get("severity"), str):
+        severity = severities.get(rest["severity"])
+        rest = {key: each for key, each in rest.items() if severity is None or key != "severity"}
     return _Typed("/".join(steps) or None, severity, rest)
 
 
@@ -220,7 +230,8 @@ def _answers(typed: _Typed, protocol: Protocol, label: str | None) -> tuple[dict
         name: each for name, each in typed.rest.items() if name in asked and isinstance(each, str | bool | int | float)
     }
     rest = {name: each for name, each in typed.rest.items() if name not in answers}
-    return answers | ({} if typed.severity is None else {"severity": typed.severity}), rest
+    severity: dict[str, Any] = {} if typed.severity is None else {"severity": typed.severity}
+    return severity | answers, rest
 
 
 def _ranges(edit: Fields, name: str, document: Document, part: str) -> list[Span]:
@@ -309,6 +320,8 @@ def _edit(mark: Mark, protocol: str, takes_antecedent: bool) -> dict[str, Any]:
     if mark.label is not None:
         edit["category"], chosen = _spelled(mark, protocol)
         annotation |= {f"{edit['category']}_type": chosen} if chosen is not None else {}
+    elif "severity" in mark.answers:
+        annotation["severity"] = _word(mark.answers["severity"])
     annotation |= {name: mark.answers[name] for name in KNOWN_ANSWERS if name != "severity" and name in mark.answers}
     edit |= {name: ranges for name, ranges in (("output_idx", output), ("input_idx", inputs)) if ranges}
     edit |= {"votes": mark.votes} if mark.votes is not None else {}
@@ -319,10 +332,14 @@ def _spelled(mark: Mark, protocol: str) -> tuple[str, Any]:
     """The category, and what was chosen below it: further steps of the label and the severity's word."""
     first, *steps = error_type(mark.label or "", protocol).replace("-", "_").split("/")
     severity = mark.answers.get("severity")
-    chosen: Any = None if severity is None else _WORDS.get(severity, str(severity))
+    chosen: Any = None if severity is None else _word(severity)
     for step in reversed(steps):
         chosen = {"val": step} | ({} if chosen is None else {step: chosen})
     return first, chosen
+
+
+def _word(severity: Answer) -> str:
+    return _WORDS.get(severity, str(severity))
 
 
 def looks_like(path: Path) -> bool:

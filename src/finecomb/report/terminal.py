@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from finecomb.core.html import said
 from finecomb.core.palette import UNLABELLED, Look, lanes, looks
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark
@@ -159,7 +160,7 @@ def _mark_table(shown: Sequence[Shown]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for each in shown:
         flag = Text(f"{each.look.flag}{each.number}", _flag_style(each.look))
-        cells: list[RenderableType] = [flag, Text(each.look.title), _quote(each.mark), _said(each.mark)]
+        cells: list[RenderableType] = [flag, Text(each.look.title), _quote(each.mark), Text(said(each.mark), "dim")]
         if several:
             cells.insert(1, Text(each.annotator, "dim"))
         table.add_row(*cells)
@@ -174,14 +175,3 @@ def _quote(mark: Mark) -> Text:
     if mark.unlocated:
         text.append(f"  not placed: {mark.unlocated}", "italic")
     return text
-
-
-def _said(mark: Mark) -> Text:
-    """Severity first, explanation as it is, other answers by name."""
-    parts = [f"severity {mark.answers['severity']}"] if "severity" in mark.answers else []
-    parts += [str(mark.answers["explanation"])] if "explanation" in mark.answers else []
-    for name, answer in mark.answers.items():
-        if name not in ("severity", "explanation"):
-            parts.append(f"{name}: {', '.join(answer) if isinstance(answer, tuple) else answer}")
-    parts += [f"{mark.votes} votes"] if mark.votes is not None else []
-    return Text(" · ".join(parts), "dim")

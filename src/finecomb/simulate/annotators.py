@@ -14,6 +14,8 @@ from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Do
 from finecomb.core.span import TEXT, Offsets, Span, token_range, touched
 from finecomb.core.tokens import Tokenizer, words
 
+_END_OF_ERROR = 0.3  # chance that a planted error ends after a token: 3.3 tokens on average
+_RUN_UP = 200  # tokens
 _SECONDS_PER_TOKEN, _SECONDS_PER_MARK = 0.5, 12.0
 
 
@@ -214,12 +216,18 @@ def _answers(questions: Iterable[Question], rng: np.random.Generator) -> dict[st
             case "yes-no":
                 answers[question.name] = bool(rng.random() < 0.5)
             case "number":
-                answers[question.name] = float(
-                    rng.uniform(question.low or 0, 1 if question.high is None else question.high)
-                )
+                answers[question.name] = float(rng.uniform(*_range(question)))
             case _:
                 answers[question.name] = "Simulated."
     return answers
+
+
+def _range(question: Question) -> tuple[float, float]:
+    """The numbers it takes, or a stretch of length 1 where an end is open."""
+    low, high = question.low, question.high
+    if low is None:
+        low = 0.0 if high is None else high - 1
+    return low, low + 1 if high is None else high
 
 
 def plant(
@@ -227,7 +235,8 @@ def plant(
 ) -> Iterator[Annotation]:
     """Invented true errors, `rate` per 100 tokens on average, for texts whose real ones are not known.
 
-    They do not overlap. The annotations belong to annotator `truth`, of kind gold.
+    They neither overlap nor touch, which leaves room for 23 per 100 tokens at most; a higher rate gives as many.
+    The annotations belong to annotator `truth`, of kind gold.
     """
     if rate < 0:
         raise FinecombError(f"a rate of errors is at least 0, not {rate}")
@@ -246,13 +255,20 @@ def _planted(
     if not protocol.labels:
         raise FinecombError(f"protocol {protocol.id} has no labels, so no errors can be planted")
     marks: list[Mark] = []
-    free = 0
-    while free < len(offsets):
-        free += int(rng.geometric(min(1.0, rate / 100))) - 1 if rate else len(offsets)
-        if free >= len(offsets):
-            break
-        end = min(len(offsets), free + int(rng.geometric(0.3)))
+    for free, end in _stretches(len(offsets), rate, rng):
         if mark := _made_up(free, end, document, offsets, protocol, rng):
             marks.append(mark)
-        free = end + 1
     return marks
+
+
+def _stretches(length: int, rate: float, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
+    """Half-open ranges of tokens with at least one token between them, `rate` per 100 tokens."""
+    if not rate:
+        return
+    gap = max(1.0, 100 / rate - 1 / _END_OF_ERROR)  # from the end of one to the start of the next, on average
+    start = -_RUN_UP  # so that the first token is as likely to be wrong as any other
+    while (start := start + int(rng.geometric(1 / gap)) - 1) < length:
+        end = start + int(rng.geometric(_END_OF_ERROR))
+        if start >= 0:
+            yield start, min(end, length)
+        start = end + 1

@@ -1,0 +1,449 @@
+"""factgenie campaigns: `annotations.jsonl` with `config.yaml` beside it, and the texts in a folder `outputs`."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import yaml
+from pydantic_core import to_json
+
+from finecomb.core.errors import FormatError, ProtocolError
+from finecomb.core.protocol import Label, Protocol, Question
+from finecomb.core.records import Annotation, Annotator, Document, Mark, Note
+from finecomb.core.span import TEXT, Span
+from finecomb.core.study import Item
+from finecomb.formats.base import Format, Options
+from finecomb.formats.reading import Fields, json_lines, occurrences, parse_json, read_text, record, slug, starts_with
+from finecomb.formats.writing import sync
+
+ANNOTATIONS, CONFIG, OUTPUTS, INPUTS = "annotations.jsonl", "config.yaml", "outputs", "inputs"
+_KNOWN = ("dataset", "split", "setup_id", "example_idx", "annotator_group", "annotations", "round")
+_CATEGORIES = "annotation_span_categories"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which output a row is about. Setups are compared without regard to `.`, `-` and `_`: phi3.5 is phi3-5."""
+
+    dataset: str
+    split: str
+    setup: str
+    index: str
+
+    @classmethod
+    def of(cls, row: Fields) -> Place:
+        """The place that a row of annotations or of outputs names."""
+        setup = re.sub(r"[._-]+", "-", row.get("setup_id", str).lower())
+        return cls(row.get("dataset", str), row.get("split", str), setup, str(row.get("example_idx", (int, str))))
+
+    def at(self, split: str) -> Place:
+        """The same in another split."""
+        return Place(self.dataset, split, self.setup, self.index)
+
+
+def read(path: Path, options: Options) -> Iterator[Item]:
+    """Protocol, documents, annotators and annotations of a campaign, given as its folder or its `annotations.jsonl`."""
+    file = path / ANNOTATIONS if path.is_dir() else path
+    config = _config(file.parent / CONFIG)
+    protocol = options.protocol or _implied(config, file)
+    wanted = _spans_by_place(file)
+    outputs = _matched(wanted, _outputs(options.texts or _beside(file, OUTPUTS, "--texts"), wanted))
+    yield protocol
+    inputs = _Inputs(options.data or _above(file, INPUTS))
+    documents = {place: _document(outputs[place], inputs) for place in wanted}
+    yield from {document.id: document for document in documents.values()}.values()
+    people = _People(file, config, options.annotator)
+    rounds: Counter[tuple[str, str]] = Counter()
+    marks = _Marks(_labels(config, protocol))
+    for row in _rows(file):
+        annotator = people.of(row)
+        if annotator.id not in people.seen:
+            people.seen.add(annotator.id)
+            yield annotator
+        document = documents[Place.of(row)]
+        round_ = row.get("round", int, rounds[document.id, annotator.id])
+        rounds[document.id, annotator.id] += 1
+        yield _annotation(row, document, annotator.id, round_, protocol, marks)
+    yield from marks.notes()
+
+
+def _rows(file: Path) -> Iterator[Fields]:
+    for line, text in json_lines(file):
+        yield Fields(parse_json(text, f"{file}:{line}"), f"{file}:{line}")
+
+
+# --- what was asked ------------------------------------------------------------------------------------------------
+
+
+def _config(file: Path) -> Fields:
+    if not file.exists():
+        raise FormatError(f"{file}: no such file; a campaign has its categories in {CONFIG} beside {ANNOTATIONS}")
+    try:
+        return Fields(yaml.safe_load(read_text(file)), str(file))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise FormatError(f"{file}: not YAML: {str(error).splitlines()[0]}") from None
+
+
+def _categories(config: Fields) -> list[str]:
+    return [each.get("name", str) for each in config.each(_CATEGORIES)]
+
+
+def _implied(config: Fields, file: Path) -> Protocol:
+    """A protocol with the categories of the campaign; it is called after the task, e.g. `d2t-eval`."""
+    snap = "word" if config.get("annotation_granularity", str, "words") == "words" else "character"
+    labels = [
+        record(
+            Label,
+            each.where,
+            name=slug(each.get("name", str)),
+            title=each.get("name", str),
+            gloss=each.get("description", str, "").strip(),
+            snap=snap,
+        )
+        for each in config.each(_CATEGORIES)
+    ]
+    name = _task(file)
+    return record(
+        Protocol,
+        config.where,
+        name=slug(name),
+        version="1",
+        title=name,
+        summary="The categories of a factgenie campaign.",
+        labels=tuple(labels),
+        questions=(Question(name="explanation", ask="Why?", required=False),),
+        instructions=config.get("annotator_instructions", str, ""),
+    )
+
+
+def _task(file: Path) -> str:
+    """`annotations/human/TASK/...` and `annotations/model/TASK/...` name the task; else the campaign's folder does."""
+    parts = file.resolve().parent.parts
+    for kind, task in itertools.pairwise(parts):
+        if kind in ("human", "model"):
+            return task
+    return parts[-1] if parts[-1:] else "campaign"
+
+
+def _labels(config: Fields, protocol: Protocol) -> list[str]:
+    """The label of each category by its index."""
+    try:
+        return [
+            protocol.label(name).name if not protocol.has(slug(name)) else slug(name) for name in _categories(config)
+        ]
+    except ProtocolError as error:
+        raise FormatError(f"{config.where}: {_CATEGORIES}: {error}") from None
+
+
+# --- texts ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Spans:
+    """Every span that a file has at one place, to tell which output it was marked in."""
+
+    where: str
+    spans: set[tuple[int, str]] = field(default_factory=set)
+
+    def fitting(self, output: Fields | None) -> int:
+        """How many stand in an output where they say; -1 when there is no such output."""
+        text = output.get("output", str) if output else ""
+        return sum(text[start : start + len(words)] == words for start, words in self.spans) if output else -1
+
+
+def _spans_by_place(file: Path) -> dict[Place, _Spans]:
+    found: dict[Place, _Spans] = {}
+    for row in _rows(file):
+        spans = found.setdefault(Place.of(row), _Spans(row.where)).spans
+        spans.update((_start(each), each.get("text", str)) for each in row.each("annotations"))
+    return found
+
+
+def _start(span: Fields) -> int:
+    start: int = span.get("start", int)
+    if start < 0:
+        raise span.error(f"'start': expected a whole number from 0, found {start}")
+    return start
+
+
+def _above(file: Path, name: str) -> Path | None:
+    """The folder called `name` that is nearest above or beside a file."""
+    return next((each / name for each in file.resolve().parents if (each / name).is_dir()), None)
+
+
+def _beside(file: Path, name: str, option: str) -> Path:
+    found = _above(file, name)
+    if found is None:
+        raise FormatError(f"{file}: no folder {name!r} beside it or above it; name it with {option}")
+    return found
+
+
+def _outputs(folder: Path, wanted: Iterable[Place]) -> dict[Place, Fields]:
+    """The outputs that could be wanted, whatever their split."""
+    near = {place.at("") for place in wanted}
+    files = sorted(folder.rglob("*.jsonl")) if folder.is_dir() else [folder]
+    rows = ((Place.of(row), row) for file in files for row in _rows(file))
+    return {place: row for place, row in rows if place.at("") in near}
+
+
+def _matched(wanted: Mapping[Place, _Spans], outputs: Mapping[Place, Fields]) -> dict[Place, Fields]:
+    """The output of each place. Rows may name another split than their outputs do: the spans tell which it is."""
+    there = dict.fromkeys(place.split for place in outputs)
+    found: dict[Place, Fields] = {}
+    for split, places in itertools.groupby(sorted(wanted, key=lambda place: place.split), lambda place: place.split):
+        mine = list(places)
+        scores = {
+            each: sum(wanted[place].fitting(outputs.get(place.at(each))) for place in mine) for each in [split, *there]
+        }
+        best = max(scores, key=lambda each: scores[each])  # the split that the rows name, on a tie
+        for place in mine:
+            if place.at(best) not in outputs:
+                raise FormatError(
+                    f"{wanted[place].where}: no output of {place.setup!r} for example {place.index} of "
+                    f"{place.dataset}/{place.split}; name the folder of outputs with --texts"
+                )
+            found[place] = outputs[place.at(best)]
+    return found
+
+
+class _Inputs:
+    """What the texts were made from, as far as it is there: `inputs/.../DATASET/SPLIT.json`, one item per example."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        self.known: dict[tuple[str, str], list[Any]] = {}
+
+    def of(self, dataset: str, split: str, index: str) -> Any:
+        items = self.known.get((dataset, split))
+        if items is None:
+            items = self.known[dataset, split] = self._load(dataset, split)
+        return items[int(index)] if index.isdecimal() and int(index) < len(items) else None
+
+    def _load(self, dataset: str, split: str) -> list[Any]:
+        name = f"{split}.json"
+        files = sorted(self.folder.rglob("*.json")) if self.folder else []
+        file = next((each for each in files if each.name == name and each.parent.name == dataset), None)
+        value = parse_json(read_text(file), str(file)) if file else []
+        lists = [each for each in value.values() if isinstance(each, list)] if isinstance(value, dict) else [value]
+        return lists[0] if len(lists) == 1 and isinstance(lists[0], list) else []
+
+
+def _document(output: Fields, inputs: _Inputs) -> Document:
+    """A text; one that we exported brings its own id and meta."""
+    found = Place.of(output)
+    setup = output.get("setup_id", str)
+    meta = {"model": setup, "dataset": found.dataset, "split": found.split, "example_idx": found.index}
+    id = f"{found.dataset}/{found.split}/{setup}/{found.index}"
+    return record(
+        Document,
+        output.where,
+        id=output.get("id", str, id),
+        text=output.get("output", str),
+        data=inputs.of(found.dataset, found.split, found.index),
+        meta=output.get("metadata", dict, {}) if "id" in output.value else meta | output.get("metadata", dict, {}),
+    )
+
+
+# --- who and what --------------------------------------------------------------------------------------------------
+
+
+class _People:
+    """Annotators by group. A campaign with a model is that model's; in one with people, a group is a person."""
+
+    def __init__(self, file: Path, config: Fields, name: str) -> None:
+        self.folder = file.resolve().parent.name or "campaign"
+        self.config, self.name = config, name
+        self.seen: set[str] = set()
+        self.is_model = "model" in config.value or "model" in file.resolve().parts
+        self.listed = {each.get("group", int): each for each in config.each("annotators", [])}
+
+    def of(self, row: Fields) -> Annotator:
+        nested = Fields(row.get("metadata", dict, {}), f"{row.where}: metadata")
+        group = row.get("annotator_group", (int, str), nested.get("annotator_group", (int, str), 0))
+        if group in self.listed:
+            own = self.listed[group]
+            return record(Annotator, own.where, id=own.get("id", str), kind=own.get("kind", str, "human"))
+        base = self.name or self.folder
+        if not self.is_model:
+            return record(Annotator, row.where, id=f"{base}/{group}", kind="human")
+        known = {name: self.config.value[name] for name in ("model", "model_args") if self.config.value.get(name)}
+        id = base if group in (0, "0") else f"{base}/{group}"
+        return record(Annotator, row.where, id=id, kind="llm", meta=known)
+
+
+def _annotation(
+    row: Fields, document: Document, annotator: str, round: int, protocol: Protocol, make: _Marks
+) -> Annotation:
+    id = f"{document.id}/{annotator}" + (f"/{round}" if round else "")
+    said = row.get("split", str)
+    meta = row.rest(*_KNOWN) | ({"split": said} if said != document.meta.get("split", said) else {})
+    marks = [make.mark(each, f"{id}/{n}", document) for n, each in enumerate(row.each("annotations"))]
+    return record(
+        Annotation,
+        row.where,
+        id=id,
+        document=document.id,
+        annotator=annotator,
+        protocol=protocol.id,
+        round=round,
+        marks=tuple(marks),
+        meta=meta,
+    )
+
+
+class _Marks:
+    """Makes marks and counts those that do not stand where the file says."""
+
+    def __init__(self, labels: list[str]) -> None:
+        self.labels = labels
+        self.seen: set[str] = set()
+        self.moved = self.lost = 0
+
+    def mark(self, span: Fields, id: str, document: Document) -> Mark:
+        """A mark with the source's id, unless it was there before."""
+        kind, own, reason = span.get("type", int), span.get("id", str, ""), span.get("reason", str, "")
+        if not 0 <= kind < len(self.labels):
+            raise span.error(f"'type': expected 0 to {len(self.labels) - 1}, a category of {CONFIG}, found {kind}")
+        id = own if own and own not in self.seen else id
+        self.seen.add(id)
+        return record(
+            Mark,
+            span.where,
+            id=id,
+            quotes=(span.get("text", str),),
+            label=self.labels[kind],
+            answers={"explanation": reason} if reason else {},
+            **self._placed(span, document.text),
+        )
+
+    def _placed(self, span: Fields, text: str) -> dict[str, Any]:
+        """Where the file says, else at the nearest place with the same words, else nowhere; `start` is then kept."""
+        start, quote = _start(span), span.get("text", str)
+        meta = span.rest("type", "text", "start", "id", "reason")
+        if text[start : start + len(quote)] == quote and start <= len(text):
+            return {"spans": (Span(start, start + len(quote)),), "meta": meta}
+        places = occurrences(quote, text)
+        self.moved += bool(places)
+        self.lost += not places
+        if not places:
+            return {"spans": (), "unlocated": "the text is not in the output", "meta": meta | {"start": start}}
+        at = min(places, key=lambda place: abs(place - start))
+        return {"spans": (Span(at, at + len(quote)),), "meta": meta | {"start": start}}
+
+    def notes(self) -> Iterator[Note]:
+        """What the user should hear."""
+        if self.moved:
+            yield Note(
+                text=f"{self.moved:,} spans do not stand where the file says; moved to the nearest place that fits"
+            )
+        if self.lost:
+            yield Note(text=f"{self.lost:,} spans are not in their text; their marks were kept without a place")
+
+
+# --- out -----------------------------------------------------------------------------------------------------------
+
+
+def write(items: Iterable[Item], path: Path, options: Options) -> None:
+    """Write a folder with `annotations.jsonl`, `config.yaml` and `outputs/`."""
+    path.mkdir(parents=True)
+    (path / OUTPUTS).mkdir()
+    labels: dict[str, Label] = {}
+    people: dict[str, Annotator] = {}
+    places: dict[str, dict[str, Any]] = {}
+    with (path / ANNOTATIONS).open("wb") as file:
+        for item in items:
+            match item:
+                case Protocol():
+                    labels |= {label.name: label for label in item.labels if label.name not in labels}
+                case Document():
+                    places[item.id] = _place(item, len(places))
+                    _append_output(item, places[item.id], path / OUTPUTS)
+                case Annotator():
+                    people[item.id] = item
+                case Annotation():
+                    _append_annotation(item, places, list(people), list(labels), file)
+        sync(file)
+    config = {_CATEGORIES: [_category(label) for label in labels.values()]} | {"annotators": _listed(people.values())}
+    (path / CONFIG).write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), encoding="utf-8")
+
+
+def _place(document: Document, number: int) -> dict[str, Any]:
+    """Dataset, split, setup and example of a document: its own when it came from a campaign, else made up."""
+    meta: Callable[[str, Any], Any] = document.meta.get
+    model = meta("model", "unknown")
+    index = meta("example_idx", number)
+    return {
+        "dataset": str(meta("dataset", "study")),
+        "split": str(meta("split", "all")),
+        "setup_id": str(model),
+        "example_idx": index if isinstance(index, int | str) and not isinstance(index, bool) else number,
+    }
+
+
+def _append_output(document: Document, place: Mapping[str, Any], folder: Path) -> None:
+    name = "-".join(slug(place[each]).replace("/", "-") for each in ("dataset", "setup_id", "split"))
+    row = dict(place) | {"output": document.text, "id": document.id, "metadata": document.meta}
+    with (folder / f"{name}.jsonl").open("ab") as file:
+        file.write(to_json(row) + b"\n")
+
+
+def _append_annotation(
+    annotation: Annotation,
+    places: Mapping[str, Mapping[str, Any]],
+    people: list[str],
+    labels: list[str],
+    file: IO[bytes],
+) -> None:
+    spans = [
+        {"type": labels.index(mark.label), "text": quote, "start": span.start, "id": mark.id}
+        | ({"reason": mark.answers["explanation"]} if "explanation" in mark.answers else {})
+        | {name: value for name, value in mark.meta.items() if name not in ("type", "text", "start", "id", "reason")}
+        for mark in annotation.marks
+        if mark.label in labels
+        for span, quote in zip(mark.spans, mark.quotes, strict=False)
+        if span.part == TEXT
+    ]
+    row = dict(places[annotation.document]) | {
+        "annotations": spans,
+        "annotator_group": people.index(annotation.annotator),
+        "round": annotation.round,
+    }
+    more = {name: value for name, value in annotation.meta.items() if name not in row}
+    file.write(to_json(row | more) + b"\n")
+
+
+def _category(label: Label) -> dict[str, str]:
+    name = label.shown if slug(label.shown) == label.name else label.name
+    return {"name": name, "description": label.gloss}
+
+
+def _listed(people: Iterable[Annotator]) -> list[dict[str, Any]]:
+    return [{"group": group, "id": person.id, "kind": person.kind} for group, person in enumerate(people)]
+
+
+def looks_like(path: Path) -> bool:
+    """Whether `path` is a campaign's folder or its annotations."""
+    start = starts_with(path / ANNOTATIONS if path.is_dir() else path)
+    return all(f'"{name}"' in start for name in ("setup_id", "example_idx", "annotations"))
+
+
+FORMAT = Format(
+    "factgenie",
+    "a factgenie campaign",
+    read,
+    write,
+    sniff=looks_like,
+    holds=frozenset(
+        [
+            *("document meta", "annotator kind", "annotation round", "annotation without marks", "annotation meta"),
+            *("mark id", "mark explanation", "mark omission", "mark meta"),
+        ]
+    ),
+    options=frozenset(["protocol", "texts", "data", "annotator"]),
+)

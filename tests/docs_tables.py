@@ -1,0 +1,153 @@
+"""Tables of the documentation that are made from the code, so that they cannot go stale."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import polars as pl
+import typer.main
+from pydantic import BaseModel
+
+from finecomb import formats, protocols
+from finecomb.cli import app
+from finecomb.core import frames, protocol, records
+from finecomb.formats.features import EVERYTHING
+
+
+def _cell(text: object) -> str:
+    return " ".join(str(text).split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def markdown(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A table in Markdown."""
+    names = list(header)
+    lines = [names, ["---"] * len(names), *([_cell(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+# --- frames and records ------------------------------------------------------------------------------------------
+
+
+def _type(kind: Any) -> str:
+    if isinstance(kind, pl.List):
+        return f"list of {_type(kind.inner)}"
+    if isinstance(kind, pl.Struct):
+        return "{" + ", ".join(field.name for field in kind.fields) + "}"
+    return "Datetime, UTC" if isinstance(kind, pl.Datetime) else str(kind)
+
+
+def columns(of: frames.Columns) -> str:
+    """The columns of a frame."""
+    rows = ((f"`{name}`", _type(kind), says) for name, (kind, says) in of.items())
+    return markdown(["column", "type", "what it holds"], rows)
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().partition("\n\n")[0]
+
+
+def fields(record: type[BaseModel]) -> str:
+    """The fields of a record, with the prose under each."""
+    rows = (
+        (f"`{name}`", "yes" if field.is_required() else "", _first_line(field.description))
+        for name, field in record.model_fields.items()
+    )
+    return markdown(["field", "needed", "what it holds"], rows)
+
+
+# --- commands ----------------------------------------------------------------------------------------------------
+
+
+def commands() -> dict[str, Any]:
+    """Every command by its name, e.g. `protocols show`."""
+    return dict(_commands(typer.main.get_command(app), ""))
+
+
+def _commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    if name:
+        yield name, command
+    for part, inner in getattr(command, "commands", {}).items():
+        yield from _commands(inner, f"{name} {part}".strip())
+
+
+def options(command: Any) -> str:
+    """What a command takes."""
+    rows = []
+    for each in command.params:  # of Typer's own kind, which has no public name
+        flags = ", ".join(f"`{flag}`" for flag in each.opts)
+        shown = flags if each.param_type_name == "option" else f"`{(each.name or '').upper()}`"
+        default = f"`{each.default}`" if _worth_saying(each.default) else ""
+        needed = "needed" if each.required else default
+        rows.append((shown, getattr(each, "help", ""), needed))
+    return markdown(["argument or option", "what it does", "default"], rows)
+
+
+def _worth_saying(default: object) -> bool:
+    """Whether a default tells the reader something; absent, false and empty do not."""
+    return default is not None and default is not False and str(default) != "" and not callable(default)
+
+
+# --- formats and protocols ---------------------------------------------------------------------------------------
+
+
+def format_list() -> str:
+    """Every format with its ways and options."""
+    rows = (
+        (
+            f"[`{each.name}`](#{each.name})",
+            each.title,
+            "yes" if each.read else "no",
+            "yes" if each.write else "no",
+            " ".join(f"`{ending}`" for ending in each.suffixes),
+            " ".join(f"`{name}`" for name in sorted(each.options)),
+        )
+        for each in formats.formats().values()
+    )
+    return markdown(["name", "what it is", "read", "write", "endings", "options"], rows)
+
+
+def holdings() -> str:
+    """What survives writing, feature by feature."""
+    written = [each for each in formats.formats().values() if each.write]
+    rows = (
+        (feature, *("yes" if feature in each.holds else "–" for each in written))
+        for feature in sorted(EVERYTHING)
+        if not feature.endswith(" id")
+    )
+    return markdown(["", *(each.name for each in written)], rows)
+
+
+def protocol_list() -> str:
+    """Every shipped protocol in a line."""
+    rows = []
+    for name in protocols.names():
+        each = protocols.shipped(name)
+        test = each.qualification
+        passed = f"{test.pass_at:g} of {test.total:g} points" if test else "none"
+        rows.append((f"[`{name}`](#{name})", len(each.labels), each.work.unit, each.work.annotators, passed))
+    return markdown(["name", "labels", "work by", "annotators per text", "qualification"], rows)
+
+
+_RECORDS: Mapping[str, type[BaseModel]] = {
+    kind.__name__.lower(): kind
+    for module in (records, protocol)
+    for kind in vars(module).values()
+    if isinstance(kind, type) and issubclass(kind, BaseModel)
+}
+
+TABLES: Mapping[str, Callable[[], str]] = {
+    **{f"frame {name}": functools.partial(columns, of) for name, of in frames.FRAMES.items()},
+    **{f"fields {name}": functools.partial(fields, kind) for name, kind in _RECORDS.items()},
+    **{f"options {name}": functools.partial(options, command) for name, command in commands().items()},
+    "formats": format_list,
+    "holdings": holdings,
+    "protocols": protocol_list,
+}
+"""By the name that stands in the page: `<!-- table: frame marks -->`."""
+
+MARKER = re.compile(
+    r"^<!-- table: (?P<name>[^>]+?) -->\n\n(?P<table>(?:\|[^\n]*\n)*)\n?<!-- end of table -->$", re.MULTILINE
+)

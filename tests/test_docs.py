@@ -1,0 +1,317 @@
+"""The documentation is true: what it shows is run, its tables are made from the code, and it leaves nothing out.
+
+- A ```` ```console ```` block is run: a line after `$ ` is a command, the lines below it are what it prints. `...` on a
+  line of its own stands for any lines. ```` ```console no-run ```` is not run.
+- Blocks with `>>>` are doctests. The blocks of a page run in order, in one folder.
+- A block with `title="texts.csv"` is written to that file before anything runs.
+- `<!-- table: NAME -->` and `<!-- end of table -->` enclose a table of `docs_tables`.
+
+`python -m tests.test_docs` writes what commands print and what tables say into the pages.
+"""
+
+from __future__ import annotations
+
+import doctest
+import itertools
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from finecomb import formats, protocols
+from finecomb.core import frames
+from finecomb.version import __version__
+from tests.docs_tables import MARKER, TABLES, commands
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = [*sorted(DOCS.glob("**/*.md")), ROOT / "README.md"]
+MAY_RUN = ("finecomb", "cat", "head", "ls")
+
+_FENCE = re.compile(r"^(?P<ticks>`{3,})(?P<info>[^`\n]*)\n(?P<body>.*?)^(?P=ticks)[ \t]*$", re.MULTILINE | re.DOTALL)
+_TITLE = re.compile(r'title="([^"]+)"')
+
+
+# --- reading a page ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    info: str
+    body: str
+    line: int
+    """Of its first line in the page, counted from 1."""
+
+    @property
+    def title(self) -> str:
+        found = _TITLE.search(self.info)
+        return found[1] if found else ""
+
+    @property
+    def runs(self) -> bool:
+        return self.info.split()[:1] == ["console"] and "no-run" not in self.info.split()
+
+    @property
+    def is_doctest(self) -> bool:
+        return self.body.lstrip().startswith(">>> ")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a console block with what the page says it prints."""
+
+    words: str
+    expected: tuple[str, ...]
+    line: int
+
+
+def blocks(page: str) -> Iterator[Block]:
+    for match in _FENCE.finditer(page):
+        yield Block(match["info"].strip(), match["body"], page.count("\n", 0, match.start("body")) + 1)
+
+
+def commands_of(block: Block) -> Iterator[Command]:
+    lines = block.body.splitlines()
+    starts = [at for at, line in enumerate(lines) if line.startswith("$ ")]
+    assert starts[:1] == [0], f"line {block.line}: a console block begins with a command after '$ '"
+    for start, end in itertools.pairwise([*starts, len(lines)]):
+        yield Command(lines[start][2:], _neat(lines[start + 1 : end]), block.line + start)
+
+
+def _neat(lines: list[str]) -> tuple[str, ...]:
+    """Lines without white space at their ends and without empty lines at the end."""
+    stripped = [line.rstrip() for line in lines]
+    while stripped and not stripped[-1]:
+        stripped.pop()
+    return tuple(stripped)
+
+
+def agrees(expected: tuple[str, ...], printed: tuple[str, ...]) -> bool:
+    """Whether `printed` is what was expected, `...` standing for any number of lines."""
+    chunks = [list(chunk) for dots, chunk in itertools.groupby(expected, lambda line: line == "...") if not dots]
+    open_start, open_end = expected[:1] == ("...",), expected[-1:] == ("...",)
+    if "..." not in expected:
+        return expected == printed
+    at = 0
+    for number, chunk in enumerate(chunks):
+        last = number == len(chunks) - 1
+        places = [
+            place for place in range(at, len(printed) - len(chunk) + 1) if list(printed[place:][: len(chunk)]) == chunk
+        ]
+        if number == 0 and not open_start:
+            places = [place for place in places if place == 0]
+        if last and not open_end:
+            places = [place for place in places if place + len(chunk) == len(printed)]
+        if not places:
+            return False
+        at = places[0] + len(chunk)
+    return True
+
+
+# --- running it --------------------------------------------------------------------------------------------------
+
+
+def printed_by(command: Command, folder: Path) -> tuple[str, ...]:
+    """What a command prints, standard output and standard error as they come."""
+    program, *arguments = shlex.split(command.words)
+    assert program in MAY_RUN, f"{program!r} is not among {MAY_RUN}; mark the block `console no-run`"
+    if program == "finecomb":
+        program = str(Path(sys.executable).with_name("finecomb"))
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+    look = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "LC_ALL": "C.UTF-8"}
+    run = subprocess.run(
+        [program, *arguments],
+        cwd=folder,
+        env=kept | look | {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
+    )
+    assert "Traceback (most recent call last)" not in run.stdout, f"$ {command.words}\n{run.stdout}"
+    return _neat(run.stdout.splitlines())
+
+
+def write_files(page: str, folder: Path) -> None:
+    titled = [block for block in blocks(page) if block.title]
+    names = [block.title for block in titled]
+    assert len(set(names)) == len(names), f"two blocks have the same title: {names}"
+    for block in titled:
+        target = folder / block.title
+        assert target.resolve().is_relative_to(folder.resolve()), f"{block.title} lies outside the page's folder"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(block.body, encoding="utf-8")
+
+
+def run_doctest(block: Block, name: str, names: dict[str, Any]) -> None:
+    test = doctest.DocTestParser().get_doctest(block.body, names, name, name, block.line - 1)
+    test.globs = names  # shared by the blocks of a page
+    doctest.DebugRunner(optionflags=doctest.ELLIPSIS).run(test, clear_globs=False)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_what_a_page_shows_is_what_happens(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = path.read_text(encoding="utf-8")
+    write_files(page, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("POLARS_TABLE_WIDTH", "100")
+    names: dict[str, Any] = {}
+    for block in blocks(page):
+        if block.is_doctest:
+            run_doctest(block, path.name, names)
+        elif block.runs:
+            for command in commands_of(block):
+                printed = printed_by(command, tmp_path)
+                if not agrees(command.expected, printed):
+                    shown = "\n".join(command.expected), "\n".join(printed)
+                    assert shown[0] == shown[1], f"{path.name}:{command.line}: $ {command.words}"
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "same"),
+    [
+        ("a b", "a b", True),
+        ("a b", "a b c", False),
+        ("", "", True),
+        ("", "a", False),
+        ("...", "", True),
+        ("... b", "a b", True),
+        ("... b", "a b c", False),
+        ("a ...", "a b c", True),
+        ("a ... c", "a b b c", True),
+        ("a ... c ... e", "a c e", True),
+        ("a ... c ... e", "a e", False),
+        ("a ... a", "a", False),
+        ("... c", "c b c", True),
+    ],
+)
+def test_dots_stand_for_any_lines(expected: str, printed: str, same: bool) -> None:
+    assert agrees(tuple(expected.split()), tuple(printed.split())) == same
+
+
+def test_no_block_is_hidden_by_its_indentation() -> None:
+    indented = re.compile(r"^[ \t]+```", re.MULTILINE)
+    assert [path.name for path in PAGES if indented.search(path.read_text(encoding="utf-8"))] == []
+
+
+# --- tables ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_tables_made_from_the_code_are_fresh(path: Path) -> None:
+    page = path.read_text(encoding="utf-8")
+    found = list(MARKER.finditer(page))
+    assert len(found) == page.count("<!-- table:"), "a marker stands wrong; see the top of this file"
+    for match in found:
+        assert match["table"].strip() == TABLES[match["name"]](), f"{match['name']}: run `python -m tests.test_docs`"
+
+
+def test_every_frame_has_its_table_in_the_model_page() -> None:
+    tables = {match["name"] for match in MARKER.finditer(_page("model.md"))}
+    assert tables >= {f"frame {name}" for name in frames.FRAMES}
+
+
+# --- nothing is left out -----------------------------------------------------------------------------------------
+
+
+def _page(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def _headings(name: str) -> set[str]:
+    return set(re.findall(r"^##+ `([^`]+)`", _page(name), re.MULTILINE))
+
+
+def test_every_command_is_described() -> None:
+    assert _headings("commands.md") == {f"finecomb {name}" for name in commands()}
+    tables = {match["name"] for match in MARKER.finditer(_page("commands.md"))}
+    assert tables == {f"options {name}" for name, command in commands().items() if command.params}
+
+
+def test_every_protocol_is_described() -> None:
+    assert _headings("protocols.md") == set(protocols.names())
+
+
+def test_every_format_is_described() -> None:
+    assert _headings("formats.md") == set(formats.formats())
+
+
+def test_every_dependency_is_justified() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = itertools.chain.from_iterable(project["project"]["optional-dependencies"].values())
+    asked = [*project["build-system"]["requires"], *project["project"]["dependencies"], *extras]
+    names = {re.split(r"[\[<>=!~; ]", each)[0].lower() for each in asked} - {"finecomb"}
+    assert set(re.findall(r"^\| `([^`]+)` \|", _page("dependencies.md"), re.MULTILINE)) == names
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    listed = re.findall(r"[\w-]+\.md", str(config["nav"]))
+    assert sorted(listed) == sorted(path.name for path in PAGES if path.parent == DOCS)
+
+
+def test_the_citation_names_this_version_and_five_papers() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == __version__
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
+    assert len([each for each in citation["references"] if each["type"] == "conference-paper"]) == 5
+
+
+def test_the_site_asks_no_other_site_for_anything(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    run = subprocess.run(build, cwd=ROOT, capture_output=True, encoding="utf-8", check=False, timeout=120)
+    assert run.returncode == 0, run.stdout + run.stderr
+    fetched = re.compile(r"<(?:script|img|iframe|link)\b[^>]*?\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
+    for page in (tmp_path / "site").glob("**/*.html"):
+        assert fetched.findall(page.read_text(encoding="utf-8")) == [], page.name
+
+
+# --- writing it again --------------------------------------------------------------------------------------------
+
+
+def refreshed(path: Path) -> str:
+    """The page with fresh tables and with what its commands print now; what `...` stands for is left alone."""
+    page = path.read_text(encoding="utf-8")
+    page = MARKER.sub(
+        lambda match: f"<!-- table: {match['name']} -->\n\n{TABLES[match['name']]()}\n\n<!-- end of table -->", page
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        write_files(page, Path(folder))
+        return _FENCE.sub(lambda match: _rerun(match, Path(folder), path.name), page)
+
+
+def _rerun(match: re.Match[str], folder: Path, name: str) -> str:
+    block = Block(match["info"].strip(), match["body"], 0)
+    if not block.runs:
+        return match[0]
+    lines: list[str] = []
+    for command in commands_of(block):
+        printed = printed_by(command, folder)
+        same = agrees(command.expected, printed)
+        if not same and "..." in command.expected:
+            print(f"{name}: mend by hand: $ {command.words}")
+        lines += [f"$ {command.words}", *(command.expected if same or "..." in command.expected else printed)]
+    return f"{match['ticks']}{match['info']}\n" + "\n".join(lines) + f"\n{match['ticks']}"
+
+
+if __name__ == "__main__":
+    chosen = [path for path in PAGES if not sys.argv[1:] or path.name in sys.argv[1:]]
+    for each in chosen:
+        before = each.read_text(encoding="utf-8")
+        if (after := refreshed(each)) != before:
+            each.write_text(after, encoding="utf-8")
+            print(f"{each.name}: written")
