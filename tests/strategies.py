@@ -175,7 +175,8 @@ def canonical(items: Iterable[Item], holds: frozenset[str] = EVERYTHING) -> dict
 def _annotation(annotation: Annotation, holds: frozenset[str]) -> dict[str, Any]:
     value = annotation.model_dump()
     value["marks"] = sorted(
-        value["marks"], key=lambda mark: repr((mark["spans"], mark["quotes"], mark["label"], mark["answers"]))
+        value["marks"],
+        key=lambda mark: repr((mark["spans"], mark["quotes"], mark["label"], sorted(mark["answers"].items()))),
     )
     if "annotation id" not in holds:
         del value["id"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ def spans(draw: st.DrawFn, parts: tuple[str, ...] = ("text",)) -> Span:
 def token_offsets(draw: st.DrawFn) -> Offsets:
     """Tokens that are sorted and disjoint, some of them touching."""
     edges = sorted(draw(st.sets(st.integers(0, LENGTH), max_size=10)))
-    pairs = [pair for pair in zip(edges, edges[1:], strict=False) if draw(st.booleans())]
+    pairs = [pair for pair in itertools.pairwise(edges) if draw(st.booleans())]
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
@@ -145,7 +146,7 @@ def test_an_omission_meets_what_it_lies_in_or_touches(span: Span, at: int) -> No
 def test_a_union_covers_the_same_positions_with_the_fewest_spans(own: list[Span]) -> None:
     merged = union(own)
     assert all_positions(list(merged)) == all_positions(own)
-    for one, other in zip(merged, merged[1:], strict=False):
+    for one, other in itertools.pairwise(merged):
         assert (one.part, one.end) < (other.part, other.start)
     assert union(merged) == merged
 

@@ -127,28 +127,39 @@ def test_utf16_positions_are_those_of_the_encoded_text(text: str) -> None:
     assert units.code_points(units.units(len(text)) + 1) is None
 
 
+def reviewed(place: Path, data: Any, to_name: str) -> Path:
+    """A file with one task whose text has one region."""
+    return written(
+        place, [{"data": data, "annotations": [{"result": [region("a", 3, 6, "Bob", "red", to_name=to_name)]}]}]
+    )
+
+
 @pytest.mark.parametrize(
-    ("data", "to_name", "columns", "said"),
+    ("data", "to_name", "columns"),
     [
-        ({"text": "Hi Bob", "title": "x"}, "t", {}, "Hi Bob"),
-        ({"body": "Hi Bob", "id": 3}, "t", {}, "Hi Bob"),
-        ({"body": "Hi Bob", "link": "x"}, "body", {}, "Hi Bob"),
-        ({"body": "Hi Bob", "link": "x"}, "t", {"text": "body"}, "Hi Bob"),
-        ({"body": "Hi Bob", "link": "x"}, "t", {}, "has several texts (body, link); say which one is judged"),
-        ({"body": "Hi Bob"}, "t", {"text": "bodi"}, "has no text called 'bodi'; did you mean 'body'?"),
-        ({"n": 3}, "t", {}, "has no text, only n"),
+        ({"text": "Hi Bob", "title": "x"}, "t", {}),
+        ({"body": "Hi Bob", "id": 3}, "t", {}),
+        ({"body": "Hi Bob", "link": "x"}, "body", {}),
+        ({"body": "Hi Bob", "link": "x"}, "t", {"text": "body"}),
     ],
 )
-def test_the_text_is_found_among_the_data(
-    data: Any, to_name: str, columns: dict[str, str], said: str, tmp_path: Path
-) -> None:
-    task = {"data": data, "annotations": [{"result": [region("a", 3, 6, "Bob", "red", to_name=to_name)]}]}
-    try:
-        items = list(label_studio.read(written(tmp_path, [task]), Options(columns=columns)))
-    except FormatError as error:
-        assert said in str(error)
-    else:
-        assert said == next(item.text for item in items if isinstance(item, Document))
+def test_the_text_is_found_among_the_data(data: Any, to_name: str, columns: dict[str, str], tmp_path: Path) -> None:
+    items = label_studio.read(reviewed(tmp_path, data, to_name), Options(columns=columns))
+    assert [item.text for item in items if isinstance(item, Document)] == ["Hi Bob"]
+
+
+@pytest.mark.parametrize(
+    ("data", "columns", "said"),
+    [
+        ({"body": "Hi Bob", "link": "x"}, {}, "has several texts (body, link); say which one is judged"),
+        ({"body": "Hi Bob"}, {"text": "bodi"}, "has no text called 'bodi'; did you mean 'body'?"),
+        ({"n": 3}, {}, "has no text, only n"),
+    ],
+)
+def test_a_text_that_cannot_be_told_is_asked_for(data: Any, columns: dict[str, str], said: str, tmp_path: Path) -> None:
+    with pytest.raises(FormatError) as error:
+        list(label_studio.read(reviewed(tmp_path, data, "t"), Options(columns=columns)))
+    assert said in str(error.value)
 
 
 def test_answers_take_the_form_that_the_protocol_asks_for(tmp_path: Path) -> None:

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from finecomb.agreement.votes import Votes, token_votes
 from finecomb.core.estimate import Estimate, Signature
 from finecomb.core.study import Study
 from finecomb.measure.bootstrap import Sums, interval, ratio
-from finecomb.measure.coverage import offsets_by_document
+from finecomb.measure.grid import Level, Votes, lay, votes
+from finecomb.measure.view import View, view
 
 
-def alpha_sums(votes: Sequence[Votes]) -> Sums:
-    """D_o, n_1 and n of each document, (documents, 3); a document with fewer than two readers adds nothing."""
-    return np.array([_document_sums(each) for each in votes], dtype=np.float64).reshape(-1, 3)
-
-
-def _document_sums(votes: Votes) -> tuple[float, float, float]:
-    k, m = votes.marked, votes.readers
-    if m < 2:
-        return 0.0, 0.0, 0.0
-    return float((2 * k * (m - k)).sum() / (m - 1)), float(k.sum()), float(m * len(k))
+def alpha_sums(counted: Votes) -> Sums:
+    """D_o, n_1 and n of each document, (categories, documents, 3); with fewer than two readers nothing is added."""
+    k, m = counted.marked.astype(np.float64), counted.m.astype(np.float64)
+    pairable = m >= 2
+    disagreement = np.where(pairable, 2 * k * (m - k) / np.maximum(m - 1, 1), 0.0)
+    ones, total = np.where(pairable, k, 0.0), np.broadcast_to(np.where(pairable, m, 0.0), k.shape)
+    return np.stack([counted.grid.per_document(each) for each in (disagreement, ones, total)], axis=-1)
 
 
 def alpha(sums: Sums) -> NDArray[np.float64]:
@@ -33,61 +30,64 @@ def alpha(sums: Sums) -> NDArray[np.float64]:
     Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability", for two values.
     NaN when nobody marked anything, or everybody everything: then chance disagreement is 0.
     """
-    observed, ones, total = sums[:, 0], sums[:, 1], sums[:, 2]
-    chance = 2 * ones * (total - ones)
-    return 1 - ratio((total - 1) * observed, chance)
+    observed, ones, total = sums[..., 0], sums[..., 1], sums[..., 2]
+    return 1 - ratio((total - 1) * observed, 2 * ones * (total - ones))
 
 
-def two_agree_sums(votes: Sequence[Votes]) -> Sums:
-    """Tokens marked by two or more and by one or more, (documents, 2); fewer than two readers add nothing."""
-    pairs = [((each.marked >= 2).sum(), (each.marked >= 1).sum()) if each.readers >= 2 else (0, 0) for each in votes]
-    return np.array(pairs, dtype=np.float64).reshape(-1, 2)
+def two_agree_sums(counted: Votes) -> Sums:
+    """Units marked by two or more and by any, (categories, documents, 2); fewer than two readers add nothing."""
+    pairable = counted.m >= 2
+    both, any_ = ((counted.marked >= least) & pairable for least in (2, 1))
+    return np.stack([counted.grid.per_document(each.astype(np.float64)) for each in (both, any_)], axis=-1)
 
 
 def two_agree(sums: Sums) -> NDArray[np.float64]:
-    """Percentage of the tokens marked by anybody that were marked by two or more (Dou et al. 2022, appendix C)."""
-    return 100 * ratio(sums[:, 0], sums[:, 1])
+    """Percentage of the units marked by anybody that were marked by two or more (Dou et al. 2022, appendix C)."""
+    return 100 * ratio(sums[..., 0], sums[..., 1])
 
 
-Statistic = tuple[Callable[[Sequence[Votes]], Sums], Callable[[Sums], NDArray[np.float64]]]
+Statistic = tuple[Callable[[Votes], Sums], Callable[[Sums], NDArray[np.float64]]]
 
 STATISTICS: dict[str, Statistic] = {"alpha": (alpha_sums, alpha), "two-agree": (two_agree_sums, two_agree)}
 
 
 def agreement(
-    study: Study,
+    study: Study | View,
     statistic: str = "alpha",
     label: str | None = None,
     tokens: str = "words",
+    level: Level = "token",
     draws: int = 1000,
     seed: int = 0,
 ) -> Estimate:
-    """Agreement on tokens, pooled over documents, with an interval over documents."""
+    """Agreement on marks of one category, or on any mark, pooled over documents, with an interval over documents."""
+    seen = study if isinstance(study, View) else view(study)
+    counted = votes(seen.study, lay(seen.study, level, tokens), [label] if label else None)
     to_sums, of_sums = STATISTICS[statistic]
-    votes = token_votes(study, offsets_by_document(study, tokens), label)
-    sums = to_sums(votes)
+    sums = to_sums(counted)[0]
     signature = Signature.of(
         statistic=statistic,
-        unit="token",
+        unit=level,
         label=label or "any",
-        tokens=tokens,
-        protocol="+".join(study.protocols),
-        annotators=study.annotations["annotator"].n_unique(),
-        documents=len(votes),
+        tokens=tokens if level == "token" else None,
+        **seen.fields,
+        annotators=seen.study.annotations["annotator"].n_unique(),
+        documents=len(counted.readers),
         draws=draws,
         seed=seed,
     )
     value = float(of_sums(sums.sum(axis=0)[None])[0])
     if math.isnan(value):
-        return Estimate(value, math.nan, math.nan, signature, _why(votes))
+        return Estimate(value, math.nan, math.nan, signature, why_undefined(counted))
     low, high = interval(sums, of_sums, draws, np.random.default_rng(seed))
     return Estimate(value, low, high, signature)
 
 
-def _why(votes: Sequence[Votes]) -> str:
-    if not votes:
+def why_undefined(counted: Votes, row: int = 0) -> str:
+    """Why agreement on a category has no value."""
+    if not len(counted.readers):
         return "no annotations"
-    shared = [each.marked for each in votes if each.readers >= 2]
-    if not shared:
+    if (counted.readers < 2).all():
         return "no text was read by two annotators"
-    return "everybody marked everything" if any(marked.any() for marked in shared) else "nobody marked anything"
+    pairable = counted.m >= 2
+    return "everybody marked everything" if counted.marked[row][pairable].any() else "nobody marked anything"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from finecomb.version import __version__
@@ -55,3 +56,12 @@ class Estimate:
         if math.isnan(self.low):
             return f"{self.value:.{digits}f}"
         return f"{self.value:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One row of a result: what it is about, and the estimate."""
+
+    columns: Mapping[str, object]
+    """E.g. `{"measure": "coverage", "label": "redundant", "model": "gpt2"}`."""
+    estimate: Estimate

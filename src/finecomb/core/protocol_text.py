@@ -42,16 +42,35 @@ def parse_yaml(kind: type[R], text: str, where: str) -> R:
     try:
         return kind.model_validate(value)
     except ValidationError as error:
-        lines = [f"{where}{_line(root, problem['loc'])}: {explain(problem, kind)}" for problem in error.errors()]
+        lines = [f"{where}{_line(root, problem['loc'])}: {explain(problem, kind)}" for problem in _causes(error)]
         raise ProtocolError("\n".join(dict.fromkeys(lines))) from None
     except RecursionError:
         raise ProtocolError(f"{where}: nested too deeply") from None
 
 
+def _causes(error: ValidationError) -> list[Any]:
+    """The entries of a validation error, without "too short" said of a list only because an item in it is wrong."""
+    entries = error.errors()
+    within = {entry["loc"][:depth] for entry in entries for depth in range(len(entry["loc"]))}
+    return [entry for entry in entries if entry["type"] != "too_short" or entry["loc"] not in within]
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts text with unusual line breaks in double quotes: read plain, they would become spaces."""
+
+
+def _quoted(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    unusual = any(character in text for character in "\x85\u2028\u2029\ufeff")
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if unusual else None)
+
+
+_Dumper.add_representer(str, _quoted)
+
+
 def format_yaml(record: Record) -> str:
     """The record as YAML that reads back to an equal one."""
     data = record.model_dump(mode="json", exclude_defaults=True)
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=110)
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
 def _repeated_keys(node: yaml.Node) -> Iterator[tuple[int, str]]:

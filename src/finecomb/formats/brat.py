@@ -46,7 +46,8 @@ NOTES = "AnnotatorNotes"
 KNOWN_TEXTS = tuple(name for name in KNOWN_ANSWERS if name != "severity")
 ASTRAY = "its offsets and quote disagree"
 _BREAKS = re.compile(r"[\r\n]+")
-_TEXT_BOUND = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")
+_PAIR = r"[0-9]{1,15} [0-9]{1,15}"
+_TEXT_BOUND = re.compile(rf"(\S+) ({_PAIR}(?:;{_PAIR})*)")
 
 
 # --- reading: one file -------------------------------------------------------------------------------------------
@@ -106,14 +107,17 @@ def _text_bound(where: str, line: str, text: str, shifts: tuple[int, ...], count
         raise FormatError(f"{where}: expected {expected}, found {shorten(line)!r}")
     pairs = [tuple(map(int, pair.split(" "))) for pair in match[2].split(";")]
     spans = _placed([(start, end) for start, end in pairs], quote, text, shifts)
-    if spans is None:
+    if not spans and len(pairs) == 1 and (elsewhere := placed(_flat(quote), -1, -1, _flat(text))):
+        spans = (Span(*elsewhere),)
+        counts["marks were placed by their quote, not by their offsets"] += 1
+    if not spans:
         counts["marks could not be placed; they are kept without a place"] += 1
         return id, _Bound(where, match[1], (), (quote,))
     return id, _Bound(where, match[1], spans, tuple(span.of(text) for span in spans))
 
 
-def _placed(pairs: list[tuple[int, int]], quote: str, text: str, shifts: tuple[int, ...]) -> tuple[Span, ...] | None:
-    """Where the fragments are, line breaks between them joined; None when the text there is not the quote."""
+def _placed(pairs: list[tuple[int, int]], quote: str, text: str, shifts: tuple[int, ...]) -> tuple[Span, ...]:
+    """Where the fragments are, line breaks between them joined; nowhere when the text there is not the quote."""
     flat = _flat(text)
     for shift in shifts:
         moved = sorted((start - shift, end - shift) for start, end in pairs)
@@ -121,8 +125,7 @@ def _placed(pairs: list[tuple[int, int]], quote: str, text: str, shifts: tuple[i
             joined = " ".join(flat[start:end] for start, end in moved)
             if _flat(quote) == joined:
                 return _joined(moved, text)
-    elsewhere = placed(_flat(quote), -1, -1, flat) if len(pairs) == 1 else None
-    return (Span(*elsewhere),) if elsewhere else None
+    return ()
 
 
 def _flat(text: str) -> str:
@@ -228,7 +231,8 @@ def read(path: Path, options: Options) -> Iterator[Item]:
     protocol = options.protocol or _protocol(path, files, documents)
     yield protocol
     yield from (document for document, _ in documents.values())
-    yield from (Annotator(id=id, kind="human") for id in dict.fromkeys(file.annotator for file in files))
+    for id, file in {file.annotator: file for file in files}.items():
+        yield record(Annotator, str(file.path), id=id, kind="human")
     counts: Counter[str] = Counter()
     for file in files:
         parsed = _parse(file.path, documents[file.document][0].text, documents[file.document][1])
@@ -271,7 +275,7 @@ def unescaped(name: str) -> str:
 
 
 def _escaped(id: str) -> str:
-    name = escaped(id, safe=" !#$&'()+,;=@[]^_`{}~")
+    name = escaped(id, safe=" !#$&'()+,;=@[]^_`{}~", errors="surrogateescape")
     return name.replace(".", "%2E", 1) if name.startswith(".") else name
 
 
@@ -317,7 +321,7 @@ def _mark(id: str, bound: _Bound, parsed: _Parsed, protocol: Protocol) -> Mark:
 
 
 def _antecedents(bounds: list[_Bound], where: str) -> Antecedents | None:
-    pairs = sorted(pair for bound in bounds for pair in zip(bound.spans, bound.quotes, strict=True) if bound.spans)
+    pairs = sorted(pair for bound in bounds for pair in zip(bound.spans, bound.quotes, strict=False))
     if pairs:
         return Antecedents(spans=tuple(span for span, _ in pairs), quotes=tuple(quote for _, quote in pairs))
     quotes = tuple(quote for bound in bounds for quote in bound.quotes)
@@ -349,7 +353,7 @@ def _answer(value: str | None, question: Question | None) -> Answer:
 
 
 def _number(value: str) -> int | float | None:
-    if not re.fullmatch(r"-?\d{1,15}(\.\d+)?", value):
+    if not re.fullmatch(r"-?[0-9]{1,15}(\.[0-9]{1,15})?", value):
         return None
     return float(value) if "." in value else int(value)
 
@@ -364,16 +368,18 @@ def _protocol(
     labels: set[str] = set()
     attributes: dict[str, set[str | None]] = {}
     notes: set[str] = set()
+    antecedents = False
     for file in files:
         document, shifts = documents[file.document]
         for bound in _parse(file.path, document.text, shifts).bound.values():
             labels |= {bound.type.replace("__", "/")} if fold(bound.type) not in (ANTECEDENT, NO_LABEL) else set()
             notes |= {_note_question(kind, {}) for kind in bound.notes}
+            antecedents = antecedents or bool(bound.antecedents)
             for name, value in bound.answers.items():
                 attributes.setdefault(name, set()).add(value)
     asked = [_asked(name, values) for name, values in attributes.items()]
     asked += [Question(name=name, ask=name.capitalize(), required=False) for name in sorted(notes - {"", *attributes})]
-    return implied_protocol(f"brat-{root.name}", labels, questions=tuple(asked))
+    return implied_protocol(f"brat-{root.name}", labels, antecedents=antecedents, questions=tuple(asked))
 
 
 def _asked(name: str, values: set[str | None]) -> Question:

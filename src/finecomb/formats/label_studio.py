@@ -421,16 +421,19 @@ def _protocol(path: Path) -> Protocol:
     labels: set[str] = set()
     mark_answers: dict[str, list[Raw]] = {}
     answers: dict[str, list[Raw]] = {}
+    antecedents = False
     for _, task in _tasks(path):
         for _, work in _works(task):
             result = _result(work)
             _collect(result.answers, answers)
+            antecedents = antecedents or bool(_ties(result).antecedents)
             for region in result.regions.values():
                 labels.update(label for label in region.labels if fold(label) != ANTECEDENT)
                 _collect(region.answers, mark_answers)
     questions = tuple(_asked(name, raws) for name, raws in mark_answers.items())
     whole = tuple(_asked(name, raws) for name, raws in answers.items())
-    return implied_protocol(f"label-studio-{path.stem}", labels, questions=questions, document_questions=whole)
+    asked: dict[str, Any] = {"questions": questions, "document_questions": whole}
+    return implied_protocol(f"label-studio-{path.stem}", labels, antecedents=antecedents, **asked)
 
 
 def _collect(answers: Mapping[str, Raw], into: dict[str, list[Raw]]) -> None:

@@ -113,11 +113,13 @@ class _Window:
         while True:
             try:
                 value, end = _DECODER.raw_decode(self.buffer, self.at)
-            except (json.JSONDecodeError, RecursionError) as error:
-                if self.ended or isinstance(error, RecursionError):
-                    raise self.error(
-                        str(getattr(error, "msg", "nested too deeply")), getattr(error, "pos", self.at)
-                    ) from None
+            except json.JSONDecodeError as error:
+                if self.ended:
+                    raise self.error(error.msg, error.pos) from None
+            except RecursionError:
+                raise self.error("nested too deeply", self.at) from None
+            except ValueError as error:  # a number with thousands of digits
+                raise self.error(str(error).partition(";")[0], self.at) from None
             else:
                 if end < len(self.buffer) or self.ended:  # a number at the edge of the buffer may go on
                     # raw_decode is lenient about NaN and half surrogates; the strict parser is not.
@@ -337,13 +339,13 @@ def question_name(name: str) -> str:
 def implied_protocol(
     name: str, labels: Iterable[str], title: str = "", antecedents: bool = False, **more: Any
 ) -> Protocol:
-    """A protocol with the labels that a file uses (and antecedents, if it has any), where it does not say what was asked."""
-    antecedent = "optional" if antecedents else "none"
-    made = tuple(
-        record(Label, name, name=short, title=own[0], aliases=tuple(each for each in own if fold(each) != short))
-        for short, own in _named_apart(labels).items()
-    )
+    """A protocol with the labels that a file uses, and antecedents if it has any, for files that do not say more."""
+    asked = {"antecedent": "optional"} if antecedents else {}
+    made = []
+    for short, own in _named_apart(labels).items():
+        aliases = tuple(each for each in own if fold(each) != short)
+        made.append(record(Label, name, name=short, title=own[0], aliases=aliases, **asked))
     summary = "Made from the labels that the file uses; its definitions are not known."
     return Protocol(
-        name=slug(name), version="1", title=title or name, summary=summary, labels=made, unlabelled=True, **more
+        name=slug(name), version="1", title=title or name, summary=summary, labels=tuple(made), unlabelled=True, **more
     )

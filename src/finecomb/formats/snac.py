@@ -187,12 +187,13 @@ def write(items: Iterable[Item], path: Path, options: Options) -> None:
 def _add(annotation: Annotation, document: Document, errors: dict[_Key, dict[str, Any]]) -> None:
     seen: Counter[tuple[Any, ...]] = Counter()
     for mark in annotation.marks:
-        if mark.label is None or not mark.quotes or any(span.part != TEXT for span in mark.spans):
+        if mark.label is None or any(span.part != TEXT for span in mark.spans):
             continue
         span = mark.spans[0] if mark.spans else None
+        quote = mark.quotes[0] if mark.quotes else ""
         kind = error_type(mark.label, annotation.protocol)
-        where = (_segment(mark, document), mark.quotes[0], kind, span)
-        error = errors.setdefault((*where, seen[where]), {"span": mark.quotes[0], "error_type": kind, "votes": 0})
+        where = (_segment(mark, document), quote, kind, span)
+        error = errors.setdefault((*where, seen[where]), {"span": quote, "error_type": kind, "votes": 0})
         seen[where] += 1
         error["votes"] += 1 if mark.votes is None else mark.votes
         if quotes := _antecedent_quotes(mark):

@@ -17,8 +17,8 @@ from finecomb.core.records import Annotation, Annotator, Antecedents, Document, 
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
 from finecomb.formats.base import Options
-from finecomb.formats.reading import implied_protocol, occurrences, record, slug
-from finecomb.formats.table import ANNOTATION, ANNOTATOR, ANSWERS, MARK, OTHER, WORDS, our_names, value_of
+from finecomb.formats.reading import implied_protocol, label_name, occurrences, option_values, record
+from finecomb.formats.table import ANNOTATION, ANNOTATOR, ANSWERS, ANTECEDENT, MARK, OTHER, WORDS, our_names, value_of
 
 Row = tuple[int, dict[str, str]]
 """Line or row number in the file, and cell by column name."""
@@ -133,6 +133,7 @@ class _Used:
     """What the rows of one protocol use: labels, and kinds of answers by question of marks and of documents."""
 
     labels: set[str] = field(default_factory=set)
+    antecedents: bool = False
     of_marks: dict[str, set[str]] = field(default_factory=dict)
     of_documents: dict[str, set[str]] = field(default_factory=dict)
 
@@ -179,6 +180,7 @@ class _Survey:
     def _see_use(self, used: _Used, cells: Cells) -> None:
         if "label" in cells:
             used.labels.add(cells["label"])
+        used.antecedents |= any(name in cells for name in ANTECEDENT)
         of = used.of_marks if _is_mark(cells) else used.of_documents
         for question, cell in _answer_cells(cells):
             of.setdefault(question, set()).add("text" if question in WORDS else _kind(value_of(cell)))
@@ -246,6 +248,7 @@ def _protocol(name: str, used: _Used, path: Path, options: Options) -> Protocol:
     made = implied_protocol(
         bare or path.stem,
         used.labels,
+        antecedents=used.antecedents,
         questions=_questions(used.of_marks),
         document_questions=_questions(used.of_documents),
     )
@@ -276,17 +279,6 @@ def _kind(value: Any) -> str:
             return "other"
 
 
-def _label(spelling: str, protocol: Protocol, where: str) -> str:
-    if protocol.has(spelling):
-        return spelling
-    try:
-        return protocol.label(spelling).name
-    except ProtocolError as error:
-        if protocol.has(slug(spelling)):
-            return slug(spelling)
-        raise FormatError(f"{where}: column 'label': {error}") from None
-
-
 def _answers(cells: Cells, questions: Iterable[Question], where: str) -> dict[str, Any]:
     asked = {question.name: question for question in questions}
     return {name: _answer(name, cell, asked.get(name), where) for name, cell in _answer_cells(cells)}
@@ -315,10 +307,7 @@ def _as_asked(cell: str, value: Any, question: Question) -> Any:
         return cell
     if question.scale == "yes-no":
         return {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}.get(fold(cell), value)
-    for option in question.options:
-        if fold(cell) in {fold(each) for each in (str(option.value), option.title, *option.aliases)}:
-            return option.value
-    return value
+    return {fold(word): chosen for word, chosen in option_values(question).items()}.get(fold(cell), value)
 
 
 # --- annotations and marks -----------------------------------------------------------------------------------------
@@ -377,7 +366,7 @@ class _Work:
                 if name in (*MARK, "antecedent_unlocated") or name.startswith("answer."):
                     facts.learn(name, cell, where)
         said, where = facts.values, rows[0][1]
-        label = _label(said["label"], protocol, where) if "label" in said else None
+        label = label_name(protocol, said["label"], f"{where}: column 'label'") if "label" in said else None
         own = _placed(rows, "", said.get("unlocated", ""), document, placer)
         before = _placed(rows, "antecedent_", said.get("antecedent_unlocated", ""), document, placer)
         return record(

@@ -3,70 +3,45 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from finecomb.core.estimate import Estimate, Signature
-from finecomb.core.span import TEXT, Offsets, Span, token_range
 from finecomb.core.study import Study
-from finecomb.core.tokens import tokenizer
-from finecomb.measure.bootstrap import interval, ratio
+from finecomb.measure.bootstrap import Sums, interval, ratio
+from finecomb.measure.grid import Grid, lay, merged, placed
+from finecomb.measure.view import View, view
+
+Overlap = Literal["add", "union"]
 
 
-def offsets_by_document(study: Study, tokens: str) -> dict[str, Offsets]:
-    """Token offsets of every document's text."""
-    tokenize = tokenizer(tokens)
-    return {id: tokenize(text) for id, text in study.documents.select("id", "text").iter_rows()}
+def covered(study: Study, grid: Grid, overlap: Overlap = "add") -> pl.DataFrame:
+    """One row per annotation: annotation, document, covered, units. Annotations without marks count 0.
 
-
-def covered_tokens(
-    study: Study, offsets: Mapping[str, Offsets], label: str | None = None, overlap: Literal["add", "union"] = "add"
-) -> pl.DataFrame:
-    """One row per annotation: annotation, document, covered, tokens. Annotations without marks count 0.
-
-    `add` counts a token once per mark (Scarecrow), `union` once; the spans of one mark never count a token twice.
+    `add` counts a unit once per mark (Scarecrow), `union` once; the spans of one mark never count a unit twice.
     """
-    spans = study.spans.filter(pl.col("part") == TEXT)
-    if label is not None:
-        spans = spans.filter(pl.col("label") == label)
-    per_owner: dict[str, dict[str, list[tuple[int, int]]]] = {}
-    for annotation, mark, document, start, end in spans.select(
-        "annotation", "mark", "document", "start", "end"
-    ).iter_rows():
-        owner = mark if overlap == "add" else ""
-        places = per_owner.setdefault(annotation, {}).setdefault(owner, [])
-        places.append(token_range(Span(start, end), offsets[document]))
-    covered = {id: sum(_distinct(ranges) for ranges in owners.values()) for id, owners in per_owner.items()}
-    ids, documents = study.annotations["id"], study.annotations["document"]
-    return pl.DataFrame(
-        {
-            "annotation": ids,
-            "document": documents,
-            "covered": [covered.get(id, 0) for id in ids],
-            "tokens": [len(offsets[id]) for id in documents],
-        },
-        schema={"annotation": pl.String, "document": pl.String, "covered": pl.Int64, "tokens": pl.Int64},
+    owner = ["annotation", "mark"] if overlap == "add" else ["annotation"]
+    sums = (
+        merged(placed(study, grid), owner).group_by("annotation").agg(covered=(pl.col("last") - pl.col("first")).sum())
+    )
+    units = pl.DataFrame(
+        {"document": grid.documents, "units": grid.sizes}, schema={"document": pl.String, "units": pl.Int64}
+    )
+    read = study.annotations.select(annotation="id", document="document")
+    joined = read.join(sums, on="annotation", how="left", maintain_order="left")
+    return joined.join(units, on="document", how="left", maintain_order="left").with_columns(
+        pl.col("covered").fill_null(0)
     )
 
 
-def _distinct(ranges: list[tuple[int, int]]) -> int:
-    """How many tokens lie in any of the half-open ranges."""
-    total = reach = 0
-    for first, last in sorted(ranges):
-        total += max(0, last - max(first, reach))
-        reach = max(reach, last)
-    return total
-
-
 def coverage(
-    study: Study,
+    study: Study | View,
     label: str | None = None,
     tokens: str = "words",
-    overlap: Literal["add", "union"] = "add",
+    overlap: Overlap = "add",
     draws: int = 1000,
     seed: int = 0,
 ) -> Estimate:
@@ -74,27 +49,32 @@ def coverage(
 
     Dou et al. (2022), section 6. Texts without tokens are left out. NaN when nobody has read anything.
     """
-    rows = covered_tokens(study, offsets_by_document(study, tokens), label, overlap).filter(pl.col("tokens") > 0)
+    seen = study if isinstance(study, View) else view(study)
+    chosen = seen if label is None else _only(seen, label)
+    rows = covered(chosen.study, lay(chosen.study, "token", tokens), overlap).filter(pl.col("units") > 0)
+    per = rows.group_by("document", maintain_order=True).agg((pl.col("covered") / pl.col("units")).sum(), n=pl.len())
     signature = Signature.of(
         statistic="coverage",
         label=label or "any",
         overlap=overlap,
         tokens=tokens,
-        protocol="+".join(study.protocols),
+        **seen.fields,
         annotations=len(rows),
-        documents=rows["document"].n_unique(),
+        documents=len(per),
         draws=draws,
         seed=seed,
     )
     if rows.is_empty():
         return Estimate(math.nan, math.nan, math.nan, signature, "no annotations")
-    per = rows.group_by("document", maintain_order=True).agg(
-        (pl.col("covered") / pl.col("tokens")).sum(), pl.len().alias("n")
-    )
     sums = per.select("covered", pl.col("n").cast(pl.Float64)).to_numpy()
-    low, high = interval(sums, _ratio, draws, np.random.default_rng(seed))
-    return Estimate(float(_ratio(sums.sum(axis=0)[None])[0]), low, high, signature)
+    low, high = interval(sums, _mean, draws, np.random.default_rng(seed))
+    return Estimate(float(_mean(sums.sum(axis=0)[None])[0]), low, high, signature)
 
 
-def _ratio(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+def _only(seen: View, label: str) -> View:
+    """The same annotations with only the marks of one category."""
+    return replace(seen, study=replace(seen.study, marks=seen.study.marks.filter(pl.col("label") == label)))
+
+
+def _mean(sums: Sums) -> Sums:
     return ratio(sums[:, 0], sums[:, 1])

@@ -1,0 +1,196 @@
+"""Hugging Face `datasets`: a study as a DatasetDict of its frames, and plain datasets of texts as documents."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date, datetime, time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from finecomb.core import frames
+from finecomb.core.errors import FinecombError, FormatError, shorten
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Document, Note, Settings
+from finecomb.core.study import Item, Study
+from finecomb.formats import framed
+from finecomb.formats.base import Format, Options
+from finecomb.formats.features import EVERYTHING
+from finecomb.formats.reading import Fields, parse_json, record
+from finecomb.formats.table import OTHER, our_names
+
+STUDY = "study"
+"""The split that holds settings and protocols as JSON, beside one split for each frame that has rows."""
+_KINDS: Mapping[str, type[Settings] | type[Protocol]] = {"settings": Settings, "protocol": Protocol}
+
+
+def from_dataset(dataset: Any, columns: Mapping[str, str] | None = None) -> Study:
+    """A study from a `Dataset` or `DatasetDict`: one made by `to_dataset`, or one of plain texts.
+
+    Of plain texts, `columns` says our name -> the dataset's, e.g. `{"text": "generation", "context.prompt": "prompt"}`;
+    columns that it does not name become meta.
+    """
+    return Study.from_items(_items(dataset, Path("dataset"), columns or {}))
+
+
+def to_dataset(study: Study) -> Any:
+    """A study as a `DatasetDict` without loss: its frames, and a split `study` with settings and protocols."""
+    tables = {name: getattr(study, name) for name in frames.FRAMES}
+    return _dataset_dict(study.settings, study.protocols.values(), tables)
+
+
+def read(path: Path, options: Options) -> Iterator[Item]:
+    """The records of a dataset that was saved with `save_to_disk`."""
+    return _items(_load(path), path, options.columns)
+
+
+def write(items: Iterable[Item], path: Path, options: Options) -> None:
+    """Save a DatasetDict of the study's frames."""
+    settings, protocols = Settings(), []
+    with tempfile.TemporaryDirectory() as place:
+        parts = framed.Parts(Path(place) / "parts")
+        for item in items:
+            if isinstance(item, Settings):
+                settings = item
+            elif isinstance(item, Protocol):
+                protocols.append(item)
+            elif not isinstance(item, Note):
+                parts.add(item)
+        parts.finish(Path(place))
+        tables = {name: pl.read_parquet(Path(place) / f"{name}.parquet") for name in frames.FRAMES}
+    with _quietly():
+        _dataset_dict(settings, protocols, tables).save_to_disk(str(path))
+
+
+# --- the library ---------------------------------------------------------------------------------------------------
+
+
+def _library() -> Any:
+    try:
+        import datasets
+    except ImportError:
+        way = "pip install 'finecomb[models]'"
+        raise FinecombError(f"a Hugging Face dataset needs the package `datasets`: {way}") from None
+    return datasets
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without the library's progress bars."""
+    library = _library()
+    shown = not library.utils.are_progress_bars_disabled()
+    library.disable_progress_bars()
+    try:
+        yield
+    finally:
+        if shown:
+            library.enable_progress_bars()
+
+
+def _load(path: Path) -> Any:
+    """A damaged folder can fail anywhere inside the library, in many ways."""
+    library = _library()
+    if not looks_like(path):
+        raise FormatError(f"{path}: not a dataset saved with `save_to_disk`: no dataset_dict.json or dataset_info.json")
+    try:
+        with _quietly():
+            return library.load_from_disk(str(path))
+    except Exception as error:
+        raise FormatError(f"{path}: cannot be read as a Hugging Face dataset: {shorten(str(error), 100)}") from None
+
+
+def _dataset_dict(settings: Settings, protocols: Iterable[Protocol], tables: Mapping[str, pl.DataFrame]) -> Any:
+    library = _library()
+    named = [("settings", settings), *(("protocol", protocol) for protocol in protocols)]
+    study = pl.DataFrame({"kind": [kind for kind, _ in named], "json": [each.to_json() for _, each in named]})
+    filled = {name: table for name, table in tables.items() if len(table)}  # the library cannot load a split of no rows
+    return library.DatasetDict(
+        {name: library.Dataset(table.to_arrow()) for name, table in {STUDY: study, **filled}.items()}
+    )
+
+
+# --- in ------------------------------------------------------------------------------------------------------------
+
+
+def _items(dataset: Any, path: Path, columns: Mapping[str, str]) -> Iterator[Item]:
+    splits = dict(dataset) if isinstance(dataset, dict) else {"": dataset}
+    if STUDY in splits and {*splits[STUDY].column_names} == {"kind", "json"}:
+        yield from _study(splits, path)
+    else:
+        for name, split in splits.items():
+            yield from _documents(split, name, path, columns)
+
+
+def _study(splits: Mapping[str, Any], path: Path) -> Iterator[Item]:
+    def where(name: str) -> str:
+        return f"{path}: split {name!r}"
+
+    for number, row in enumerate(splits[STUDY]):
+        said = Fields(row, f"{where(STUDY)}: row {number}")
+        kind = said.get("kind", str)
+        if kind not in _KINDS:
+            raise said.error(f"'kind': expected {' or '.join(_KINDS)}, found {shorten(repr(kind), 40)}")
+        values = Fields(parse_json(said.get("json", str), said.where), said.where)
+        yield record(_KINDS[kind], said.where, **values.value)
+    tables = {
+        name: framed.fitted(_table(splits[name]), name, where(name)) if name in splits else frames.frame(own, []).lazy()
+        for name, own in frames.FRAMES.items()
+    }
+    yield from framed.records(tables, where)
+
+
+def _table(split: Any) -> pl.LazyFrame:
+    """All rows as they were selected and sorted; the raw table below a dataset knows nothing of that."""
+    return pl.LazyFrame(pl.from_arrow(split.with_format("arrow")[:]))
+
+
+def _documents(split: Any, name: str, path: Path, columns: Mapping[str, str]) -> Iterator[Document]:
+    """A document of each row of a plain dataset."""
+    ours = our_names(split.column_names, columns, path)
+    for number, row in enumerate(split.with_format(None)):
+        where = f"{path}: {f'split {name!r}, ' if name else ''}row {number}"
+        cells = {ours[column]: value for column, value in row.items() if column in ours and value is not None}
+        id = cells.pop("document", f"{name or path.stem}-{number}")
+        text = cells.pop("text", "")
+        context = {own.removeprefix("context."): cells.pop(own) for own in [*cells] if own.startswith("context.")}
+        meta = {
+            own.removeprefix(OTHER).removeprefix("meta."): _plain(value, own, where) for own, value in cells.items()
+        }
+        meta |= {"split": name} if name and "split" not in meta else {}
+        for own, value in [("text", text), *context.items()]:
+            if not isinstance(value, str):
+                raise FormatError(f"{where}: column {own!r}: expected text, found {type(value).__name__}")
+        yield record(Document, where, id=str(id), text=text, context=context, meta=meta)
+
+
+def _plain(value: Any, column: str, where: str) -> Any:
+    """A value that JSON can hold; times as ISO 8601, NaN as null."""
+    match value:
+        case float() if not math.isfinite(value):
+            return None
+        case None | bool() | int() | float() | str():
+            return value
+        case datetime() | date() | time():
+            return value.isoformat()
+        case list():
+            return [_plain(each, column, where) for each in value]
+        case dict():
+            return {str(name): _plain(each, column, where) for name, each in value.items()}
+    kind = type(value).__name__
+    raise FormatError(f"{where}: column {column.removeprefix(OTHER)!r}: cannot keep a {kind}; leave the column out")
+
+
+def looks_like(path: Path) -> bool:
+    """Whether `path` is a folder that `save_to_disk` made."""
+    return (path / "dataset_dict.json").is_file() or all(
+        (path / name).is_file() for name in ("dataset_info.json", "state.json")
+    )
+
+
+FORMAT = Format(
+    "hf", "a Hugging Face dataset", read, write, sniff=looks_like, holds=EVERYTHING, options=frozenset(["columns"])
+)

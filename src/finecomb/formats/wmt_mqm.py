@@ -1,0 +1,320 @@
+"""The MQM tables of the WMT shared tasks: one error a row, its words between `<v>` and `</v>`, tabs and no quoting."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from finecomb import protocols
+from finecomb.core.errors import FormatError, did_you_mean, shorten
+from finecomb.core.protocol import Protocol, fold
+from finecomb.core.records import Annotation, Annotator, Document, Mark, Note
+from finecomb.core.span import TEXT, Span, union
+from finecomb.core.study import Item
+from finecomb.formats.base import Format, Options
+from finecomb.formats.reading import csv_rows, label_name, option_values, record, starts_with
+from finecomb.formats.writing import sync
+
+COLUMNS = ("system", "doc", "doc_id", "seg_id", "rater", "source", "target", "category", "severity", "comment")
+_ALSO = {"doc_id": "docSegId", "seg_id": "globalSegId"}
+"""What files since 2022 call them."""
+_OPTIONAL = ("doc_id", "comment")
+_NO_ERROR = "no-error"
+SOURCE = "source"
+
+
+# --- in ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A text without its tags, the spans that they enclose, and how many tags had no partner."""
+
+    text: str
+    spans: tuple[Span, ...]
+    odd: int
+
+    @classmethod
+    def parse(cls, text: str, part: str = TEXT) -> Marked:
+        """Take the tags out. A `<v>` that is never closed reaches to the end; a stray `</v>` is ignored.
+
+        >>> Marked.parse("a <v>b</v> c").spans
+        (Span(start=2, end=3, part='text'),)
+        """
+        plain, opened, spans, odd = "", [], [], 0
+        for piece in re.split(r"(</?v>)", text):
+            if piece == "<v>":
+                opened.append(len(plain))
+            elif piece == "</v>":
+                odd += not opened
+                spans += [Span(opened.pop(), len(plain), part)] if opened else []
+            else:
+                plain += piece
+        spans += [Span(start, len(plain), part) for start in opened]
+        return cls(plain, tuple(sorted(spans)), odd + len(opened))
+
+
+@dataclass(slots=True)
+class _Row:
+    """One row: which segment, what was marked, and the other cells."""
+
+    where: str
+    cells: Mapping[str, str]
+    source: Marked
+    target: Marked
+
+    @property
+    def document(self) -> str:
+        return f"{self.cells['system']}/{self.cells['doc']}/{self.cells['seg_id']}"
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.document, self.cells["rater"]
+
+
+def read(path: Path, options: Options) -> Iterator[Item]:
+    """Protocol, a document for each segment of each system, raters, and an annotation for each rated segment."""
+    protocol = options.protocol or protocols.shipped("mqm")
+    yield protocol
+    documents: dict[str, Document] = {}
+    raters: dict[str, None] = {}
+    last: dict[tuple[str, str], str] = {}
+    for row in _rows(path):
+        _learn(row, documents)
+        raters[row.cells["rater"]] = None
+        last[row.key] = row.where
+    yield from documents.values()
+    yield from (record(Annotator, str(path), id=rater, kind="human") for rater in raters)
+    open_: dict[tuple[str, str], _Work] = {}
+    counts = _Counts()
+    for row in _rows(path):
+        work = open_.setdefault(row.key, _Work(row))
+        work.add(row, protocol, counts)
+        if last[row.key] == row.where:
+            yield open_.pop(row.key).annotation(protocol)
+    yield from counts.notes()
+
+
+def _rows(path: Path) -> Iterator[_Row]:
+    names: dict[str, str] = {}
+    for line, row in csv_rows(path, "\t", csv.QUOTE_NONE):
+        names = names or _names(list(row), path)
+        cells = {ours: row[theirs] for ours, theirs in names.items()}
+        where = f"{path}:{line}"
+        for name in ("system", "doc", "seg_id", "rater", "category"):
+            cells[name] = cells[name].strip()
+            if not cells[name]:
+                raise FormatError(f"{where}: column {name!r} is empty")
+        yield _Row(where, cells, Marked.parse(cells["source"], SOURCE), Marked.parse(cells["target"]))
+    if not names:
+        raise FormatError(f"{path}: has no rows; expected columns {', '.join(COLUMNS)} with tabs between them")
+
+
+def _names(header: list[str], path: Path) -> dict[str, str]:
+    """Our name -> the file's; columns that we do not know keep theirs."""
+    names = {name: name if name in header else _ALSO.get(name, name) for name in COLUMNS}
+    for name, theirs in list(names.items()):
+        if theirs not in header:
+            if name not in _OPTIONAL:
+                raise FormatError(f"{path}:1: no column {name!r}{did_you_mean(name, header)}")
+            del names[name]
+    return names | {each: each for each in header if each not in names.values()}
+
+
+def _learn(row: _Row, documents: dict[str, Document]) -> None:
+    """Keep the segment of a row, or see that it is the one we have."""
+    known = documents.get(row.document)
+    if known is None:
+        meta = {"model": row.cells["system"]} | {
+            name: row.cells[name] for name in ("doc", "doc_id", "seg_id") if row.cells.get(name)
+        }
+        context = {SOURCE: row.source.text}
+        documents[row.document] = record(
+            Document, row.where, id=row.document, text=row.target.text, context=context, meta=meta
+        )
+    elif (known.text, known.context[SOURCE]) != (row.target.text, row.source.text):
+        name = "target" if known.text != row.target.text else SOURCE
+        raise FormatError(f"{row.where}: column {name!r}: differs from an earlier row of segment {row.document!r}")
+
+
+@dataclass(slots=True)
+class _Counts:
+    odd: int = 0
+    unmarked: int = 0
+
+    def notes(self) -> Iterator[Note]:
+        if self.odd:
+            yield Note(text=f"{self.odd:,} tags <v> or </v> have no partner; a <v> then reaches to the end of its text")
+        if self.unmarked:
+            yield Note(text=f"{self.unmarked:,} errors mark no words; they were kept without a place")
+
+
+@dataclass
+class _Work:
+    """One rater's work on one segment as its rows come."""
+
+    first: _Row
+    marks: list[Mark] = field(default_factory=list)
+    comments: list[str] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        return "/".join(self.first.key)
+
+    def add(self, row: _Row, protocol: Protocol, counts: _Counts) -> None:
+        counts.odd += row.source.odd + row.target.odd
+        if fold(row.cells["category"]) == _NO_ERROR:
+            self.comments += [row.cells["comment"]] if row.cells.get("comment") else []
+            return
+        spans = tuple(sorted(row.target.spans + row.source.spans))
+        texts = {TEXT: row.target.text, SOURCE: row.source.text}
+        counts.unmarked += not spans
+        mark = record(
+            Mark,
+            row.where,
+            id=f"{self.id}/{len(self.marks)}",
+            spans=spans,
+            quotes=tuple(span.of(texts[span.part]) for span in spans),
+            unlocated="" if spans else "the file marks no words",
+            label=label_name(protocol, row.cells["category"], f"{row.where}: column 'category'"),
+            answers=_answers(row, protocol),
+            meta={name: cell for name, cell in row.cells.items() if name not in COLUMNS and cell},
+        )
+        self.marks.append(mark)
+
+    def annotation(self, protocol: Protocol) -> Annotation:
+        document, rater = self.first.key
+        return record(
+            Annotation,
+            self.first.where,
+            id=self.id,
+            document=document,
+            annotator=rater,
+            protocol=protocol.id,
+            marks=tuple(self.marks),
+            meta={"comment": "; ".join(self.comments)} if self.comments else {},
+        )
+
+
+def _answers(row: _Row, protocol: Protocol) -> dict[str, Any]:
+    answers: dict[str, Any] = {"comment": row.cells["comment"]} if row.cells.get("comment") else {}
+    if said := row.cells["severity"].strip():
+        asked = next((each for each in protocol.questions if each.name == "severity"), None)
+        known = {fold(word): value for word, value in option_values(asked).items()} if asked else {fold(said): said}
+        if fold(said) not in known:
+            near = did_you_mean(said, known)
+            raise FormatError(f"{row.where}: column 'severity': {shorten(said, 40)!r} is not in {protocol.id}{near}")
+        answers["severity"] = known[fold(said)]
+    return answers
+
+
+# --- out -----------------------------------------------------------------------------------------------------------
+
+
+def write(items: Iterable[Item], path: Path, options: Options) -> None:
+    """Write one row for each mark and one `No-error` row for work without marks.
+
+    The source is the context called `source`, else the only context there is.
+    """
+    documents: dict[str, tuple[int, Document]] = {}
+    asked: dict[str, Protocol] = {}
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write("\t".join(COLUMNS) + "\n")
+        for item in items:
+            if isinstance(item, Protocol):
+                asked[item.id] = item
+            elif isinstance(item, Document):
+                documents[item.id] = len(documents) + 1, item
+            elif isinstance(item, Annotation):
+                number, document = documents[item.document]
+                for cells in _annotation_rows(item, document, number, asked.get(item.protocol)):
+                    file.write("\t".join(cells[name] for name in COLUMNS) + "\n")
+        sync(file)
+
+
+def _annotation_rows(
+    annotation: Annotation, document: Document, number: int, protocol: Protocol | None
+) -> Iterator[dict[str, str]]:
+    where = f"document {document.id!r}"
+    context = document.context
+    source = context.get(SOURCE, next(iter(context.values())) if len(context) == 1 else "")
+    meta = {name: str(document.meta.get(name, default)) for name, default in _made_up(document, number).items()}
+    base = {name: _field(cell, f"{where}: {name}") for name, cell in meta.items()}
+    base |= {"rater": _field(annotation.annotator, "annotator"), "system": base.pop("model")}
+    texts = {TEXT: _field(document.text, f"{where}: text"), SOURCE: _field(source, f"{where}: source")}
+    said = annotation.meta.get("comment", "")
+    none = {"category": "No-error", "severity": "No-error", "comment": _field(str(said), f"{where}: comment")}
+    marks = [mark for mark in annotation.marks if mark.label is not None]
+    if not marks:
+        yield base | none | {"source": texts[SOURCE], "target": texts[TEXT]}
+    for mark in marks:
+        spans = union(mark.spans)
+        tagged = {"source": _tagged(texts[SOURCE], spans, SOURCE), "target": _tagged(texts[TEXT], spans, TEXT)}
+        yield base | tagged | _mark_cells(mark, protocol)
+
+
+def _made_up(document: Document, number: int) -> dict[str, str]:
+    """System, document and segment of a text that does not say them itself."""
+    return {"model": "unknown", "doc": document.id, "doc_id": str(number), "seg_id": str(number)}
+
+
+def _mark_cells(mark: Mark, protocol: Protocol | None) -> dict[str, str]:
+    """Category and severity in the spelling of the tables, where the protocol knows it."""
+    label = protocol.label(mark.label) if protocol and mark.label and protocol.has(mark.label) else None
+    category = label.aliases[0] if label and label.aliases else mark.label or ""
+    severity = mark.answers.get("severity", "")
+    asked = next((each for each in protocol.questions if each.name == "severity"), None) if protocol else None
+    options = {option.value: option.title or str(option.value) for option in asked.options} if asked else {}
+    where = f"mark {mark.id!r}"
+    return {
+        "category": _field(category, f"{where}: label"),
+        "severity": _field(options.get(severity, str(severity)) if not isinstance(severity, tuple) else "", where),
+        "comment": _field(str(mark.answers.get("comment", "")), f"{where}: comment"),
+    }
+
+
+def _tagged(text: str, spans: Iterable[Span], part: str) -> str:
+    """`text` with the spans between tags; of several edges at one place, ends come first and omissions next."""
+    edges = [
+        edge
+        for span in spans
+        if span.part == part
+        for edge in ([(span.start, 2, "<v>"), (span.end, 0, "</v>")] if len(span) else [(span.start, 1, "<v></v>")])
+    ]
+    pieces, at = [], 0
+    for place, _, tag in sorted(edges):
+        pieces += [text[at:place], tag]
+        at = place
+    return "".join([*pieces, text[at:]])
+
+
+def _field(text: str, where: str) -> str:
+    if found := re.search(r"[\t\r\n]|</?v>", text):
+        raise FormatError(f"{where}: has {found[0]!r}, which a WMT table cannot hold; write another format")
+    return text
+
+
+def looks_like(path: Path) -> bool:
+    """Whether the first line has the columns of such a table."""
+    header = starts_with(path).partition("\n")[0].rstrip("\r").split("\t")
+    return {"system", "rater", "source", "target", "category", "severity"} <= {*header}
+
+
+FORMAT = Format(
+    "wmt-mqm",
+    "a WMT MQM table",
+    read,
+    write,
+    sniff=looks_like,
+    holds=frozenset(
+        [
+            *("document context", "annotation without marks", "mark severity", "mark comment"),
+            *("mark several spans", "mark omission", "mark on context"),
+        ]
+    ),
+    options=frozenset(["protocol"]),
+)

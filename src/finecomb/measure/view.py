@@ -1,0 +1,209 @@
+"""A study as a statistic reads it: submitted work only, filtered, labels backed off, ready for its signature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import polars as pl
+from pydantic_core import from_json
+
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.protocol import Protocol
+from finecomb.core.study import Study
+from finecomb.measure.counts import described
+
+BackOff = Literal["label", "group", "any"]
+ANY = "any"
+NO_TYPE = "no type"
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What to read: by default everybody but gold, first rounds, every label."""
+
+    protocol: str = ""
+    """Name of one of the study's protocols; needed when there are several."""
+    labels: tuple[str, ...] = ()
+    """Only these labels or groups, by name or alias."""
+    drop: tuple[str, ...] = ()
+    """Labels or groups to leave out; `grammar-usage:1` leaves out that label with severity 1 only."""
+    where: tuple[tuple[str, str], ...] = ()
+    """Only documents with this meta, or annotators with this field, e.g. ("model", "gpt2")."""
+    annotators: tuple[str, ...] = ()
+    """Only these annotators."""
+    kinds: tuple[str, ...] = ()
+    """Only these kinds of annotators; without any, everybody but gold, and gold only when there is nobody else."""
+    rounds: Literal["first", "all"] = "first"
+    """Whether a second pass over a text by the same annotator counts."""
+    back_off: BackOff = "label"
+    """Whether labels stay, become their groups, or all become `any`."""
+    merge: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """New names for labels taken together, e.g. ("factual", ("bad-math", "encyclopedic"))."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A filtered study and the categories that its marks can have."""
+
+    study: Study
+    protocol: Protocol | None
+    categories: tuple[str, ...]
+    """In the order of the protocol; also those that nobody used."""
+    fields: Mapping[str, object] = field(default_factory=dict)
+    """For the signature: protocol, and every filter that is not the default."""
+
+    def of(self, documents: pl.Series) -> View:
+        """Only some documents, by id; annotations of others go too."""
+        inside = pl.col("document").is_in(documents.implode())
+        kept = self.study.only(inside)
+        texts = self.study.documents.filter(pl.col("id").is_in(documents.implode()))
+        return replace(self, study=replace(kept, documents=texts))
+
+    def split(self, by: Sequence[str]) -> list[tuple[dict[str, str | None], View]]:
+        """One view for each combination of the `by` columns that annotations have, in order; all of it without `by`."""
+        if not by:
+            return [({}, self)]
+        rows = described(self.study, by)
+        parts = rows.partition_by(list(by), as_dict=True, maintain_order=True)
+        keys = sorted(parts, key=lambda key: tuple(str(each) for each in key))
+        return [(dict(zip(by, key, strict=True)), self._with(parts[key]["annotation"])) for key in keys]
+
+    def _with(self, annotations: pl.Series) -> View:
+        kept = self.study.only(pl.col("id").is_in(annotations.implode()))
+        texts = kept.documents.filter(pl.col("id").is_in(kept.annotations["document"].unique().implode()))
+        return replace(self, study=replace(kept, documents=texts))
+
+
+def view(study: Study, filters: Filters | None = None) -> View:
+    """The part of a study that `filters` name, ready for a statistic."""
+    filters = filters or Filters()
+    work = study.work()
+    protocol = _protocol(work, filters.protocol)
+    if protocol is not None:
+        work = work.only(pl.col("protocol") == protocol.id)
+    work = _annotators(work, filters)
+    work = _where(work, filters.where)
+    if filters.rounds == "first":
+        first = pl.col("round") == pl.col("round").min().over("document", "annotator", "protocol", "about")
+        work = work.only(first)
+    work = replace(work, marks=_marks(work.marks, protocol, filters))
+    work = replace(work, documents=_read_documents(work))
+    renamed, categories = _renamed(work, protocol, filters)
+    return View(renamed, protocol, categories, _fields(protocol, filters))
+
+
+def _read_documents(study: Study) -> pl.DataFrame:
+    return study.documents.filter(pl.col("id").is_in(study.annotations["document"].unique().implode()))
+
+
+def _protocol(study: Study, name: str) -> Protocol | None:
+    """The protocol to read: the one named, or the only one that annotations use."""
+    used = study.annotations["protocol"].unique().to_list()
+    if name or len(used) != 1:
+        return study.protocol(name) if name or len(used) > 1 else next(iter(study.protocols.values()), None)
+    return study.protocols.get(used[0])
+
+
+def _annotators(study: Study, filters: Filters) -> Study:
+    known = study.annotators["id"].to_list()
+    for name in filters.annotators:
+        if name not in known:
+            raise FinecombError(f"no annotator is called {name!r}{did_you_mean(name, known)}")
+    if filters.annotators:
+        return study.only(pl.col("annotator").is_in(list(filters.annotators)))
+    kinds = dict(study.annotators.select("id", "kind").iter_rows())
+    present = {kinds.get(id) for id in study.annotations["annotator"].unique()}
+    wanted = set(filters.kinds) or (present - {"gold"}) or present
+    return study.only(pl.col("annotator").is_in([id for id, kind in kinds.items() if kind in wanted]))
+
+
+def _where(study: Study, where: Sequence[tuple[str, str]]) -> Study:
+    for name, value in where:
+        rows = described(study, [name])
+        found = rows.filter(pl.col(name) == value)
+        if found.is_empty() and not rows.is_empty():
+            seen = [str(each) for each in rows[name].unique().drop_nulls().sort()]
+            raise FinecombError(f"nothing has {name} {value!r}{did_you_mean(value, seen)}")
+        study = study.only(pl.col("id").is_in(found["annotation"].implode()))
+    return study
+
+
+def label_set(protocol: Protocol, names: Sequence[str]) -> set[str]:
+    """Labels by name, alias or group."""
+    groups = {group.name for group in protocol.groups}
+    found: set[str] = set()
+    for name in names:
+        if name in groups and not protocol.has(name):
+            found |= {label.name for label in protocol.labels if label.group == name}
+        else:
+            found.add(protocol.label(name).name)
+    return found
+
+
+def _marks(marks: pl.DataFrame, protocol: Protocol | None, filters: Filters) -> pl.DataFrame:
+    if protocol is None or not (filters.labels or filters.drop):
+        return marks
+    if filters.labels:
+        marks = marks.filter(pl.col("label").is_in(sorted(label_set(protocol, filters.labels))))
+    for entry in filters.drop:
+        name, _, severity = entry.partition(":")
+        hit = pl.col("label").is_in(sorted(label_set(protocol, [name])))
+        if severity:
+            hit &= answer("severity") == severity
+        marks = marks.filter(~hit.fill_null(value=False))
+    return marks
+
+
+def answer(name: str) -> pl.Expr:
+    """The text of one entry of an `answers` column; null where it was not answered."""
+    return pl.col("answers").map_elements(_answer_text(name), pl.String).alias(name)
+
+
+def _answer_text(name: str) -> Callable[[str], str | None]:
+    def text(answers: str) -> str | None:
+        value = from_json(answers).get(name)
+        return None if value is None else str(value)
+
+    return text
+
+
+def _renamed(study: Study, protocol: Protocol | None, filters: Filters) -> tuple[Study, tuple[str, ...]]:
+    """Marks with their category in place of the label, and the categories in order."""
+    names = [label.name for label in protocol.labels] if protocol else []
+    names += sorted(set(study.marks["label"].drop_nulls()) - set(names))
+    kept = set(names) if not filters.labels or protocol is None else label_set(protocol, filters.labels)
+    mapping = {name: _category(name, protocol, filters) for name in names if name in kept}
+    typeless = ANY if filters.back_off == "any" else NO_TYPE
+    has_typeless = study.marks["label"].null_count() > 0
+    label = (
+        pl.col("label").replace_strict(mapping, default=None, return_dtype=pl.String) if mapping else pl.col("label")
+    )
+    marks = study.marks.with_columns(label.fill_null(typeless))
+    categories = dict.fromkeys([*mapping.values(), *([typeless] if has_typeless else [])])
+    return replace(study, marks=marks), tuple(categories)
+
+
+def _category(name: str, protocol: Protocol | None, filters: Filters) -> str:
+    label = protocol.named(name) if protocol else None
+    for new, old in filters.merge:
+        if label is not None and protocol is not None and name in label_set(protocol, old):
+            return new
+    if filters.back_off == "any":
+        return ANY
+    if filters.back_off == "group":
+        return label.group if label and label.group else name
+    return name
+
+
+def _fields(protocol: Protocol | None, filters: Filters) -> dict[str, object]:
+    """What a signature says of the view."""
+    said: dict[str, object] = {"protocol": protocol.id if protocol else None}
+    for name, of in (("labels", "labels"), ("drop", "drop"), ("who", "annotators"), ("kinds", "kinds")):
+        said[name] = "+".join(getattr(filters, of)) or None
+    said["where"] = "+".join("=".join(pair) for pair in filters.where) or None
+    said["rounds"] = filters.rounds if filters.rounds != "first" else None
+    said["back_off"] = filters.back_off if filters.back_off != "label" else None
+    said["merge"] = "+".join(f"{new}={','.join(old)}" for new, old in filters.merge) or None
+    return said
