@@ -160,7 +160,9 @@ def write_files(page: str, folder: Path) -> None:
 def run_doctest(block: Block, name: str, names: dict[str, Any]) -> None:
     test = doctest.DocTestParser().get_doctest(block.body, names, name, name, block.line - 1)
     test.globs = names  # shared by the blocks of a page
-    doctest.DebugRunner(optionflags=doctest.ELLIPSIS).run(test, clear_globs=False)
+    told: list[str] = []
+    failed = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=told.append, clear_globs=False).failed
+    assert not failed, "".join(told)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

@@ -22,7 +22,7 @@ R = TypeVar("R", bound=Record)
 
 
 def open_text(path: Path) -> IO[str]:
-    """Open for reading as UTF-8 (a byte-order mark is dropped), line ends untouched; what goes wrong is said clearly."""
+    """Open for reading as UTF-8 (a byte-order mark is dropped), line ends untouched; what goes wrong is said."""
     try:
         return path.open(encoding="utf-8-sig", newline="")
     except FileNotFoundError:

@@ -1,153 +1,45 @@
-"""The commands: parse, call, print. Results go to standard output, everything else to standard error."""
+"""Commands about studies: make, convert, check, show, count, simulate."""
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from finecomb import formats, protocols
+from finecomb.cli.shared import (
+    AsJson,
+    Columns,
+    Force,
+    From,
+    ProtocolName,
+    StudyPath,
+    app,
+    done,
+    emit,
+    mapping,
+    out,
+    progress,
+    read,
+    say,
+)
 from finecomb.core.check import check as check_study
 from finecomb.core.check import checked
 from finecomb.core.errors import FinecombError, Problem, StudyError, did_you_mean
 from finecomb.core.html import document_html
-from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
 from finecomb.core.study import Item, Study
 from finecomb.formats import Options
 from finecomb.measure.counts import counts, label_counts, meta_names, totals
 from finecomb.report import demo as tour
 from finecomb.report.problems import problem_lines, problem_row
-from finecomb.report.protocols import protocol_view
 from finecomb.report.tables import Row, as_json, print_rows, rows_of, table
 from finecomb.report.terminal import document_view
 from finecomb.simulate import Simulated, crowd, plant
 from finecomb.simulate import simulate as simulated
-from finecomb.version import __version__
-
-app = typer.Typer(
-    name="finecomb",
-    help="Go through generated text with a fine-tooth comb: mark errors as spans, count them, and know whom to trust.",
-    epilog="Start with:  finecomb demo",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-protocols_app = typer.Typer(rich_markup_mode="markdown")
-app.add_typer(protocols_app, name="protocols")
-
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
-
-StudyPath = Annotated[
-    Path,
-    typer.Argument(help="A study's folder, or a file in any format that `finecomb formats` lists.", show_default=False),
-]
-From = Annotated[
-    str, typer.Option("--from", help="Format of the input, when it cannot be guessed.", show_default=False)
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
-ProtocolName = Annotated[
-    str, typer.Option("--protocol", "-p", help="A shipped protocol's name or your YAML file.", show_default=False)
-]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--map", help="OURS=THEIRS: what a table calls one of our columns, e.g. text=Body.", show_default=False
-    ),
-]
-
-
-def main() -> None:
-    """Run the command line; a user's mistake is one line on standard error, ours is a traceback."""
-    try:
-        app()
-    except FinecombError as error:
-        err.print(Text("finecomb: ", "bold red"), Text(str(error)), sep="", soft_wrap=True)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        err.print("Stopped.")
-        sys.exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on, e.g. `| head`
-        sys.exit(0)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"finecomb {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    pass
-
-
-# --- small helpers -----------------------------------------------------------------------------------------------
-
-
-def _progress(items: Iterable[Item]) -> Iterator[Item]:
-    """Pass records on with a counter on standard error, shown only to people."""
-    columns = (SpinnerColumn(), TextColumn("{task.completed:,} records"), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task("reading")
-        for item in items:
-            progress.advance(task)
-            yield item
-
-
-def _read(path: Path, from_: str = "") -> Study:
-    study = formats.read(path, from_, watch=_progress)
-    for note in study.notes:
-        _say(note)
-    return study
-
-
-def _say(line: str) -> None:
-    err.print(Text(f"note: {line}", "dim"), soft_wrap=True)
-
-
-def _done(path: Path, words: str) -> None:
-    """The one-line result of a command that wrote or checked something, never wrapped."""
-    out.print(f"{path}: {words}", soft_wrap=True)
-
-
-def _mapping(pairs: list[str] | None) -> dict[str, str]:
-    result = {}
-    for pair in pairs or []:
-        ours, equals, theirs = pair.partition("=")
-        if not equals or not ours or not theirs:
-            raise FinecombError(f"--map {pair}: expected OURS=THEIRS, e.g. --map text=Body")
-        result[ours] = theirs
-    return result
-
-
-def _emit(rows: list[Row], as_json_: bool, title: str, empty: str, notes: Iterable[str] = ()) -> None:
-    if as_json_:
-        typer.echo(as_json(rows, notes=list(notes)))
-    else:
-        print_rows(out, rows, title, empty)
-        for note in notes:
-            _say(note)
-
-
-# --- commands ----------------------------------------------------------------------------------------------------
 
 
 @app.command()
@@ -161,49 +53,10 @@ def demo(
     Example: `finecomb demo`
     """
     if folder.exists():
-        _say(f"{folder} is there already and is used as it is")
+        say(f"{folder} is there already and is used as it is")
     else:
         formats.save(tour.demo_items(readers, seed), folder)
     tour.show(formats.read(folder), folder, out)
-
-
-@protocols_app.callback(invoke_without_command=True)
-def list_protocols(context: typer.Context, as_json_: AsJson = False) -> None:
-    """What annotators can be asked; `protocols show NAME` tells all about one.
-
-    Example: `finecomb protocols show scarecrow`
-    """
-    if context.invoked_subcommand:
-        return
-    known = [protocols.shipped(name) for name in protocols.names()]
-    rows: list[Row] = [
-        {"name": each.name, "version": each.version, "labels": len(each.labels), "asks": each.summary}
-        | ({"source": each.source} if as_json_ else {})
-        for each in known
-    ]
-    _emit(rows, as_json_, "Protocols", "No protocols.")
-
-
-@protocols_app.command("show")
-def show_protocol(
-    name: Annotated[str, typer.Argument(help="A shipped protocol's name or your YAML file.", show_default=False)],
-    as_json_: AsJson = False,
-) -> None:
-    """Labels, questions, rules and examples of one protocol; your own file is checked on the way.
-
-    Example: `finecomb protocols show my-protocol.yaml`
-    """
-    protocol = protocols.load(name)
-    if as_json_:
-        typer.echo(protocol.model_dump_json(exclude_defaults=True, indent=1))
-    else:
-        out.print(protocol_view(protocol))
-
-
-@protocols_app.command("schema")
-def protocol_schema() -> None:
-    """The JSON schema of a protocol file, for editors that check while you type."""
-    typer.echo(json.dumps(Protocol.model_json_schema(), indent=1))
 
 
 @app.command("formats")
@@ -214,7 +67,7 @@ def list_formats(as_json_: AsJson = False) -> None:
         | {"endings": " ".join(each.suffixes), "options": " ".join(Options.flag(name) for name in sorted(each.options))}
         for each in formats.formats().values()
     ]
-    _emit(rows, as_json_, "Formats", "No formats.")
+    emit(rows, as_json_, "Formats", "No formats.")
 
 
 @app.command()
@@ -240,7 +93,7 @@ def new(
     Example: `finecomb new harbour -p scarecrow -d texts.csv --map text=Generation --map id=Key`
     """
     asked = protocols.load(protocol)
-    source = list(formats.stream(documents, from_, Options(columns=_mapping(columns))))
+    source = list(formats.stream(documents, from_, Options(columns=mapping(columns))))
     texts = [item for item in source if isinstance(item, Document)]
     if not texts:
         raise FinecombError(f"{documents}: has no texts; a study needs at least one")
@@ -251,8 +104,8 @@ def new(
     formats.save(checked(items), study, "folder", force=force)
     left = sum(isinstance(item, Annotation) for item in source)
     if left:
-        _say(f"{left:,} annotations in {documents} were left behind; use `finecomb convert` to keep them")
-    _done(study, f"{len(texts):,} texts, protocol {asked.id}, {settings.annotators} annotators per text")
+        say(f"{left:,} annotations in {documents} were left behind; use `finecomb convert` to keep them")
+    done(study, f"{len(texts):,} texts, protocol {asked.id}, {settings.annotators} annotators per text")
 
 
 @app.command()
@@ -292,13 +145,13 @@ def convert(
         protocol=protocols.load(protocol) if protocol else None,
         texts=texts,
         data=data,
-        columns=_mapping(columns),
+        columns=mapping(columns),
         repeats=repeats,
         annotator=annotator,
     )
-    for note in formats.convert(source, target, from_, to, options, force, _progress):
-        _say(note)
-    _done(target, "written")
+    for note in formats.convert(source, target, from_, to, options, force, progress):
+        say(note)
+    done(target, "written")
 
 
 @app.command()
@@ -320,7 +173,7 @@ def check(
         for line, count in problem_lines(problems, most=len(problems) if every else 3):
             more = f"  ... and {count:,} more like this; --all lists them" if count else ""
             out.print(Text(line + more), soft_wrap=True)
-        _done(study, f"{len(errors):,} errors, {len(problems) - len(errors):,} warnings")
+        done(study, f"{len(errors):,} errors, {len(problems) - len(errors):,} warnings")
     if errors:
         raise typer.Exit(1)
 
@@ -328,12 +181,12 @@ def check(
 def _problems(path: Path, from_: str) -> list[Problem]:
     """All problems of a study, also when it cannot be read."""
     try:
-        items = list(_progress(formats.stream(path, from_)))
+        items = list(progress(formats.stream(path, from_)))
     except StudyError as error:
         return list(error.problems)
     for item in items:
         if isinstance(item, Note):
-            _say(item.text)
+            say(item.text)
     return formats.with_lines(check_study(Study.from_items(items)), path)
 
 
@@ -355,7 +208,7 @@ def show(
 
     Example: `finecomb show demo-study harbour-a -a truth`
     """
-    whole = _read(study, from_)
+    whole = read(study, from_)
     if whole.documents.is_empty():
         raise FinecombError(f"{study}: has no documents yet")
     id = document or whole.documents["id"][0]
@@ -369,12 +222,12 @@ def show(
     if html:
         page = document_html(text, annotations, whole.protocols)
         html.write_text(f"<!doctype html><meta charset=utf-8><title>{escape(text.id)}</title>{page}", encoding="utf-8")
-        _done(html, "written")
+        done(html, "written")
         return
     out.print(document_view(text, annotations, whole.protocols, min(width, out.width)))
     if not document and len(whole.documents) > 1:
         others = ", ".join(whole.documents["id"].head(6)[1:])
-        _say(f"this is the first of {len(whole.documents):,} documents; name another to see it, e.g. {others}")
+        say(f"this is the first of {len(whole.documents):,} documents; name another to see it, e.g. {others}")
 
 
 @app.command()
@@ -393,7 +246,7 @@ def stats(
 
     Example: `finecomb stats demo-study --by model,topic`
     """
-    whole = _read(study, from_)
+    whole = read(study, from_)
     wanted = [name for name in by.split(",") if name] or (["model"] if "model" in meta_names(whole) else [])
     labels = label_counts(whole, wanted[:1])
     groups = rows_of(counts(whole, wanted)) if wanted else []
@@ -446,7 +299,7 @@ def simulate(
 
     Example: `finecomb simulate demo-study -o pretended --truth truth --annotators 10 --recall 0.5`
     """
-    whole = _read(study)
+    whole = read(study)
     asked = whole.protocol(protocol)
     like = Simulated("reader", recall, precision, jitter, confusion)
     people = crowd(annotators, like, spread, seed)
@@ -456,8 +309,8 @@ def simulate(
     made = simulated(documents, true, people, asked, seed)
     settings = whole.settings.model_copy(update={"protocols": (asked.id,), "annotators": annotators, "seed": seed})
     head: list[Item] = [settings, asked, *documents, who, *(person.annotator() for person in people)]
-    formats.save(_progress(iter([*head, *true.values(), *made])), output, force=force)
-    _done(output, f"{annotators} annotators on {len(documents):,} documents, truth kept as annotator {who.id!r}")
+    formats.save(progress(iter([*head, *true.values(), *made])), output, force=force)
+    done(output, f"{annotators} annotators on {len(documents):,} documents, truth kept as annotator {who.id!r}")
 
 
 def _truth(study: Study, annotator: str) -> dict[str, Annotation]:

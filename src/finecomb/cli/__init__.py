@@ -1,0 +1,29 @@
+"""The commands: parse, call, print. Results go to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rich.text import Text
+
+from finecomb.cli import protocols, studies
+from finecomb.cli.shared import app, err
+from finecomb.core.errors import FinecombError
+
+__all__ = ["app", "main", "protocols", "studies"]
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one line on standard error, ours is a traceback."""
+    try:
+        app()
+    except FinecombError as error:
+        err.print(Text("finecomb: ", "bold red"), Text(str(error)), sep="", soft_wrap=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        err.print("Stopped.")
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on, e.g. `| head`
+        sys.exit(0)

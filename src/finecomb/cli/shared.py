@@ -1,0 +1,113 @@
+"""What all commands share: the app, the two consoles, common options, progress, notes and results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from finecomb import formats
+from finecomb.core.errors import FinecombError
+from finecomb.core.study import Item, Study
+from finecomb.report.tables import Row, as_json, print_rows
+from finecomb.version import __version__
+
+app = typer.Typer(
+    name="finecomb",
+    help="Go through generated text with a fine-tooth comb: mark errors as spans, count them, and know whom to trust.",
+    epilog="Start with:  finecomb demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+out = Console(highlight=False, markup=False, emoji=False)  # texts may hold [brackets] and :words:
+err = Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+StudyPath = Annotated[
+    Path,
+    typer.Argument(help="A study's folder, or a file in any format that `finecomb formats` lists.", show_default=False),
+]
+From = Annotated[
+    str, typer.Option("--from", help="Format of the input, when it cannot be guessed.", show_default=False)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+ProtocolName = Annotated[
+    str, typer.Option("--protocol", "-p", help="A shipped protocol's name or your YAML file.", show_default=False)
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map", help="OURS=THEIRS: what a table calls one of our columns, e.g. text=Body.", show_default=False
+    ),
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"finecomb {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def progress(items: Iterable[Item]) -> Iterator[Item]:
+    """Pass records on with a counter on standard error, shown only to people."""
+    columns = (SpinnerColumn(), TextColumn("{task.completed:,} records"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task("reading")
+        for item in items:
+            progress.advance(task)
+            yield item
+
+
+def read(path: Path, from_: str = "") -> Study:
+    """A study from any format, with progress and the reader's notes."""
+    study = formats.read(path, from_, watch=progress)
+    for note in study.notes:
+        say(note)
+    return study
+
+
+def say(line: str) -> None:
+    """A note for people, on standard error."""
+    err.print(Text(f"note: {line}", "dim"), soft_wrap=True)
+
+
+def done(path: Path, words: str) -> None:
+    """The one-line result of a command that wrote or checked something, never wrapped."""
+    out.print(f"{path}: {words}", soft_wrap=True)
+
+
+def mapping(pairs: list[str] | None) -> dict[str, str]:
+    """What `--map OURS=THEIRS` says."""
+    result = {}
+    for pair in pairs or []:
+        ours, equals, theirs = pair.partition("=")
+        if not equals or not ours or not theirs:
+            raise FinecombError(f"--map {pair}: expected OURS=THEIRS, e.g. --map text=Body")
+        result[ours] = theirs
+    return result
+
+
+def emit(rows: list[Row], as_json_: bool, title: str, empty: str, notes: Iterable[str] = ()) -> None:
+    """Print rows as a table or as one JSON object."""
+    if as_json_:
+        typer.echo(as_json(rows, notes=list(notes)))
+    else:
+        print_rows(out, rows, title, empty)
+        for note in notes:
+            say(note)

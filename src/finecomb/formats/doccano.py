@@ -1,0 +1,86 @@
+"""doccano's JSON lines: `{"text", "label": [[start, end, label], ...]}`, or `entities` in projects with relations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import to_json
+
+from finecomb.core.records import Document
+from finecomb.core.study import Item
+from finecomb.formats import simple
+from finecomb.formats.base import Format, Options
+from finecomb.formats.reading import Fields, json_lines, parse_json, record, starts_with
+from finecomb.formats.writing import sync
+
+_LISTS = ("label", "labels", "entities")
+_KNOWN = (*_LISTS, "id", "text", "relations", "Comments", "annotator")
+
+
+def read(path: Path, options: Options) -> Iterator[Item]:
+    """Documents and annotations; doccano writes a file for each person, so the file's name is the annotator's."""
+
+    def passes() -> Iterator[simple.Pass]:
+        for line, text in json_lines(path):
+            where = f"{path}:{line}"
+            yield _pass(Fields(parse_json(text, where), where), line, options.annotator or path.stem)
+
+    return simple.records(passes, path, options)
+
+
+def _pass(row: Fields, line: int, annotator: str) -> simple.Pass:
+    id = str(row.get("id", (int, str), line))
+    document = record(Document, row.where, id=id, text=row.get("text", str), meta=row.rest(*_KNOWN))
+    name = next((each for each in _LISTS if row.value.get(each) is not None), None)
+    if name is None:
+        return simple.Pass(document, "", row.where)
+    spans = list(_spans(row, name))
+    meta = row.rest(*(set(row.value) - {"relations", "Comments"}))
+    return simple.Pass(document, row.get("annotator", str, annotator), row.where, spans, meta=meta)
+
+
+def _spans(row: Fields, name: str) -> Iterator[simple.Found]:
+    for index, value in enumerate(row.get(name, list)):
+        where = f"{row.where}: {name}[{index}]"
+        if isinstance(value, list) and [type(each) for each in value] == [int, int, str]:
+            yield simple.Found(*value, where)
+        elif isinstance(value, dict):
+            span = Fields(value, where)
+            start, end = span.get("start_offset", int), span.get("end_offset", int)
+            meta = {"id": value["id"]} if value.get("id") is not None else {}
+            yield simple.Found(start, end, span.get("label", str), where, meta=meta)
+        else:
+            raise row.error(f"{name}[{index}]: expected [start, end, label], found {value!r:.60}")
+
+
+def write(items: Iterable[Item], path: Path, options: Options) -> None:
+    """Write a line for each annotation, with `annotator` beside it, and one without `label` for a text nobody read."""
+    with path.open("wb") as file:
+        for document, annotation in simple.worked(items):
+            row: dict[str, Any] = {name: value for name, value in document.meta.items() if name not in _KNOWN}
+            row = {"id": document.id, "text": document.text} | row
+            if annotation is not None:
+                row["label"] = [[span.start, span.end, mark.label] for mark, span in simple.on_text(annotation)]
+                row["annotator"] = annotation.annotator
+            file.write(to_json(row) + b"\n")
+        sync(file)
+
+
+def looks_like(path: Path) -> bool:
+    """Whether the first line has a text and labelled ranges as doccano writes them."""
+    start = starts_with(path)
+    ranges = '"start_offset"' in start or any(f'"{name}":[[' in start.replace(" ", "") for name in _LISTS[:2])
+    return start.startswith("{") and '"text"' in start and ranges
+
+
+FORMAT = Format(
+    "doccano",
+    "doccano JSON lines",
+    read,
+    write,
+    sniff=looks_like,
+    holds=frozenset(["document meta", "annotation without marks"]),
+    options=frozenset(["protocol", "annotator"]),
+)

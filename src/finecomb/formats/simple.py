@@ -1,0 +1,123 @@
+"""What simple span formats share: a text, who read it, and spans that each have one label."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from finecomb.core.errors import FormatError
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, Status
+from finecomb.core.span import TEXT, Span
+from finecomb.core.study import Item
+from finecomb.formats.base import Options
+from finecomb.formats.reading import implied_protocol, label_name, record
+
+
+@dataclass(slots=True)
+class Found:
+    """One labelled span of a file; `label` in the file's spelling, None where it has none."""
+
+    start: int
+    end: int
+    label: str | None
+    where: str
+    id: str = ""
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Pass:
+    """One reading of one text; without an annotator, the text alone."""
+
+    document: Document
+    annotator: str
+    where: str
+    spans: list[Found] = field(default_factory=list)
+    status: Status = "submitted"
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+def records(passes: Callable[[], Iterator[Pass]], path: Path, options: Options) -> Iterator[Item]:
+    """Protocol, documents, annotators and annotations; `passes` can be gone through again."""
+    documents: dict[str, Document] = {}
+    annotators: dict[str, None] = {}
+    labels: set[str] = set()
+    for each in passes():
+        known = documents.setdefault(each.document.id, each.document)
+        if known.text != each.document.text:
+            raise FormatError(f"{each.where}: document {known.id!r} has another text than in an earlier line")
+        labels.update(span.label for span in each.spans if span.label is not None)
+        annotators |= dict.fromkeys([each.annotator] if each.annotator else [])
+    protocol = options.protocol or implied_protocol(path.stem, labels)
+    yield protocol
+    yield from documents.values()
+    yield from (record(Annotator, str(path), id=name, kind="human") for name in annotators)
+    rounds: Counter[tuple[str, str]] = Counter()
+    ids: set[str] = set()
+    for each in passes():
+        if each.annotator:
+            key = each.document.id, each.annotator
+            yield _annotation(each, rounds[key], protocol, ids)
+            rounds[key] += 1
+
+
+def _annotation(each: Pass, round: int, protocol: Protocol, ids: set[str]) -> Annotation:
+    id = f"{each.document.id}/{each.annotator}" + (f"/{round}" if round else "")
+    marks = []
+    for number, span in enumerate(each.spans):
+        mark = span.id if span.id and span.id not in ids else f"{id}/{number}"
+        ids.add(mark)
+        marks.append(_mark(span, mark, each.document, protocol))
+    return record(
+        Annotation,
+        each.where,
+        id=id,
+        document=each.document.id,
+        annotator=each.annotator,
+        protocol=protocol.id,
+        round=round,
+        status=each.status,
+        marks=tuple(marks),
+        meta=each.meta,
+    )
+
+
+def _mark(found: Found, id: str, document: Document, protocol: Protocol) -> Mark:
+    if not 0 <= found.start <= found.end <= len(document.text):
+        raise FormatError(
+            f"{found.where}: [{found.start}, {found.end}) does not lie in the text, "
+            f"which has {len(document.text)} characters"
+        )
+    span = Span(found.start, found.end)
+    label = None if found.label is None else label_name(protocol, found.label, found.where)
+    return record(
+        Mark, found.where, id=id, spans=(span,), quotes=(span.of(document.text),), label=label, meta=found.meta
+    )
+
+
+def worked(items: Iterable[Item]) -> Iterator[tuple[Document, Annotation | None]]:
+    """Each annotation with its document, and at the end the documents that have none."""
+    documents: dict[str, Document] = {}
+    left: dict[str, None] = {}
+    for item in items:
+        if isinstance(item, Document):
+            documents[item.id] = item
+            left[item.id] = None
+        elif isinstance(item, Annotation):
+            left.pop(item.document, None)
+            yield documents[item.document], item
+        elif isinstance(item, Note):
+            continue
+    yield from ((documents[id], None) for id in left)
+
+
+def on_text(annotation: Annotation) -> Iterator[tuple[Mark, Span]]:
+    """Each span of a labelled mark that covers words of the text, with its mark."""
+    for mark in annotation.marks:
+        for span in mark.spans:
+            if mark.label is not None and span.part == TEXT and len(span):
+                yield mark, span
