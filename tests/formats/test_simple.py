@@ -119,7 +119,7 @@ def test_a_slip_is_named_with_its_line(format: Format, row: Any, message: str, t
 
 
 def test_two_texts_with_one_id_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="anna.jsonl:2: document '1' has another text"):
+    with pytest.raises(FormatError, match=r"anna\.jsonl:2: document '1' has another text"):
         read(doccano.FORMAT, tmp_path, {"id": 1, "text": "A"}, {"id": 1, "text": "B"})
 
 

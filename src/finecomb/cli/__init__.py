@@ -14,12 +14,22 @@ from finecomb.core.errors import FinecombError
 __all__ = ["app", "main", "protocols", "studies"]
 
 
+_MOST_LINES = 20
+
+
+def _shortened(message: str) -> str:
+    """At most twenty lines, and how many more there are."""
+    lines = message.splitlines()
+    more = len(lines) - _MOST_LINES
+    return "\n".join([*lines[:_MOST_LINES], *([f"... and {more:,} more like these"] if more > 0 else [])])
+
+
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error, ours is a traceback."""
     try:
         app()
     except FinecombError as error:
-        err.print(Text("finecomb: ", "bold red"), Text(str(error)), sep="", soft_wrap=True)
+        err.print(Text("finecomb: ", "bold red"), Text(_shortened(str(error))), sep="", soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
         err.print("Stopped.")

@@ -92,6 +92,11 @@ def done(path: Path, words: str) -> None:
     out.print(f"{path}: {words}", soft_wrap=True)
 
 
+def counted(number: int, thing: str) -> str:
+    """`1 text`, `2 texts`."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def mapping(pairs: list[str] | None) -> dict[str, str]:
     """What `--map OURS=THEIRS` says."""
     result = {}

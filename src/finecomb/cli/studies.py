@@ -18,6 +18,7 @@ from finecomb.cli.shared import (
     ProtocolName,
     StudyPath,
     app,
+    counted,
     done,
     emit,
     mapping,
@@ -105,7 +106,8 @@ def new(
     left = sum(isinstance(item, Annotation) for item in source)
     if left:
         say(f"{left:,} annotations in {documents} were left behind; use `finecomb convert` to keep them")
-    done(study, f"{len(texts):,} texts, protocol {asked.id}, {settings.annotators} annotators per text")
+    readers = counted(settings.annotators or asked.work.annotators, "annotator")
+    done(study, f"{counted(len(texts), 'text')}, protocol {asked.id}, {readers} per text")
 
 
 @app.command()
@@ -173,7 +175,7 @@ def check(
         for line, count in problem_lines(problems, most=len(problems) if every else 3):
             more = f"  ... and {count:,} more like this; --all lists them" if count else ""
             out.print(Text(line + more), soft_wrap=True)
-        done(study, f"{len(errors):,} errors, {len(problems) - len(errors):,} warnings")
+        done(study, f"{counted(len(errors), 'error')}, {counted(len(problems) - len(errors), 'warning')}")
     if errors:
         raise typer.Exit(1)
 
@@ -310,7 +312,8 @@ def simulate(
     settings = whole.settings.model_copy(update={"protocols": (asked.id,), "annotators": annotators, "seed": seed})
     head: list[Item] = [settings, asked, *documents, who, *(person.annotator() for person in people)]
     formats.save(progress(iter([*head, *true.values(), *made])), output, force=force)
-    done(output, f"{annotators} annotators on {len(documents):,} documents, truth kept as annotator {who.id!r}")
+    size = f"{counted(annotators, 'annotator')} on {counted(len(documents), 'document')}"
+    done(output, f"{size}, truth kept as annotator {who.id!r}")
 
 
 def _truth(study: Study, annotator: str) -> dict[str, Annotation]:

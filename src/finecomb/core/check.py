@@ -12,6 +12,7 @@ from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
 
 Level = Literal["error", "warning"]
+_MOST_HINTS = 20
 
 
 def check(study: Study) -> list[Problem]:
@@ -45,6 +46,7 @@ class Checker:
         self._keys: dict[tuple[object, ...], str] = {}
         self._about: list[tuple[int, Annotation]] = []
         self._settings: Settings | None = None
+        self._hints = 0
         self._rows = {"document": 0, "annotator": 0, "annotation": 0}
 
     def see(self, item: Item) -> Iterator[Problem]:
@@ -124,7 +126,12 @@ class Checker:
             named.append(("document", annotation.document, self._documents))
         for what, id, known in named:
             if id not in known:
-                yield "error", f"names {what} {id!r}, which is not in the study{did_you_mean(id, list(known)[:5000])}"
+                yield "error", f"names {what} {id!r}, which is not in the study{self._near(id, known)}"
+
+    def _near(self, id: str, known: Mapping[str, object]) -> str:
+        """The nearest of many names; looking for it is slow, so only the first wrong names get one."""
+        self._hints += 1
+        return did_you_mean(id, list(known)[:5000]) if self._hints <= _MOST_HINTS else ""
 
     def _document_of(self, annotation: Annotation) -> Document | None:
         """What was read: a document of the study or, in training and qualification, a text of the protocol."""

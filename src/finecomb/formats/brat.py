@@ -508,11 +508,12 @@ def _configuration(protocols: Iterable[Protocol]) -> str:
 
 
 def looks_like(path: Path) -> bool:
-    """Whether it is a folder with `.ann` files in it or one level below."""
+    """Whether it is a folder with brat's configuration, or with `.ann` files in it or one level below."""
     try:
         if not path.is_dir() or is_study(path):
             return False
-        return any(True for _ in path.glob("*.ann")) or any(True for _ in path.glob("*/*.ann"))
+        names = ("annotation.conf", "*.ann", "*/*.ann")
+        return any(True for name in names for _ in path.glob(name))
     except OSError:
         return False
 

@@ -45,7 +45,8 @@ def _spans(row: Fields, name: str) -> Iterator[simple.Found]:
     for index, value in enumerate(row.get(name, list)):
         where = f"{row.where}: {name}[{index}]"
         if isinstance(value, list) and [type(each) for each in value] == [int, int, str]:
-            yield simple.Found(*value, where)
+            start, end, label = value
+            yield simple.Found(start, end, label, where)
         elif isinstance(value, dict):
             span = Fields(value, where)
             start, end = span.get("start_offset", int), span.get("end_offset", int)

@@ -366,7 +366,7 @@ def write(items: Iterable[Item], path: Path, options: Options) -> None:
                     _append_output(item, places[item.id], path / OUTPUTS)
                 case Annotator():
                     people[item.id] = item
-                case Annotation():
+                case Annotation() if item.document in places:  # an exercise is the protocol's
                     _append_annotation(item, places, list(people), list(labels), file)
         sync(file)
     config = {_CATEGORIES: [_category(label) for label in labels.values()]} | {"annotators": _listed(people.values())}

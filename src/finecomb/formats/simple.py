@@ -10,7 +10,7 @@ from typing import Any
 
 from finecomb.core.errors import FormatError
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, Status
+from finecomb.core.records import Annotation, Annotator, Document, Mark, Status
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
 from finecomb.formats.base import Options
@@ -107,11 +107,9 @@ def worked(items: Iterable[Item]) -> Iterator[tuple[Document, Annotation | None]
         if isinstance(item, Document):
             documents[item.id] = item
             left[item.id] = None
-        elif isinstance(item, Annotation):
+        elif isinstance(item, Annotation) and item.document in documents:  # an exercise is the protocol's
             left.pop(item.document, None)
             yield documents[item.document], item
-        elif isinstance(item, Note):
-            continue
     yield from ((documents[id], None) for id in left)
 
 

@@ -33,7 +33,7 @@ SYNONYMS = {"id": "document", "prompt": "context.prompt"}
 HOLDS = frozenset(
     [
         *("document context", "document meta", "annotator kind", "annotator condition", "annotator platform"),
-        *(f"annotation {name}" for name in ("id", "round", "about", "phase", "status", "without marks", "answers")),
+        *(f"annotation {name}" for name in ("id", "round", "about", "status", "without marks", "answers")),
         *(f"annotation {name}" for name in ("readers", "started", "submitted", "seconds", "active_seconds")),
         *(f"mark {name}" for name in ("id", *ANSWERS, "other answers", "without label", "antecedents", "confidence")),
         *(f"mark {name}" for name in ("votes", "item", "basis", "unlocated", "several spans", "omission")),

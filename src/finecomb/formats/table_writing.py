@@ -42,12 +42,14 @@ def _rows(items: Iterable[Item]) -> Iterator[Cells]:
     """Facts about a document and an annotator stand in their first row; those without work have a row of their own."""
     documents: dict[str, Document] = {}
     annotators: dict[str, Annotator] = {}
+    known: set[str] = set()
     for item in items:
         if isinstance(item, Document):
             documents[item.id] = item
+            known.add(item.id)
         elif isinstance(item, Annotator):
             annotators[item.id] = item
-        elif isinstance(item, Annotation):
+        elif isinstance(item, Annotation) and item.document in known:  # an exercise is the protocol's
             first: Cells = {}
             if item.document in documents:
                 first |= _document_cells(documents.pop(item.document))

@@ -229,7 +229,7 @@ def write(items: Iterable[Item], path: Path, options: Options) -> None:
                 asked[item.id] = item
             elif isinstance(item, Document):
                 documents[item.id] = len(documents) + 1, item
-            elif isinstance(item, Annotation):
+            elif isinstance(item, Annotation) and item.document in documents:  # an exercise is the protocol's
                 number, document = documents[item.document]
                 for cells in _annotation_rows(item, document, number, asked.get(item.protocol)):
                     file.write("\t".join(cells[name] for name in COLUMNS) + "\n")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import polars as pl
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
 from finecomb.core.estimate import Estimate
 
 Row = Mapping[str, object]
+_GAP = 3  # cells between columns
 
 
 def as_json(rows: Iterable[Row], signature: str = "", notes: Sequence[str] = ()) -> str:
@@ -38,7 +40,7 @@ def rows_of(frame: pl.DataFrame) -> list[Row]:
 
 def table(rows: Sequence[Row], title: str = "", digits: int = 3, hide: Sequence[str] = ("signature",)) -> Table:
     """Rows as a quiet table: numbers to the right, nulls as a dash, columns that are empty throughout left out."""
-    shown = Table(title=title or None, title_justify="left", title_style="bold", box=None, padding=(0, 3, 0, 0))
+    shown = Table(title=title or None, title_justify="left", title_style="bold", box=None, padding=(0, _GAP, 0, 0))
     names = [name for name in (rows[0] if rows else {}) if name not in hide and any(row[name] != "" for row in rows)]
     for name in names:
         number = any(isinstance(row[name], int | float) for row in rows)
@@ -64,8 +66,33 @@ def _cell(value: object, digits: int) -> str:
 def print_rows(
     console: Console, rows: Sequence[Row], title: str = "", empty: str = "Nothing to show.", digits: int = 3
 ) -> None:
-    """Print a table, or the words for an empty one."""
-    if rows:
-        console.print(table(rows, title, digits))
-    else:
+    """Print a table, or the words for an empty one; a table too wide comes in blocks of columns that fit."""
+    if not rows:
         console.print(empty, style="dim")
+    for block in _blocks(rows, console.width, digits):
+        console.print(table(block, title, digits))
+        title = ""
+
+
+def _blocks(rows: Sequence[Row], width: int, digits: int) -> Iterator[list[Row]]:
+    """The rows with only so many columns at a time as fit `width`; the first column leads every block.
+
+    Columns of words may be folded, so only what cannot be folded counts: the longest word.
+    """
+    names = list(rows[0] if rows else {})
+    need = {name: max(_least(name), *(_least(_cell(row[name], digits)) for row in rows)) + _GAP for name in names}
+    while names:
+        first, used, taken = names[0], need[names[0]], [names[0]]
+        for name in names[1:]:
+            if used + need[name] > width and len(taken) > 1:
+                break
+            used += need[name]
+            taken.append(name)
+        yield [{name: row[name] for name in taken} for row in rows]
+        rest = names[len(taken) :]
+        names = [first, *rest] if rest else []
+
+
+def _least(words: str) -> int:
+    """Cells that a text needs when it is folded at spaces."""
+    return max((cell_len(word) for word in words.split()), default=1)

@@ -1,0 +1,121 @@
+"""spaCy's DocBin (`.spacy`): one Doc for each annotation, its marks in the span group `sc`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from finecomb.core.errors import FinecombError, FormatError, shorten
+from finecomb.core.records import Annotation, Document
+from finecomb.core.study import Item
+from finecomb.formats import simple
+from finecomb.formats.base import Format, Options
+from finecomb.formats.reading import Fields, record
+
+GROUP = "sc"
+"""The span group that spaCy's span categorizer reads; groups may overlap, entities may not."""
+OURS = "finecomb"
+"""Our key in `Doc.user_data`: id and meta of the document, and the annotator."""
+
+
+def read(path: Path, options: Options) -> Iterator[Item]:
+    """Documents and annotations; a Doc without span groups has its entities as marks."""
+
+    def passes() -> Iterator[simple.Pass]:
+        for number, doc in enumerate(_docs(path)):
+            yield _pass(doc, f"{path}: doc {number}", f"{path.stem}-{number}", options.annotator or path.stem)
+
+    return simple.records(passes, path, options)
+
+
+def _spacy() -> Any:
+    try:
+        import spacy.tokens
+    except ImportError:
+        raise FinecombError("a spaCy file needs the package `spacy`: pip install 'finecomb[models]'") from None
+    return spacy
+
+
+def _docs(path: Path) -> Iterator[Any]:
+    """A damaged file can fail anywhere inside the library, in many ways."""
+    spacy = _spacy()
+    if not path.is_file():
+        raise FormatError(f"{path}: {'is a folder; expected a file' if path.is_dir() else 'no such file'}")
+    try:
+        yield from spacy.tokens.DocBin().from_disk(path).get_docs(spacy.blank("xx").vocab)
+    except Exception as error:
+        raise FormatError(f"{path}: cannot be read as a spaCy DocBin: {shorten(str(error), 100)}") from None
+
+
+def _pass(doc: Any, where: str, id: str, annotator: str) -> simple.Pass:
+    own = Fields(doc.user_data.get(OURS, {}), where)
+    document = record(Document, where, id=own.get("document", str, id), text=doc.text, meta=own.get("meta", dict, {}))
+    groups = {name: list(group) for name, group in doc.spans.items()} or {GROUP: list(doc.ents)}
+    spans = [
+        _found(span, f"{where}: span {name}[{index}]", {} if name == GROUP else {"group": name})
+        for name, group in groups.items()
+        for index, span in enumerate(group)
+    ]
+    who = own.get("annotator", str, "") if own.value else annotator
+    return simple.Pass(document, who, where, spans, meta={"cats": dict(doc.cats)} if doc.cats else {})
+
+
+def _found(span: Any, where: str, meta: dict[str, Any]) -> simple.Found:
+    return simple.Found(span.start_char, span.end_char, span.label_ or None, where, span.id_, meta)
+
+
+def write(items: Iterable[Item], path: Path, options: Options) -> None:
+    """Write a Doc for each annotation, and one for each text that nobody read."""
+    spacy = _spacy()
+    vocab = spacy.blank("xx").vocab
+    docs = spacy.tokens.DocBin(attrs=["ORTH", "SPACY"], store_user_data=True)
+    for document, annotation in simple.worked(items):
+        docs.add(_doc(document, annotation, spacy, vocab))
+    docs.to_disk(path)
+
+
+def _doc(document: Document, annotation: Annotation | None, spacy: Any, vocab: Any) -> Any:
+    marks = list(simple.on_text(annotation)) if annotation else []
+    words, spaces = tokens(document.text, {edge for _, span in marks for edge in (span.start, span.end)})
+    doc = spacy.tokens.Doc(vocab, words=words, spaces=spaces)
+    doc.user_data[OURS] = {"document": document.id, "meta": dict(document.meta)} | (
+        {"annotator": annotation.annotator} if annotation else {}
+    )
+    if annotation:
+        doc.spans[GROUP] = [
+            doc.char_span(span.start, span.end, label=mark.label, span_id=mark.id) for mark, span in marks
+        ]
+    return doc
+
+
+def tokens(text: str, edges: set[int]) -> tuple[list[str], list[bool]]:
+    """Words, and whether a blank follows each, such that they make up `text` and no edge lies inside a word.
+
+    >>> tokens("a cat.", {3})
+    (['a', 'c', 'at', '.'], [True, False, False, False])
+    """
+    cuts = {0, len(text), *edges, *(at for found in re.finditer(r"\w+|[^\w]", text) for at in found.span())}
+    ordered = sorted(cuts)
+    words: list[str] = []
+    spaces: list[bool] = []
+    for start, end in zip(ordered, ordered[1:], strict=False):
+        piece = text[start:end]
+        if piece == " " and words and not spaces[-1] and start not in edges and not words[-1].isspace():
+            spaces[-1] = True
+        elif piece:
+            words.append(piece)
+            spaces.append(False)
+    return words, spaces
+
+
+FORMAT = Format(
+    "spacy",
+    "a spaCy DocBin",
+    read,
+    write,
+    suffixes=(".spacy",),
+    holds=frozenset(["document meta", "annotation without marks", "mark id"]),
+    options=frozenset(["protocol", "annotator"]),
+)
