@@ -93,6 +93,10 @@ def _worth_saying(default: object) -> bool:
 # --- formats and protocols ---------------------------------------------------------------------------------------
 
 
+_FLAG = {"columns": "map"}
+"""What the command line calls an option."""
+
+
 def format_list() -> str:
     """Every format with its ways and options."""
     rows = (
@@ -102,7 +106,7 @@ def format_list() -> str:
             "yes" if each.read else "no",
             "yes" if each.write else "no",
             " ".join(f"`{ending}`" for ending in each.suffixes),
-            " ".join(f"`{name}`" for name in sorted(each.options)),
+            " ".join(f"`--{_FLAG.get(name, name)}`" for name in sorted(each.options)),
         )
         for each in formats.formats().values()
     )

@@ -1,18 +1,176 @@
-"""Krippendorff's alpha for binary marks, in closed form, and the two-agree share."""
+"""Krippendorff's alpha for any scale, its closed form for binary marks, observed agreement, and the two-agree share."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from finecomb.agreement.tally import Floats, Ints, Tally, Weights, pooled, tally_counts
+from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Signature
 from finecomb.core.study import Study
 from finecomb.measure.bootstrap import Sums, interval, ratio
 from finecomb.measure.grid import Level, Votes, lay, votes
 from finecomb.measure.view import View, view
+
+Ratings = NDArray[np.float64]  # (annotators, units); NaN where not rated
+Distance = Callable[[Floats, Floats], Floats]
+"""Takes the values, (V,), and how often each was given, (..., V); returns squared differences, (..., V, V)."""
+
+# --- any scale ---------------------------------------------------------------------------------------------------
+
+
+def nominal(values: Floats, totals: Floats) -> Floats:
+    """1 for different values, 0 for the same."""
+    return 1.0 - np.eye(len(values))
+
+
+def interval_distance(values: Floats, totals: Floats) -> Floats:
+    """(c - k) squared."""
+    return np.square(values[:, None] - values[None, :])
+
+
+def ratio_distance(values: Floats, totals: Floats) -> Floats:
+    """((c - k) / (c + k)) squared; the values are at least 0."""
+    if (values < 0).any():
+        raise FinecombError("alpha-ratio needs values of at least 0; use alpha-interval")
+    sums = values[:, None] + values[None, :]
+    return np.square((values[:, None] - values[None, :]) / np.where(sums > 0, sums, 1.0))
+
+
+def ordinal(values: Floats, totals: Floats) -> Floats:
+    """Squared number of ratings between two values, half of each end counted: the difference of their mid-ranks."""
+    ranks = np.cumsum(totals, axis=-1) - totals / 2
+    return np.square(ranks[..., :, None] - ranks[..., None, :])
+
+
+DISTANCES: dict[str, Distance] = {
+    "nominal": nominal,
+    "ordinal": ordinal,
+    "interval": interval_distance,
+    "ratio": ratio_distance,
+}
+
+
+def alpha_of(coincidences: Floats, values: Floats, distance: Distance = nominal) -> Floats:
+    """Alpha from coincidences o_ck, (..., V, V); NaN where chance gives no disagreement."""
+    totals = coincidences.sum(axis=-1)  # n_c
+    delta = distance(values, totals)
+    observed = (coincidences * delta).sum(axis=(-2, -1))
+    chance = (totals[..., :, None] * totals[..., None, :] * delta).sum(axis=(-2, -1))
+    return 1 - ratio((totals.sum(axis=-1) - 1) * observed, chance)
+
+
+def value_counts(ratings: Ratings) -> tuple[Floats, Ints]:
+    """The values that occur, (V,), and how often each was given to each unit, (units, V)."""
+    rated = ~np.isnan(ratings)
+    values, codes = np.unique(ratings[rated], return_inverse=True)
+    units = np.nonzero(rated)[1]
+    size = ratings.shape[1] * len(values)
+    counts = np.bincount(units * len(values) + codes, minlength=size)
+    return values, counts.reshape(ratings.shape[1], len(values))
+
+
+def alpha(ratings: Ratings, distance: Distance | str = nominal) -> float:
+    r"""Krippendorff's alpha: $\alpha = 1 - D_o / D_e$.
+
+    Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability", general form.
+    `ratings` has shape (annotators, units) with NaN where a unit was not rated; `distance` is a function or the name of
+    a scale: nominal, ordinal, interval or ratio.
+    NaN when no unit has two ratings, or only one value occurs and D_e = 0; packages differ there.
+
+    >>> round(alpha(np.array([[0.0, 1, 1], [0, 1, 0]])), 3)
+    0.444
+    """
+    values, counts = value_counts(ratings)
+    one = tally_counts("any", values, counts, np.array([0, len(counts)]))
+    return float(alpha_of(one.coincidences, values, _distance(distance))[0, 0])
+
+
+def observed_agreement(ratings: Ratings) -> float:
+    """1 - D_o, nominal: the share of pairs of ratings of one unit that agree, not corrected for chance.
+
+    NaN when no unit has two ratings.
+
+    >>> round(observed_agreement(np.array([[0.0, 1, 1], [0, 1, 0]])), 3)
+    0.667
+    """
+    values, counts = value_counts(ratings)
+    one = tally_counts("any", values, counts, np.array([0, len(counts)]))
+    return float(observed_of(one.coincidences)[0, 0])
+
+
+def observed_of(coincidences: Floats) -> Floats:
+    """1 - D_o from coincidences, (..., V, V)."""
+    return ratio(np.trace(coincidences, axis1=-2, axis2=-1), coincidences.sum(axis=(-2, -1)))
+
+
+def _distance(given: Distance | str) -> Distance:
+    if not isinstance(given, str):
+        return given
+    if given not in DISTANCES:
+        raise FinecombError(f"no scale is called {given!r}{did_you_mean(given, DISTANCES)}")
+    return DISTANCES[given]
+
+
+# --- sets of labels ----------------------------------------------------------------------------------------------
+
+
+def masi(sets: Sequence[frozenset[str]]) -> Distance:
+    """MASI distance between sets of labels (Passonneau 2006): 1 - J M, to be used with the sets' indices as values.
+
+    J is the Jaccard index; M is 1 for the same set, 2/3 for a set and its subset, 1/3 for sets that overlap, else 0.
+    Two empty sets are the same.
+    """
+    table = np.array([[1 - _masi_likeness(one, other) for other in sets] for one in sets]).reshape(len(sets), len(sets))
+    return lambda values, totals: table
+
+
+def _masi_likeness(one: frozenset[str], other: frozenset[str]) -> float:
+    if one == other:
+        return 1.0
+    jaccard = len(one & other) / len(one | other)
+    return jaccard * (2 / 3 if one <= other or other <= one else 1 / 3)
+
+
+# --- over documents ----------------------------------------------------------------------------------------------
+
+
+def pooled_alpha(tally: Tally, weights: Weights, distance: Distance = nominal) -> Floats:
+    """Alpha over the units of all documents, (draws, R)."""
+    return alpha_of(pooled(weights, tally.coincidences), tally.values, distance)
+
+
+def mean_alpha(tally: Tally, weights: Weights, distance: Distance = nominal, undefined: float = math.nan) -> Floats:
+    """Mean of the alphas of each document, (draws, R), as Dou et al. (2022), appendix C, average over generations.
+
+    Documents where nobody marked anything (or everybody everything) have no alpha: they are left out, or count as
+    `undefined`. Those that fewer than two people read are left out in any case.
+    """
+    own = alpha_of(tally.coincidences, tally.values, distance)  # (D, R)
+    return _mean(np.where(np.isnan(own) & (tally.pairable > 0), undefined, own), weights)
+
+
+def pooled_observed(tally: Tally, weights: Weights) -> Floats:
+    """1 - D_o over the units of all documents, (draws, R)."""
+    return observed_of(pooled(weights, tally.coincidences))
+
+
+def mean_observed(tally: Tally, weights: Weights) -> Floats:
+    """Mean of 1 - D_o of each document, (draws, R)."""
+    return _mean(observed_of(tally.coincidences), weights)
+
+
+def _mean(each: Floats, weights: Weights) -> Floats:
+    """Weighted mean over documents of what is defined."""
+    defined = np.isfinite(each)
+    return ratio(weights @ np.where(defined, each, 0.0), weights @ defined.astype(np.float64))
+
+
+# --- binary marks in closed form ---------------------------------------------------------------------------------
 
 
 def alpha_sums(counted: Votes) -> Sums:
@@ -24,7 +182,7 @@ def alpha_sums(counted: Votes) -> Sums:
     return np.stack([counted.grid.per_document(each) for each in (disagreement, ones, total)], axis=-1)
 
 
-def alpha(sums: Sums) -> NDArray[np.float64]:
+def binary_alpha(sums: Sums) -> Floats:
     r"""Krippendorff's alpha, nominal, of binary ratings: $1 - (n - 1) D_o / (2 n_1 (n - n_1))$ for each row of sums.
 
     Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability", for two values.
@@ -41,14 +199,14 @@ def two_agree_sums(counted: Votes) -> Sums:
     return np.stack([counted.grid.per_document(each.astype(np.float64)) for each in (both, any_)], axis=-1)
 
 
-def two_agree(sums: Sums) -> NDArray[np.float64]:
+def two_agree(sums: Sums) -> Floats:
     """Percentage of the units marked by anybody that were marked by two or more (Dou et al. 2022, appendix C)."""
     return 100 * ratio(sums[..., 0], sums[..., 1])
 
 
-Statistic = tuple[Callable[[Votes], Sums], Callable[[Sums], NDArray[np.float64]]]
+Statistic = tuple[Callable[[Votes], Sums], Callable[[Sums], Floats]]
 
-STATISTICS: dict[str, Statistic] = {"alpha": (alpha_sums, alpha), "two-agree": (two_agree_sums, two_agree)}
+STATISTICS: dict[str, Statistic] = {"alpha": (alpha_sums, binary_alpha), "two-agree": (two_agree_sums, two_agree)}
 
 
 def agreement(

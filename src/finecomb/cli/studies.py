@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from html import escape
 from pathlib import Path
 from typing import Annotated, Literal
@@ -311,7 +312,7 @@ def simulate(
     made = simulated(documents, true, people, asked, seed)
     settings = whole.settings.model_copy(update={"protocols": (asked.id,), "annotators": annotators, "seed": seed})
     head: list[Item] = [settings, asked, *documents, who, *(person.annotator() for person in people)]
-    formats.save(progress(iter([*head, *true.values(), *made])), output, force=force)
+    formats.save(progress(itertools.chain(head, true.values(), made)), output, force=force)
     size = f"{counted(annotators, 'annotator')} on {counted(len(documents), 'document')}"
     done(output, f"{size}, truth kept as annotator {who.id!r}")
 

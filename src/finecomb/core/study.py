@@ -93,7 +93,8 @@ class Study:
         if len(named) == 1:
             return named[0]
         if not named:
-            raise FinecombError(f"the study has no protocol {name!r}{did_you_mean(name, self.protocols)}")
+            called = f" {name!r}{did_you_mean(name, self.protocols)}" if name else ""
+            raise FinecombError(f"the study has no protocol{called}")
         listed = ", ".join(each.id for each in named)
         raise FinecombError(f"the study has {len(named)} protocols ({listed}); say which one with --protocol")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -78,7 +79,7 @@ def write(items: Iterable[Item], path: Path, options: Options) -> None:
 
 def _doc(document: Document, annotation: Annotation | None, spacy: Any, vocab: Any) -> Any:
     marks = list(simple.on_text(annotation)) if annotation else []
-    words, spaces = tokens(document.text, {edge for _, span in marks for edge in (span.start, span.end)})
+    words, spaces = tokens(document.text, {span.start for _, span in marks}, {span.end for _, span in marks})
     doc = spacy.tokens.Doc(vocab, words=words, spaces=spaces)
     doc.user_data[OURS] = {"document": document.id, "meta": dict(document.meta)} | (
         {"annotator": annotation.annotator} if annotation else {}
@@ -90,22 +91,21 @@ def _doc(document: Document, annotation: Annotation | None, spacy: Any, vocab: A
     return doc
 
 
-def tokens(text: str, edges: set[int]) -> tuple[list[str], list[bool]]:
-    """Words, and whether a blank follows each, such that they make up `text` and no edge lies inside a word.
+def tokens(text: str, starts: set[int], ends: set[int]) -> tuple[list[str], list[bool]]:
+    """Words, and whether a blank follows each, that make up `text` and begin and end where spans do.
 
-    >>> tokens("a cat.", {3})
+    >>> tokens("a cat.", {3}, {5})
     (['a', 'c', 'at', '.'], [True, False, False, False])
     """
-    cuts = {0, len(text), *edges, *(at for found in re.finditer(r"\w+|[^\w]", text) for at in found.span())}
-    ordered = sorted(cuts)
+    cuts = sorted({*starts, *ends, *(at for found in re.finditer(r"\w+|\W", text) for at in found.span())})
     words: list[str] = []
     spaces: list[bool] = []
-    for start, end in zip(ordered, ordered[1:], strict=False):
-        piece = text[start:end]
-        if piece == " " and words and not spaces[-1] and start not in edges and not words[-1].isspace():
+    for start, end in itertools.pairwise(cuts):
+        alone = start in starts or end in ends  # a blank that a span begins or ends with is a word of its own
+        if text[start:end] == " " and words and not words[-1].isspace() and not spaces[-1] and not alone:
             spaces[-1] = True
-        elif piece:
-            words.append(piece)
+        else:
+            words.append(text[start:end])
             spaces.append(False)
     return words, spaces
 

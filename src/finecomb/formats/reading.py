@@ -147,6 +147,7 @@ def _json_items(file: IO[str], path: Path) -> Iterator[tuple[str | int, Any, int
     while window.peek() != closing:
         if index:
             window.take(",")
+        window.peek()
         key: str | int = index
         line = window.here()
         if opening == "{":

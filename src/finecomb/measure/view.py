@@ -53,6 +53,8 @@ class View:
     """In the order of the protocol; also those that nobody used."""
     fields: Mapping[str, object] = field(default_factory=dict)
     """For the signature: protocol, and every filter that is not the default."""
+    labels: pl.DataFrame | None = None
+    """Columns mark and label, as marked and before any back-off: what weights of a protocol go by."""
 
     def of(self, documents: pl.Series) -> View:
         """Only some documents, by id; annotations of others go too."""
@@ -91,7 +93,7 @@ def view(study: Study, filters: Filters | None = None) -> View:
     work = replace(work, marks=_marks(work.marks, protocol, filters))
     work = replace(work, documents=_read_documents(work))
     renamed, categories = _renamed(work, protocol, filters)
-    return View(renamed, protocol, categories, _fields(protocol, filters))
+    return View(renamed, protocol, categories, _fields(protocol, filters), work.marks.select("label", mark="id"))
 
 
 def _read_documents(study: Study) -> pl.DataFrame:

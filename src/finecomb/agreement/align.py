@@ -1,0 +1,145 @@
+"""Which marks of different annotators are the same error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from finecomb.agreement.tally import Floats, Ints
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.study import Study
+from finecomb.measure.view import View
+
+Alignment = Literal["item", "overlap", "overlap-label", "gamma"]
+COLUMNS = ["cluster", "document", "annotation", "annotator", "mark", "label", "start", "end"]
+
+
+def align(view: View, by: Alignment | str = "item") -> pl.DataFrame:
+    """Clusters of marks that are one error: cluster, document, annotation, annotator, mark, label, start, end.
+
+    One row per mark, in text order; clusters are numbered from 0 in the order of their first marks. `start` and `end`
+    enclose the mark's spans on the text and are null when it has none there.
+
+    - `item`: what the source says, by the marks' `item`; a mark without one stands alone.
+    - `overlap`: pairs of marks by different annotators that share a character, most alike first, see `greedy`.
+    - `overlap-label`: the same, but only marks of one label are joined.
+    """
+    if by not in ALIGNMENTS:
+        raise FinecombError(f"marks cannot be aligned by {by!r}{did_you_mean(by, ALIGNMENTS)}")
+    rows = _marks(view.study)
+    return _numbered(rows.with_columns(cluster=pl.Series(ALIGNMENTS[by](rows, view.study), dtype=pl.Int64)))
+
+
+def _marks(study: Study) -> pl.DataFrame:
+    """One row per mark in text order, unplaced ones last in their document."""
+    edges = study.spans.filter(pl.col("part") == "text").group_by("mark").agg(pl.col("start").min(), pl.col("end").max())
+    order = study.documents.select(document="id").with_row_index("place")
+    rows = study.marks.select("document", "annotation", "annotator", "label", "item", mark="id")
+    rows = rows.join(edges, on="mark", how="left").join(order, on="document", how="left")
+    return rows.sort("place", "start", "end", "annotator", "mark", nulls_last=True)
+
+
+def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
+    """With clusters numbered by first appearance."""
+    first = rows["cluster"].unique(maintain_order=True)
+    number = pl.col("cluster").replace_strict(first, pl.int_range(len(first), eager=True), return_dtype=pl.Int64)
+    return rows.with_columns(number if len(first) else pl.col("cluster")).select(COLUMNS)
+
+
+def _by_item(rows: pl.DataFrame, study: Study) -> Ints:
+    if len(rows) and rows["item"].null_count() == len(rows):
+        raise FinecombError("no mark has an `item` that ties it to others; align by `overlap` instead")
+    alone = pl.concat_str(pl.lit("\0"), "mark")
+    keys = rows.select(key=pl.concat_str("document", pl.lit("\0"), pl.coalesce("item", alone)))["key"]
+    return keys.rank("dense").to_numpy().astype(np.int64)
+
+
+def _by_gamma(rows: pl.DataFrame, study: Study) -> Ints:
+    raise FinecombError("best alignment (gamma) is not there yet; align by `overlap` or `item`")
+
+
+def _by_overlap(rows: pl.DataFrame, study: Study) -> Ints:
+    one, other, likeness = candidates(rows, study)
+    return greedy(rows, one, other, likeness)
+
+
+def _by_overlap_and_label(rows: pl.DataFrame, study: Study) -> Ints:
+    one, other, likeness = candidates(rows, study)
+    labels = rows["label"].rank("dense").fill_null(0).to_numpy()
+    same = labels[one] == labels[other]
+    return greedy(rows, one[same], other[same], likeness[same])
+
+
+ALIGNMENTS: dict[str, Callable[[pl.DataFrame, Study], Ints]] = {
+    "item": _by_item,
+    "overlap": _by_overlap,
+    "overlap-label": _by_overlap_and_label,
+    "gamma": _by_gamma,
+}
+
+
+def candidates(rows: pl.DataFrame, study: Study) -> tuple[Ints, Ints, Floats]:
+    """Pairs of marks (positions in `rows`) of different annotators on one text that share a character, and how much.
+
+    How much is 2 x shared / (length + length), shared summed over pairs of spans. Omissions at one place are alike by 1.
+    """
+    spans = _line(rows, study)
+    at, start, end = (spans[name].to_numpy() for name in ("at", "start", "end"))
+    reach = np.maximum(np.searchsorted(start, np.maximum(end, start + 1), side="left") - np.arange(len(start)) - 1, 0)
+    first = np.repeat(np.arange(len(start)), reach)  # each span with those that start before it ends
+    second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(reach) - reach, reach)
+    shared = np.minimum(end[first], end[second]) - start[second]
+    empty = (end == start) | False
+    kept = np.where(empty[first] | empty[second], empty[first] & empty[second], shared > 0)
+    kept &= (at[first] != at[second]) & _different(rows, at[first], at[second])
+    lengths = np.bincount(at, weights=np.maximum(end - start, 0), minlength=len(rows))
+    return _paired(at[first[kept]], at[second[kept]], shared[kept].astype(np.float64), lengths)
+
+
+def _line(rows: pl.DataFrame, study: Study) -> pl.DataFrame:
+    """Spans on the line of all texts, in order: at (position of the mark in `rows`), start, end."""
+    lengths = study.documents["text"].str.len_chars().to_numpy().astype(np.int64) + 1
+    origins = pl.DataFrame({"document": study.documents["id"], "origin": np.cumsum(lengths) - lengths})
+    places = rows.select("mark").with_row_index("at")
+    spans = study.spans.filter(pl.col("part") == "text").join(origins, on="document").join(places, on="mark")
+    moved = spans.select(pl.col("at").cast(pl.Int64), pl.col("start") + pl.col("origin"), pl.col("end") + pl.col("origin"))
+    return moved.sort("start", "end", "at")
+
+
+def _different(rows: pl.DataFrame, one: Ints, other: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    people = rows["annotator"].rank("dense").to_numpy()
+    return np.asarray(people[one] != people[other])
+
+
+def _paired(one: Ints, other: Ints, shared: Floats, lengths: Floats) -> tuple[Ints, Ints, Floats]:
+    """Each pair of marks once, with the sum of what its spans share."""
+    low, high = np.minimum(one, other), np.maximum(one, other)
+    keys, inverse = np.unique(low * max(len(lengths), 1) + high, return_inverse=True)
+    total = np.bincount(inverse, weights=shared, minlength=len(keys))
+    low, high = np.divmod(keys, max(len(lengths), 1))
+    both = lengths[low] + lengths[high]
+    return low, high, np.where(both > 0, 2 * total / np.where(both > 0, both, 1.0), 1.0)
+
+
+def greedy(rows: pl.DataFrame, one: Ints, other: Ints, likeness: Floats) -> Ints:
+    """Join the most alike pair first, as long as no cluster gets two marks of one annotator; ties in text order.
+
+    One pass over the pairs, since each step depends on those before it.
+    """
+    people = rows["annotator"].rank("dense").to_list()
+    cluster = list(range(len(rows)))
+    members = [[at] for at in cluster]
+    owners = [{person} for person in people]
+    order = np.lexsort((other, one, -likeness))
+    for a, b in zip(one[order].tolist(), other[order].tolist(), strict=True):
+        into, gone = cluster[a], cluster[b]
+        if into == gone or owners[into] & owners[gone]:
+            continue
+        for at in members[gone]:
+            cluster[at] = into
+        members[into] += members[gone]
+        owners[into] |= owners[gone]
+    return np.array(cluster, dtype=np.int64)

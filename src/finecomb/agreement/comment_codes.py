@@ -1,0 +1,135 @@
+"""What readers went by: shares of the codes that coders gave to explanations, and how far the coders agree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from finecomb.agreement.human_or_machine import alpha_estimate, coincidences
+from finecomb.core.errors import FinecombError
+from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.protocol import Protocol
+from finecomb.core.study import Study
+from finecomb.measure.bootstrap import interval, ratio
+from finecomb.measure.counts import described
+from finecomb.measure.view import Filters, View, view
+
+QUESTION = "codes"
+
+
+def comment_codes(
+    study: Study, by: Sequence[str] = (), protocol: str = "comments", draws: int = 1000, seed: int = 0
+) -> list[Finding]:
+    """Shares, in %, of each code and group of codes among the codes given (Clark et al. 2021, Table 3).
+
+    Codes in the protocol's `meta.left_out` (the group Null) do not count. An explanation has several codes, each coder's
+    count. `by` are fields of the explanation's author or text, e.g. condition. Intervals resample explanations.
+    NaN where no code is left.
+    """
+    seen = _coded(study, protocol)
+    groups, left_out = _groups(seen.protocol), _left_out(seen.protocol)
+    rows = _codes(seen, groups).filter(~pl.col("code").is_in(left_out)).join(_about(study, seen, by), on="annotation")
+    kept = [code for code in groups if code not in left_out]
+    parts = rows.partition_by(list(by), as_dict=True) if by else {(): rows}
+    found: list[Finding] = []
+    for key in sorted(parts, key=lambda key: tuple(map(str, key))):
+        columns = dict(zip(by, key, strict=True))
+        said = {**seen.fields, "by": "+".join(by) or None, "left_out": "+".join(left_out) or None}
+        signature = Signature.of(
+            statistic="share-of-codes", **said, comments=parts[key]["about"].n_unique(), draws=draws, seed=seed
+        )
+        for level, names in (("group", [*dict.fromkeys(groups[code] for code in kept)]), ("code", kept)):
+            found += _level({"level": level, **columns}, parts[key], names, signature)
+    return found or [Finding({"level": "group"}, _none(seen, draws, seed))]
+
+
+def _none(seen: View, draws: int, seed: int) -> Estimate:
+    signature = Signature.of(statistic="share-of-codes", **seen.fields, comments=0, draws=draws, seed=seed)
+    return Estimate(math.nan, math.nan, math.nan, signature, "no code was given, apart from those left out")
+
+
+def _level(columns: dict[str, object], rows: pl.DataFrame, names: Sequence[str], signature: Signature) -> list[Finding]:
+    """Share of each name of one level; all from one table of explanations by names."""
+    column = str(columns["level"])
+    counts = rows.group_by("about", maintain_order=True).agg(
+        (pl.col(column) == name).sum().alias(name) for name in names
+    )
+    table = counts.drop("about").to_numpy().astype(np.float64)
+    total = table.sum(axis=1)
+    found = []
+    for at, name in enumerate(names):
+        sums = np.stack([table[:, at], total], axis=1)
+        rng = np.random.default_rng(int(signature["seed"]))
+        low, high = interval(sums, lambda s: 100 * ratio(s[:, 0], s[:, 1]), int(signature["draws"]), rng)
+        value = 100 * float(table[:, at].sum() / total.sum())
+        columns = {"measure": "% of codes", **columns, "name": name, "codes": int(table[:, at].sum())}
+        found.append(Finding(columns, Estimate(value, low, high, signature)))
+    return found
+
+
+def coder_agreement(study: Study, protocol: str = "comments", draws: int = 1000, seed: int = 0) -> list[Finding]:
+    """Krippendorff's alpha of the coders on each code (given or not), and on all codes taken together.
+
+    Intervals resample explanations. NaN where nobody gave the code, or no explanation has two coders.
+    """
+    seen = _coded(study, protocol)
+    groups = _groups(seen.protocol)
+    coded = seen.study.annotations.group_by("about", maintain_order=True).agg(coders=pl.len())
+    m = coded["coders"].to_numpy().astype(np.float64)
+    rows = _codes(seen, groups).join(seen.study.annotations.select("about", annotation="id"), on="annotation")
+    observed = {code: coincidences(_given(coded, rows, code, m)) for code in groups}
+    signature = Signature.of(
+        statistic="alpha", distance="nominal", unit="comment x code", **seen.fields,
+        annotators=seen.study.annotations["annotator"].n_unique(), comments=len(coded), draws=draws, seed=seed,
+    )  # fmt: skip
+    why = "no explanation was coded by two" if (m < 2).all() else "nobody gave it, or everybody to everything"
+    every = {"all codes": np.sum(list(observed.values()), axis=0), **observed}
+    return [
+        Finding({"measure": "alpha", "name": name}, alpha_estimate(sums, signature, why))
+        for name, sums in every.items()
+    ]
+
+
+def _given(coded: pl.DataFrame, rows: pl.DataFrame, code: str, m: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    """How many coders of each explanation did not give the code, and did."""
+    k = rows.filter(pl.col("code") == code).group_by("about").agg(k=pl.col("annotation").n_unique())
+    given = coded.join(k, on="about", how="left", maintain_order="left")["k"].fill_null(0).to_numpy().astype(np.float64)
+    return np.stack([m - given, given], axis=1)
+
+
+def _coded(study: Study, protocol: str) -> View:
+    seen = view(study, Filters(protocol=protocol))
+    kept = seen.study.only(pl.col("about").is_not_null())
+    if kept.annotations.is_empty():
+        raise FinecombError(f"no submitted annotation codes a comment under protocol {protocol!r}")
+    return View(kept, seen.protocol, seen.categories, seen.fields)
+
+
+def _groups(protocol: Protocol | None) -> dict[str, str]:
+    """Group of each code, in the order of the protocol."""
+    for question in protocol.document_questions if protocol else ():
+        if question.name == QUESTION:
+            return {str(option.value): option.group or str(option.value) for option in question.options}
+    raise FinecombError(f"the protocol has no document question {QUESTION!r}")
+
+
+def _left_out(protocol: Protocol | None) -> list[str]:
+    named = (protocol.meta if protocol else {}).get("left_out", [])
+    return [str(each) for each in named] if isinstance(named, list) else []
+
+
+def _codes(seen: View, groups: dict[str, str]) -> pl.DataFrame:
+    """One row per code given: annotation, code, group."""
+    given = seen.study.answers.filter((pl.col("of") == "annotation") & (pl.col("question") == QUESTION))
+    return given.select("annotation", code="text").with_columns(
+        group=pl.col("code").replace_strict(groups, default=pl.col("code"), return_dtype=pl.String)
+    )
+
+
+def _about(study: Study, seen: View, by: Sequence[str]) -> pl.DataFrame:
+    """One row per coding: annotation, about, and `by` of the explanation."""
+    explained = described(study, list(by)).select("annotation", *by).rename({"annotation": "about"})
+    return seen.study.annotations.select("about", annotation="id").join(explained, on="about", how="left")

@@ -1,0 +1,303 @@
+"""Human or machine? Statistics of studies in which readers rate who wrote a text (Clark et al. 2021)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import stats
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.frames import meta
+from finecomb.measure.bootstrap import Sums, interval, ratio
+from finecomb.measure.classical import anova, cohen_d, t_test, tukey
+from finecomb.measure.compare import corrected
+from finecomb.measure.counts import described
+from finecomb.measure.permutation import Correction
+from finecomb.measure.view import View, answer
+
+HUMAN = "human"
+Bins = Literal[2, 4]
+Group = dict[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What the numbers of the rating mean."""
+
+    question: str = "rating"
+    human: tuple[float, ...] = (1, 2)
+    machine: tuple[float, ...] = (3, 4)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """All answers in order, from surely human to surely machine."""
+        return tuple(sorted({*self.human, *self.machine}))
+
+    @property
+    def confident(self) -> tuple[float, float]:
+        """The two ends: "definitely"."""
+        return self.values[0], self.values[-1]
+
+
+def scale_of(seen: View) -> Scale:
+    """As the protocol's `meta.truth` says, else 1 and 2 for human, 3 and 4 for machine."""
+    said: Any = (seen.protocol.meta if seen.protocol else {}).get("truth")
+    if not isinstance(said, Mapping):
+        return Scale()
+    return Scale(said["question"], tuple(said["human_answers"]), tuple(said["machine_answers"]))
+
+
+def ratings(seen: View, by: Sequence[str] = (), scale: Scale | None = None) -> pl.DataFrame:
+    """One row per judgement: annotator, document, model, rating, truth and guess (True is machine), `by`.
+
+    Unrated texts and texts whose author is not known (no `meta.model`) are left out.
+    """
+    scale = scale or scale_of(seen)
+    author = seen.study.documents.select(pl.col("id").alias("document"), meta("model").alias("author"))
+    given = seen.study.annotations.select(annotation="id", rating=answer(scale.question).cast(pl.Float64, strict=False))
+    rows = described(seen.study, list(by)).join(given, on="annotation").join(author, on="document")
+    rows = rows.filter(pl.col("rating").is_not_null())
+    if rows.is_empty():
+        raise FinecombError(f"there are no ratings: no submitted annotation answers {scale.question!r} with a number")
+    odd = rows.filter(~pl.col("rating").is_in(scale.values))
+    if len(odd):
+        allowed = ", ".join(f"{value:g}" for value in scale.values)
+        raise FinecombError(
+            f"annotation {odd['annotation'][0]!r} is rated {odd['rating'][0]:g}; the scale is {allowed}"
+        )
+    rows = rows.filter(pl.col("author").is_not_null())
+    if rows.is_empty():
+        raise FinecombError("no rated text says who wrote it: document meta `model` is a system's name, or `human`")
+    truth, guess = pl.col("author") != HUMAN, pl.col("rating").is_in(scale.machine)
+    return rows.with_columns(truth=truth, guess=guess, right=truth == guess)
+
+
+def groups_of(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[Group, pl.DataFrame]]:
+    """Rows of each combination of `by`, in order.
+
+    A group by model is that of the readers who met the model: their ratings of its texts and of human texts. Who met
+    only human texts belongs to the model when there is one only.
+    """
+    others = [name for name in by if name != "model"]
+    parts = rows.partition_by(others, as_dict=True, maintain_order=True) if others else {(): rows}
+    for key in sorted(parts, key=lambda key: tuple(map(str, key))):
+        group = dict(zip(others, key, strict=True))
+        if "model" not in by:
+            yield group, parts[key]
+            continue
+        for model, part in _models(parts[key]):
+            yield {name: ({**group, "model": model})[name] for name in by}, part
+
+
+def _models(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    models = sorted(set(rows["author"].to_list()) - {HUMAN})
+    for model in models:
+        met = rows.filter(pl.col("author") == model)["annotator"].unique()
+        whose = pl.col("annotator").is_in(met.implode()) | pl.lit(len(models) == 1)
+        yield model, rows.filter(whose & pl.col("author").is_in([model, HUMAN]))
+
+
+def scores(rows: pl.DataFrame) -> pl.DataFrame:
+    """One row per evaluator: annotator, right (texts judged rightly), texts, and score, their ratio."""
+    per = rows.group_by("annotator", maintain_order=True).agg(pl.col("right").sum(), texts=pl.len())
+    return per.with_columns(score=pl.col("right") / pl.col("texts"))
+
+
+def human_or_machine(
+    seen: View,
+    by: Sequence[str] = ("model", "domain"),
+    bins: Bins = 2,
+    chance: float = 0.5,
+    correction: Correction = "bonferroni",
+    draws: int = 1000,
+    seed: int = 0,
+) -> list[Finding]:
+    """Accuracy, precision, recall and F1 (machine is positive), alpha, % human and % confident of each group.
+
+    Clark et al. (2021), Tables 1 and 2. Accuracy is the mean of the evaluators' scores with a t interval and a t-test
+    against chance, p corrected over groups. The others have intervals over evaluators, alpha over texts. `bins=4` asks
+    for the (ordinal) alpha of the four answers in place of the nominal one of human or machine.
+    """
+    if bins not in (2, 4):
+        raise FinecombError(f"bins are 2 (human or machine) or 4 (the answers as given), not {bins}")
+    scale = scale_of(seen)
+    found: list[Finding] = []
+    tests: list[Finding] = []
+    for group, rows in groups_of(ratings(seen, by, scale), by):
+        said = {**seen.fields, "by": "+".join(by) or None, "annotators": rows["annotator"].n_unique()}
+        said |= {"documents": rows["document"].n_unique(), "judgements": len(rows)}
+        columns = {**group, "evaluators": rows["annotator"].n_unique(), "judgements": len(rows)}
+        tests.append(_accuracy({"measure": "accuracy", **columns}, rows, chance, said))
+        found += _shares(columns, rows, scale, said | {"draws": draws, "seed": seed})
+        found.append(_alpha(columns, rows, scale, bins, said | {"draws": draws, "seed": seed}))
+    if not tests:
+        raise FinecombError("every rated text was written by a person; there is no machine to tell them from")
+    return _in_order(corrected(tests, correction), found)
+
+
+def _in_order(tests: Sequence[Finding], others: Sequence[Finding]) -> list[Finding]:
+    """Each group's accuracy before the rest of it; columns of the test are empty in the rest."""
+    each = len(others) // len(tests)
+    empty = {"statistic": None, "df": None, "p": None, "p_adjusted": None}
+    rest = [Finding({**other.columns, **empty}, other.estimate) for other in others]
+    return [row for at, test in enumerate(tests) for row in (test, *rest[at * each : (at + 1) * each])]
+
+
+def _accuracy(columns: Mapping[str, object], rows: pl.DataFrame, chance: float, said: Mapping[str, object]) -> Finding:
+    test = t_test(scores(rows)["score"].to_numpy(), chance, fields={"unit": "evaluator", **said})
+    tested = {name: test.columns[name] for name in ("statistic", "df", "p")}
+    return Finding({**columns, **tested}, test.estimate)
+
+
+SHARES: Mapping[str, tuple[Sequence[float], Sequence[float]]] = {
+    # Weights of TP, FP, FN, TN, confident in the numerator and in the denominator.
+    "precision": ((1, 0, 0, 0, 0), (1, 1, 0, 0, 0)),
+    "recall": ((1, 0, 0, 0, 0), (1, 0, 1, 0, 0)),
+    "f1": ((2, 0, 0, 0, 0), (2, 1, 1, 0, 0)),
+    "% human": ((0, 0, 100, 100, 0), (1, 1, 1, 1, 0)),
+    "% confident": ((0, 0, 0, 0, 100), (1, 1, 1, 1, 0)),
+}
+WHY = {
+    "precision": "nobody answered machine",
+    "recall": "no text was written by a machine",
+    "f1": "no text was written by a machine, and nobody answered machine",
+}
+
+
+def confusion(rows: pl.DataFrame, scale: Scale | None = None) -> Sums:
+    """TP, FP, FN, TN and confident answers of each evaluator, (evaluators, 5)."""
+    truth, guess = pl.col("truth"), pl.col("guess")
+    per = rows.group_by("annotator", maintain_order=True).agg(
+        tp=(truth & guess).sum(),
+        fp=(~truth & guess).sum(),
+        fn=(truth & ~guess).sum(),
+        tn=(~truth & ~guess).sum(),
+        confident=pl.col("rating").is_in((scale or Scale()).confident).sum(),
+    )
+    return per.drop("annotator").to_numpy().astype(np.float64)
+
+
+def _shares(
+    columns: Mapping[str, object], rows: pl.DataFrame, scale: Scale, said: Mapping[str, object]
+) -> Iterator[Finding]:
+    sums = confusion(rows, scale)
+    for name, weights in SHARES.items():
+        above, below = (np.array(each, dtype=np.float64) for each in weights)
+        signature = Signature.of(statistic=name, unit="evaluator", **said)
+
+        def share(drawn: Sums, above: Sums = above, below: Sums = below) -> Sums:
+            return ratio(drawn @ above, drawn @ below)
+
+        yield Finding({"measure": name, **columns}, _estimate(sums, share, signature, WHY.get(name, "")))
+
+
+def _estimate(sums: Sums, statistic: Callable[[Sums], Sums], signature: Signature, why: str) -> Estimate:
+    """Value and interval with the draws and the seed that the signature names."""
+    value = float(statistic(sums.sum(axis=0)[None])[0])
+    if math.isnan(value):
+        return Estimate(value, math.nan, math.nan, signature, why)
+    low, high = interval(sums, statistic, int(signature["draws"]), np.random.default_rng(int(signature["seed"])))
+    return Estimate(value, low, high, signature)
+
+
+def coincidences(counts: NDArray[np.float64]) -> Sums:
+    """o_ck of each unit from how often it got each value, (units, values) -> (units, values, values).
+
+    Krippendorff (2011): n_uc (n_uk - [c = k]) / (m_u - 1); units with fewer than two values add nothing.
+    """
+    m = counts.sum(axis=1)
+    pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(counts.shape[1])
+    return np.where(m[:, None, None] >= 2, pairs / np.maximum(m - 1, 1)[:, None, None], 0.0)
+
+
+def alpha_of(observed: Sums, ordinal: bool = False) -> NDArray[np.float64]:
+    """Krippendorff's alpha of summed coincidences, (..., values, values); NaN when only one value occurs."""
+    totals = observed.sum(axis=-1)  # n_c
+    n = totals.sum(axis=-1)
+    if ordinal:
+        ranks = np.cumsum(totals, axis=-1) - totals / 2
+        delta = (ranks[..., :, None] - ranks[..., None, :]) ** 2
+    else:
+        delta = np.broadcast_to(1 - np.eye(observed.shape[-1]), observed.shape)
+    expected = (totals[..., :, None] * totals[..., None, :] * delta).sum(axis=(-2, -1))
+    return 1 - ratio((n - 1) * (observed * delta).sum(axis=(-2, -1)), expected)
+
+
+def _alpha(
+    columns: Mapping[str, object], rows: pl.DataFrame, scale: Scale, bins: Bins, said: Mapping[str, object]
+) -> Finding:
+    value = pl.col("guess").cast(pl.Int64) if bins == 2 else pl.col("rating")
+    levels = (0, 1) if bins == 2 else scale.values
+    per = rows.group_by("document", maintain_order=True).agg((value == each).sum().alias(str(each)) for each in levels)
+    sums = coincidences(per.drop("document").to_numpy().astype(np.float64))
+    signature = Signature.of(
+        statistic="alpha", distance="nominal" if bins == 2 else "ordinal", bins=bins, unit="text", **said
+    )
+    why = "no text was rated by two evaluators" if not sums.any() else "all ratings are equal"
+    return Finding({"measure": "alpha", **columns}, alpha_estimate(sums, signature, why, ordinal=bins == 4))
+
+
+def alpha_estimate(sums: Sums, signature: Signature, why: str, ordinal: bool = False) -> Estimate:
+    """Alpha of the coincidences of each unit, (units, values, values), with an interval over units."""
+    values = sums.shape[-1]
+    flat = sums.reshape(-1, values * values)
+    return _estimate(flat, lambda drawn: alpha_of(drawn.reshape(-1, values, values), ordinal), signature, why)
+
+
+def score_histogram(seen: View, by: Sequence[str] = ("model", "domain")) -> list[Finding]:
+    """How many evaluators got 0, 1, ... texts right, as a share with a Wilson interval (Clark et al., appendix A.2)."""
+    found: list[Finding] = []
+    for group, rows in groups_of(ratings(seen, by), by):
+        per = scores(rows)
+        for texts in sorted(per["texts"].unique()):
+            right = per.filter(pl.col("texts") == texts)["right"].to_numpy().astype(np.int64)
+            counts = np.bincount(right, minlength=texts + 1)
+            signature = Signature.of(
+                statistic="score-histogram",
+                interval="wilson",
+                **seen.fields,
+                by="+".join(by) or None,
+                annotators=len(right),
+            )
+            for score, count in enumerate(counts):
+                low, high = stats.binomtest(int(count), len(right)).proportion_ci(0.95, "wilson")
+                columns = {
+                    "measure": "share of evaluators",
+                    **group,
+                    "score": score,
+                    "of": texts,
+                    "evaluators": int(count),
+                }
+                found.append(Finding(columns, Estimate(count / len(right), float(low), float(high), signature)))
+    return found
+
+
+def score_tests(seen: View, between: str = "condition", by: Sequence[str] = ()) -> list[Finding]:
+    """ANOVA, Tukey's HSD and Cohen's d of evaluators' scores between conditions, domains or models.
+
+    Clark et al. (2021), 2.4 and 3.2. Within each combination of `by`. An evaluator in two groups has a score in each.
+    """
+    found: list[Finding] = []
+    for group, rows in groups_of(ratings(seen, [*dict.fromkeys([*by, between])]), by):
+        values = {str(part[between]): scores(own)["score"].to_numpy() for part, own in groups_of(rows, [between])}
+        if len(values) < 2:
+            raise FinecombError(f"a comparison needs two groups; by {between} there is only {', '.join(values)!r}")
+        said = {"unit": "evaluator", "between": between, **seen.fields}
+        tested = [anova(values, fields=said), *tukey(values, fields=said)]
+        for a, b in itertools.combinations(values, 2):
+            d = cohen_d(values[a], values[b], fields=said)
+            tested.append(Finding({**d.columns, "a": a, "b": b}, d.estimate))
+        order = ("test", "a", "b", "statistic", "df", "p")
+        found += [
+            Finding({"measure": "score", **group, **{name: row.columns.get(name) for name in order}}, row.estimate)
+            for row in tested
+        ]
+    return found

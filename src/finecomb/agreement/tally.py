@@ -1,0 +1,117 @@
+"""How often which values met on the same unit, summed up for each document: all that agreement beyond pairs needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Weights = NDArray[np.float64]  # (draws, documents): how often each document was drawn
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Sums over the units of each of D documents, for each of R things rated apart (e.g. labels) on V values."""
+
+    rows: tuple[str, ...]
+    """What was rated, R names."""
+    values: Floats
+    """(V,), in order; for marks 0 (not marked) and 1."""
+    coincidences: Floats
+    """o_ck, (D, R, V, V): pairs of values within units, each unit adding as many as it has ratings."""
+    agreeing: Floats
+    """Sum of P_u, the share of a unit's pairs that agree, (D, R)."""
+    pairable: Floats
+    """Units with two or more ratings, (D, R)."""
+    shares: Floats
+    """Sum of n_uc / m_u over all rated units, (D, R, V)."""
+    rated: Floats
+    """Units with any rating, (D, R)."""
+    full: Floats
+    """The sum of P_u, the units, and n_c over units that have the most ratings, (D, R, 2 + V)."""
+
+
+def summed(values: Floats, bounds: Ints) -> Floats:
+    """Sums of `values`, (..., units), over the units of each document, (..., documents)."""
+    result = np.zeros((*values.shape[:-1], len(bounds) - 1))
+    filled = np.diff(bounds) > 0  # reduceat gives no 0 for an empty stretch
+    if filled.any():
+        result[..., filled] = np.add.reduceat(values, bounds[:-1][filled], axis=-1)
+    return result
+
+
+def tally_votes(rows: tuple[str, ...], marked: Ints, readers: Ints, bounds: Ints) -> Tally:
+    """From k of m readers who marked each unit: `marked` is (R, units), `readers` (units,)."""
+    k, m = marked.astype(np.float64), readers.astype(np.float64)
+    pairable, rated, most = m >= 2, m >= 1, _most(readers)
+    mixed = np.where(pairable, k * (m - k) / np.maximum(m - 1, 1), 0.0)  # o_01 = o_10 of each unit
+    crossed, unlike = summed(mixed, bounds), summed(2 * mixed / np.maximum(m, 1), bounds)
+    ones, total = summed(k * pairable, bounds), summed(m * pairable, bounds)
+    units, seen = summed(pairable.astype(np.float64), bounds), summed(rated.astype(np.float64), bounds)
+    share = summed(k / np.maximum(m, 1), bounds)
+    return Tally(
+        rows,
+        np.array([0.0, 1.0]),
+        _last([total - ones - crossed, crossed, crossed, ones - crossed]).reshape(-1, len(rows), 2, 2),
+        (units - unlike).T,
+        np.repeat(units[:, None], len(rows), axis=1),
+        _last([seen - share, share]),
+        np.repeat(seen[:, None], len(rows), axis=1),
+        _full_votes(k, mixed, most, int(readers.max(initial=0)), bounds),
+    )
+
+
+def _most(readers: Ints) -> NDArray[np.bool_]:
+    """Units with as many ratings as any has, where that is at least two."""
+    result: NDArray[np.bool_] = (readers == readers.max(initial=0)) & (readers >= 2)
+    return result
+
+
+def _last(each: list[Floats]) -> Floats:
+    """Several (R, D) arrays as one, (D, R, several)."""
+    return np.stack([one.T for one in each], axis=-1)
+
+
+def _full_votes(k: Floats, mixed: Floats, most: NDArray[np.bool_], raters: int, bounds: Ints) -> Floats:
+    units = np.broadcast_to(summed(most.astype(np.float64), bounds), (len(k), len(bounds) - 1))
+    unlike = summed(2 * mixed * most, bounds) / max(raters, 1)
+    ones = summed(k * most, bounds)
+    return _last([units - unlike, units, raters * units - ones, ones])
+
+
+def tally_counts(row: str, values: Floats, counts: Ints, bounds: Ints) -> Tally:
+    """From how often each value was given to each unit, (units, V): one thing rated."""
+    n = counts.astype(np.float64)  # n_uc
+    m = n.sum(axis=1)  # m_u
+    pairable, most = m >= 2, _most(counts.sum(axis=1))
+    agree = np.where(pairable, (n * (n - 1)).sum(axis=1) / np.maximum(m * (m - 1), 1), 0.0)  # P_u
+    each = [agree * most, most.astype(np.float64), *(n * most[:, None]).T]
+    return Tally(
+        (row,),
+        values,
+        _coincidences(np.where(pairable[:, None], n, 0.0), 1 / np.maximum(m - 1, 1), bounds)[:, None],
+        summed(agree, bounds)[:, None],
+        summed(pairable.astype(np.float64), bounds)[:, None],
+        summed((n / np.maximum(m, 1)[:, None]).T, bounds).T[:, None],
+        summed((m >= 1).astype(np.float64), bounds)[:, None],
+        np.stack([summed(one, bounds) for one in each], axis=-1)[:, None],
+    )
+
+
+def _coincidences(n: Floats, weight: Floats, bounds: Ints) -> Floats:
+    """o_ck = sum over units of n_uc (n_uk - [c = k]) / (m_u - 1), for each document, (D, V, V)."""
+    result = np.zeros((len(bounds) - 1, n.shape[1], n.shape[1]))
+    for document, (first, last) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+        own = n[first:last]
+        weighted = own * weight[first:last, None]
+        result[document] = own.T @ weighted - np.diag(weighted.sum(axis=0))
+    return result
+
+
+def pooled(weights: Weights, sums: Floats) -> Floats:
+    """Sums of each draw, (draws, ...), from sums of each document, (documents, ...)."""
+    flat = weights @ sums.reshape(len(sums), -1)
+    return flat.reshape(len(weights), *sums.shape[1:])

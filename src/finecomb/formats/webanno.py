@@ -1,0 +1,290 @@
+"""WebAnno TSV 3.x, as WebAnno and INCEpTION export it: a file, or a project with `annotation/` and `source/`.
+
+Offsets in these files count UTF-16 units. A file has no text outside its sentences; without the source, gaps are blank.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+from finecomb.core.errors import FormatError, shorten
+from finecomb.core.records import Annotation, Document
+from finecomb.core.study import Item
+from finecomb.formats import simple
+from finecomb.formats.base import Format, Options
+from finecomb.formats.label_studio import Utf16
+from finecomb.formats.reading import decoding, open_text, read_text, record, starts_with
+
+ANNOTATION, SOURCE = "annotation", "source"
+LAYER = "webanno.custom.Mark"
+_HEAD = "#FORMAT=WebAnno TSV 3"
+_LINGUISTIC = "de.tudarmstadt.ukp.dkpro.core.api."
+_MARKED = f"{_LINGUISTIC}ner"
+"""Of the layers that come with WebAnno, only named entities are marks; the others are parts of speech and the like."""
+
+
+# --- in ------------------------------------------------------------------------------------------------------------
+
+
+def read(path: Path, options: Options) -> Iterator[Item]:
+    """Documents and annotations of a file or of a project; each file is one person's work on one text."""
+
+    def passes() -> Iterator[simple.Pass]:
+        if path.is_dir():
+            yield from _project(path, options)
+        else:
+            yield _pass(path, path.stem, options.annotator or path.stem, None, options)
+
+    return simple.records(passes, path, options)
+
+
+def _project(path: Path, options: Options) -> Iterator[simple.Pass]:
+    sources = {file.name: file for file in sorted((path / SOURCE).glob("*")) if file.is_file()}
+    files = sorted((path / ANNOTATION).glob("*/*.tsv"))
+    if not files and not sources:
+        raise FormatError(f"{path}: no {ANNOTATION}/TEXT/PERSON.tsv and no {SOURCE}/TEXT in it")
+    for file in files:
+        name = file.parent.name
+        text = read_text(sources[name]) if name in sources else None
+        yield _pass(file, _id(name), options.annotator or unquote(file.stem), text, options)
+    for name in sources.keys() - {file.parent.name for file in files}:
+        document = record(Document, str(sources[name]), id=_id(name), text=read_text(sources[name]))
+        yield simple.Pass(document, "", str(sources[name]))
+
+
+def _id(name: str) -> str:
+    return unquote(name.removesuffix(".txt"))
+
+
+@dataclass(slots=True)
+class _Token:
+    """One row: offsets (in UTF-16 units until they are checked), the word, and its annotation cells."""
+
+    where: str
+    start: int
+    end: int
+    word: str
+    cells: list[str]
+
+
+@dataclass(slots=True)
+class _Layer:
+    name: str
+    features: list[str]
+    first: int
+    """Its first column."""
+
+
+@dataclass(slots=True)
+class _File:
+    layers: list[_Layer] = field(default_factory=list)
+    sentences: list[tuple[str, list[_Token]]] = field(default_factory=list)
+
+    @property
+    def columns(self) -> int:
+        return self.layers[-1].first + len(self.layers[-1].features) if self.layers else 0
+
+    @property
+    def tokens(self) -> Iterator[_Token]:
+        return (token for _, tokens in self.sentences for token in tokens)
+
+
+def _pass(file: Path, document: str, annotator: str, text: str | None, options: Options) -> simple.Pass:
+    parsed = _parse(file)
+    text = _rebuilt(parsed, str(file)) if text is None else text
+    made = record(Document, str(file), id=document, text=text)
+    units = Utf16(text)
+    for token in parsed.tokens:
+        start, end = units.code_points(token.start), units.code_points(token.end)
+        if start is None or end is None:
+            raise FormatError(f"{token.where}: {token.start}-{token.end} does not lie in the text or cuts a character")
+        if token.word not in (text[start:end], _escaped(text[start:end])):
+            found = f"the text has {shorten(text[start:end])!r} there"
+            raise FormatError(f"{token.where}: {found}, not {shorten(token.word)!r}")
+        token.start, token.end = start, end
+    spans = [span for layer in parsed.layers for span in _spans(layer, parsed, options.columns.get("label"))]
+    return simple.Pass(made, annotator, str(file), spans)
+
+
+def _parse(file: Path) -> _File:
+    parsed = _File()
+    with open_text(file) as lines, decoding(file):
+        for number, line in enumerate(lines, 1):
+            _take(line.rstrip("\r\n"), number, f"{file}:{number}", parsed)
+    if not parsed.sentences and not parsed.layers:
+        raise FormatError(f"{file}: expected WebAnno TSV with layers and sentences")
+    return parsed
+
+
+def _take(line: str, number: int, where: str, parsed: _File) -> None:
+    """One line into what was parsed before it."""
+    if number == 1 and not line.startswith(_HEAD):
+        raise FormatError(f"{where}: expected '{_HEAD}...', found {shorten(line, 40)!r}")
+    if kind := re.match(r"#T_(SP|CH|RL)=", line):
+        name, *features = line[kind.end() :].split("|")
+        own = _Layer(name if kind[1] == "SP" else "", features or [""], parsed.columns)
+        parsed.layers.append(own)
+    elif line.startswith("#Text="):
+        text = _unescaped(line.removeprefix("#Text="))
+        if parsed.sentences and not parsed.sentences[-1][1]:  # a sentence with line breaks in files before 3.3
+            parsed.sentences[-1] = (parsed.sentences[-1][0] + "\n" + text, [])
+        else:
+            parsed.sentences.append((text, []))
+    elif line and not line.startswith("#"):
+        if not parsed.sentences:
+            raise FormatError(f"{where}: a token before the first '#Text='")
+        parsed.sentences[-1][1].append(_token(line, where, parsed.columns))
+
+
+def _token(line: str, where: str, columns: int) -> _Token:
+    id, *rest = line.split("\t")
+    offsets = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", rest[0], re.ASCII) if rest else None
+    if not re.fullmatch(r"\d+-\d+(\.\d+)*", id, re.ASCII) or offsets is None or len(rest) < 2 + columns:
+        raise FormatError(
+            f"{where}: expected a token: number, start-end, word and {columns} cells with tabs between them, "
+            f"found {shorten(line, 40)!r}"
+        )
+    return _Token(where, int(offsets[1]), int(offsets[2]), rest[1], rest[2 : 2 + columns])
+
+
+def _rebuilt(parsed: _File, where: str) -> str:
+    """The text as far as a file has it: its sentences where they stand, blanks between them."""
+    units = b""
+    for text, tokens in parsed.sentences:
+        start = 2 * min((token.start for token in tokens), default=len(units) // 2)
+        own = text.encode("utf-16-le", "surrogatepass")
+        if start > len(units) + len(b"  ") * 1_000_000:
+            raise FormatError(f"{where}: a token starts at {start // 2}, far beyond the text before it")
+        units = units[:start] + " ".encode("utf-16-le") * ((start - len(units)) // 2) + own
+    return units.decode("utf-16-le", "replace")
+
+
+def _spans(layer: _Layer, parsed: _File, wanted: str | None) -> Iterator[simple.Found]:
+    """The annotations of a layer; cells with the same number in brackets belong together."""
+    if not layer.name or (layer.name.startswith(_LINGUISTIC) and not layer.name.startswith(_MARKED)):
+        return
+    found: dict[Any, simple.Found] = {}
+    for token in parsed.tokens:
+        cells = token.cells[layer.first : layer.first + len(layer.features)]
+        for index, (number, values) in enumerate(_stacked(cells)):
+            key = number or (token.start, token.end, index)
+            if key in found:
+                found[key].start, found[key].end = min(found[key].start, token.start), max(found[key].end, token.end)
+            else:
+                said = {name: value for name, value in zip(layer.features, values, strict=False) if value is not None}
+                label = said.pop(wanted or next(iter(said), ""), None)
+                meta = said | ({"layer": layer.name} if layer.name != LAYER else {})
+                found[key] = simple.Found(token.start, token.end, label, token.where, meta=meta)
+    yield from found.values()
+
+
+_PART = re.compile(r"((?:\\.|[^\\|])*)(?:\||$)", re.DOTALL)
+_NUMBERED = re.compile(r"((?:\\.|[^\\])*?)(?:\[([0-9]+)\])?", re.DOTALL)
+
+
+def _stacked(cells: list[str]) -> Iterator[tuple[str, list[str | None]]]:
+    """The annotations that stand on one token: number in brackets (or nothing) and the value of each feature."""
+    columns = [[found[1] for found in _PART.finditer(cell)][: cell.count("|") + 1] if cell else ["_"] for cell in cells]
+    for index in range(max(map(len, columns), default=0)):
+        parts = [column[index] if index < len(column) else "_" for column in columns]
+        matches = [_NUMBERED.fullmatch(part) for part in parts]
+        values = [match[1] if match else part for match, part in zip(matches, parts, strict=True)]
+        if any(value not in ("_", "") for value in values):
+            number = next((match[2] for match in matches if match and match[2]), "")
+            yield number, [None if value in ("_", "*", "") else _unescaped(value) for value in values]
+
+
+_LETTERS = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", lambda found: _LETTERS.get(found[1], found[1]), text, flags=re.DOTALL)
+
+
+def _escaped(text: str, reserved: str = r"\\") -> str:
+    text = re.sub(f"[{reserved}]", lambda found: "\\" + found[0], text)
+    return text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+
+
+# --- out -----------------------------------------------------------------------------------------------------------
+
+
+def write(items: Iterable[Item], path: Path, options: Options) -> None:
+    """Write a project: texts in `source/`, and `annotation/TEXT/PERSON.tsv`. Marks shrink to the words in them."""
+    (path / SOURCE).mkdir(parents=True)
+    (path / ANNOTATION).mkdir()
+    for document, annotation in simple.worked(items):
+        name = f"{_file_name(document.id)}.txt"
+        (path / SOURCE / name).write_bytes(document.text.encode())
+        if annotation is not None:
+            folder = path / ANNOTATION / name
+            folder.mkdir(exist_ok=True)
+            file = folder / f"{_file_name(annotation.annotator)}.tsv"
+            if not file.exists():  # a second round has no place in a project
+                file.write_bytes(_tsv(document.text, annotation).encode())
+
+
+def _file_name(id: str) -> str:
+    """An id as the name of a file on any system."""
+    return quote(id, safe=" ").replace(".", "%2E") if id.startswith(".") else quote(id, safe=" ")
+
+
+def _tsv(text: str, annotation: Annotation) -> str:
+    marks = [(span.start, span.end, mark.label or "") for mark, span in simple.on_text(annotation)]
+    words = list(_words(text, {edge for start, end, _ in marks for edge in (start, end)}))
+    lines = [f"{_HEAD}.3", f"#T_SP={LAYER}|label", "", ""]
+    if words:
+        sentence = text[words[0][0] : words[-1][1]]
+        lines.append(f"#Text={_escaped(sentence)}")
+    units = Utf16(text)
+    cells = _cells(words, marks)
+    for number, ((start, end), cell) in enumerate(zip(words, cells, strict=True), 1):
+        lines.append(f"1-{number}\t{units.units(start)}-{units.units(end)}\t{_escaped(text[start:end])}\t{cell}\t")
+    return "\n".join(lines) + "\n"
+
+
+def _words(text: str, edges: set[int]) -> Iterator[tuple[int, int]]:
+    """Words and signs, cut at the edges of marks so that each mark is made of whole ones."""
+    for found in re.finditer(r"\w+|[^\w\s]", text):
+        start, last = found.span()
+        for cut in sorted(edge for edge in edges if start < edge < last):
+            yield start, cut
+            start = cut
+        yield start, last
+
+
+def _cells(words: list[tuple[int, int]], marks: list[tuple[int, int, str]]) -> list[str]:
+    """The cell of each word: its labels, numbered where a mark has several words or a word several marks."""
+    own: list[list[int]] = [[n for n, (start, end, _) in enumerate(marks) if start <= a and b <= end] for a, b in words]
+    sizes = {n: sum(n in each for each in own) for n in range(len(marks))}
+    crowded = {n for each in own if len(each) > 1 for n in each}
+    result = []
+    for each in own:
+        labels = [
+            _escaped(marks[n][2], r"\\\[\]|_;*") + (f"[{n + 1}]" if sizes[n] > 1 or n in crowded else "") for n in each
+        ]
+        result.append("|".join(labels) or "_")
+    return result
+
+
+def looks_like(path: Path) -> bool:
+    """Whether `path` is such a file or an exported project."""
+    if path.is_dir():
+        return (path / ANNOTATION).is_dir() and (path / SOURCE).is_dir()
+    return starts_with(path, 64).startswith(_HEAD)
+
+
+FORMAT = Format(
+    "webanno",
+    "WebAnno TSV",
+    read,
+    write,
+    sniff=looks_like,
+    holds=frozenset(["annotation without marks"]),
+    options=frozenset(["protocol", "annotator", "columns"]),
+)

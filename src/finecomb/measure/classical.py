@@ -1,0 +1,215 @@
+"""Classical tests of SciPy, each as findings: an effect with its interval, beside the test statistic, df and p.
+
+Effects are means and differences in the units of the data, Cohen's d, eta squared and Cramer's V. Intervals of the last
+three come from the noncentral distributions: the parameters under which what was seen is not surprising on either side.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize, stats
+
+from finecomb.core.estimate import Estimate, Finding, Signature
+
+Values = NDArray[np.float64]
+NO_SPREAD = "no p: all values are equal, or there is only one"
+Fields = Mapping[str, object] | None
+"""More for the signature."""
+Groups = Mapping[str, ArrayLike]
+"""Values of each group by its name; NaN is left out."""
+
+
+def t_test(values: ArrayLike, chance: float = 0.5, level: float = 0.95, fields: Fields = None) -> Finding:
+    """One-sample t-test, two-sided, of a mean against chance; the estimate is the mean.
+
+    NaN p when there are fewer than two values, or all are equal.
+
+    >>> round(t_test([0.4, 0.6, 0.8, 0.6]).columns["p"], 3)
+    0.316
+    """
+    seen = _clean(values)
+    signature = Signature.of(statistic="t-test", chance=chance, values=len(seen), **(fields or {}))
+    columns = {"test": "one-sample t", "n": len(seen)}
+    if not len(seen):
+        return _finding(columns, math.nan, signature=signature, why="no values")
+    mean = float(seen.mean())
+    if _constant(seen):
+        return _finding(columns, mean, signature=signature, why=NO_SPREAD)
+    found: Any = stats.ttest_1samp(seen, chance)
+    bounds = found.confidence_interval(level)
+    return _finding(columns, mean, bounds, signature, found.statistic, found.df, found.pvalue)
+
+
+def two_sample(first: ArrayLike, second: ArrayLike, level: float = 0.95, fields: Fields = None) -> Finding:
+    """Two-sample t-test with one variance, two-sided; the estimate is mean of the first minus mean of the second.
+
+    NaN when a group has fewer than two values; p is NaN when all values are equal within their groups.
+    """
+    a, b = _clean(first), _clean(second)
+    signature = Signature.of(statistic="two-sample-t", values=f"{len(a)}+{len(b)}", **(fields or {}))
+    columns = {"test": "two-sample t", "n": len(a) + len(b)}
+    if min(len(a), len(b)) < 2:
+        return _finding(columns, math.nan, signature=signature, why="a group has fewer than two values")
+    difference = float(a.mean() - b.mean())
+    if _constant(a) and _constant(b):
+        return _finding(columns, difference, signature=signature, why=NO_SPREAD)
+    found: Any = stats.ttest_ind(a, b)
+    bounds = found.confidence_interval(level)
+    return _finding(columns, difference, bounds, signature, found.statistic, found.df, found.pvalue)
+
+
+def cohen_d(first: ArrayLike, second: ArrayLike, level: float = 0.95, fields: Fields = None) -> Finding:
+    r"""Cohen's d: $d = (\bar x_1 - \bar x_2) / s$ with the pooled standard deviation s.
+
+    Cohen (1988), chapter 2; interval from the noncentral t (Steiger and Fouladi 1997).
+    NaN when a group has fewer than two values, or all values are equal within their groups: then s = 0.
+    """
+    a, b = _clean(first), _clean(second)
+    signature = Signature.of(statistic="cohen-d", values=f"{len(a)}+{len(b)}", **(fields or {}))
+    columns = {"test": "Cohen's d", "n": len(a) + len(b)}
+    if min(len(a), len(b)) < 2:
+        return _finding(columns, math.nan, signature=signature, why="a group has fewer than two values")
+    if _constant(a) and _constant(b):
+        return _finding(columns, math.nan, signature=signature, why="all values of a group are equal")
+    found: Any = stats.ttest_ind(a, b)
+    scale = math.sqrt(1 / len(a) + 1 / len(b))  # d = t * scale
+    low, high = noncentral(lambda nc: float(stats.nct.cdf(found.statistic, found.df, nc)), found.statistic, level)
+    interval = (low * scale, high * scale)
+    return _finding(columns, found.statistic * scale, interval, signature, found.statistic, found.df, found.pvalue)
+
+
+def anova(groups: Groups, level: float = 0.95, fields: Fields = None) -> Finding:
+    r"""One-way analysis of variance; the estimate is $\eta^2$, the share of variance that lies between groups.
+
+    Interval from the noncentral F (Steiger 2004).
+    NaN with fewer than two groups, a group of fewer than two values, or no variance within groups.
+    """
+    kept = [_clean(each) for each in groups.values()]
+    signature = Signature.of(statistic="anova", values="+".join(str(len(each)) for each in kept), **(fields or {}))
+    total = sum(map(len, kept))
+    columns = {"test": "one-way ANOVA", "groups": len(kept), "n": total}
+    if why := _not_groups(kept):
+        return _finding(columns, math.nan, signature=signature, why=why)
+    f, p = stats.f_oneway(*kept)
+    df = (len(kept) - 1, total - len(kept))
+    low, high = noncentral(lambda nc: float(stats.ncf.cdf(f, *df, nc)), f * df[0], level, least=0)
+    share = [nc / (nc + sum(df) + 1) for nc in (low, high)]  # eta squared in the population
+    return _finding(columns, f * df[0] / (f * df[0] + df[1]), (share[0], share[1]), signature, f, df, p)
+
+
+def tukey(groups: Groups, level: float = 0.95, fields: Fields = None) -> list[Finding]:
+    """Tukey's honestly significant difference of every pair of groups (Tukey-Kramer with unequal sizes).
+
+    The estimate is the difference of means with its simultaneous interval; p is adjusted for all pairs.
+    """
+    names, kept = list(groups), [_clean(each) for each in groups.values()]
+    signature = Signature.of(statistic="tukey-hsd", values="+".join(str(len(each)) for each in kept), **(fields or {}))
+    pairs = list(itertools.combinations(range(len(names)), 2))
+    columns = [{"test": "Tukey's HSD", "a": names[i], "b": names[j]} for i, j in pairs]
+    if why := _not_groups(kept):
+        return [_finding(each, math.nan, signature=signature, why=why) for each in columns]
+    found: Any = stats.tukey_hsd(*kept)
+    bounds = found.confidence_interval(level)
+    df = sum(map(len, kept)) - len(kept)
+    return [
+        _finding(
+            each,
+            float(found.statistic[i, j]),
+            (float(bounds.low[i, j]), float(bounds.high[i, j])),
+            signature,
+            None,
+            df,
+            found.pvalue[i, j],
+        )
+        for each, (i, j) in zip(columns, pairs, strict=True)
+    ]
+
+
+def chi_square(table: ArrayLike, correct: bool = False, level: float = 0.95, fields: Fields = None) -> Finding:
+    r"""Pearson's chi-square test of independence in a table of counts; the estimate is Cramer's V.
+
+    $V = \sqrt{\chi^2 / (n \min(r - 1, c - 1))}$, interval from the noncentral chi-square.
+    Empty rows and columns are left out. `correct` is Yates' correction for a table of two by two.
+    NaN when fewer than two rows or columns are left.
+    """
+    counts = np.asarray(table, dtype=np.float64)
+    counts = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0] if counts.size else counts.reshape(0, 0)
+    signature = Signature.of(statistic="chi-square", yates=correct, values=int(counts.sum()), **(fields or {}))
+    columns = {"test": "chi-square", "n": int(counts.sum())}
+    if min(counts.shape) < 2:
+        why = "fewer than two rows or columns have counts"
+        return _finding(columns, math.nan, signature=signature, why=why)
+    found = stats.chi2_contingency(counts, correction=correct)
+    x, df, scale = float(found.statistic), int(found.dof), counts.sum() * (min(counts.shape) - 1)
+    low, high = noncentral(lambda nc: float(stats.ncx2.cdf(x, df, nc)), x, level, least=0)
+    bounds = [min(1.0, math.sqrt(nc / scale)) for nc in (low, high)]  # V in the population
+    return _finding(columns, math.sqrt(x / scale), bounds, signature, x, df, found.pvalue)
+
+
+def noncentral(
+    cdf: Callable[[float], float], start: float, level: float = 0.95, least: float = -math.inf
+) -> tuple[float, float]:
+    """The noncentralities at which what was seen lies at the upper and at the lower end of what is expected."""
+    tails = ((1 + level) / 2, (1 - level) / 2)
+    low, high = (_solved(cdf, tail, start, least) for tail in tails)
+    return low, high
+
+
+def _solved(cdf: Callable[[float], float], tail: float, start: float, least: float) -> float:
+    """Where a falling function reaches `tail`, or `least` where it lies below already."""
+
+    def excess(nc: float) -> float:
+        return cdf(nc) - tail
+
+    step = 1.0 + abs(start)
+    low, high = max(least, start - step), start + step
+    while excess(low) < 0:
+        if low <= least:
+            return least
+        step *= 2
+        low = max(least, low - step)
+    while excess(high) > 0:
+        step *= 2
+        high += step
+    return float(optimize.brentq(excess, low, high))
+
+
+def _clean(values: ArrayLike) -> Values:
+    array = np.asarray(values, dtype=np.float64).ravel()
+    return array[~np.isnan(array)]
+
+
+def _constant(values: Values) -> bool:
+    """Whether there is nothing to learn about their spread."""
+    return len(values) < 2 or bool(np.ptp(values) <= 1e-12 * max(1.0, float(np.abs(values).max())))
+
+
+def _not_groups(groups: Sequence[Values]) -> str:
+    if len(groups) < 2:
+        return "fewer than two groups"
+    if min(map(len, groups)) < 2:
+        return "a group has fewer than two values"
+    return "all values are equal within their groups" if all(map(_constant, groups)) else ""
+
+
+def _finding(
+    columns: Mapping[str, object],
+    value: float,
+    interval: Sequence[float] = (math.nan, math.nan),
+    signature: Signature | None = None,
+    statistic: float | None = None,
+    df: float | tuple[int, int] | None = None,
+    p: Any = math.nan,
+    why: str = "",
+) -> Finding:
+    """Columns of every test: what it is, then statistic, df and p."""
+    shown = ", ".join(map(str, df)) if isinstance(df, tuple) else df if df is None else float(df)
+    tested = {"statistic": None if statistic is None else float(statistic), "df": shown, "p": float(p)}
+    estimate = Estimate(float(value), float(interval[0]), float(interval[1]), signature or Signature(()), why)
+    return Finding({**columns, **tested}, estimate)

@@ -1,0 +1,98 @@
+"""Which confusion matrices fit a printed row of accuracy, precision, recall, F1 and shares of answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.estimate import Estimate, Finding, Signature
+
+Matrices = NDArray[np.int64]  # (matrices, 4): TP, FP, FN, TN with machine as the positive class
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """One row of a table as printed: strings, so that the digits are known."""
+
+    accuracy: str
+    f1: str
+    precision: str
+    recall: str
+    human: str
+    """Percentage of answers "human"."""
+    confident: str = ""
+    """Percentage of "definitely", or empty where it is not printed."""
+
+
+def rounds_to(values: NDArray[np.float64], printed: str) -> NDArray[np.bool_]:
+    """Where a value, rounded, gives the printed digits; a value just between two may have gone either way.
+
+    >>> rounds_to(np.array([0.475, 0.4751, 0.465, 0.4649]), "0.47")
+    array([ True, False,  True, False])
+    """
+    try:
+        target = float(printed)
+    except ValueError:
+        raise FinecombError(f"a printed figure is a number like 0.62, not {printed!r}") from None
+    digits = len(printed.partition(".")[2])
+    return np.abs(values - target) <= 0.5 * 10.0**-digits + 1e-9
+
+
+def counts_of(percentage: str, judgements: int) -> NDArray[np.int64]:
+    """Numbers of judgements out of all whose percentage is printed so.
+
+    >>> counts_of("55.23", 650)
+    array([359])
+    """
+    every = np.arange(judgements + 1)
+    return every[rounds_to(100 * every / judgements, percentage)]
+
+
+def matrices(row: Printed, judgements: int) -> Matrices:
+    """All confusion matrices of so many judgements that give every printed figure of the row."""
+    if judgements < 1:
+        raise FinecombError(f"a table has at least one judgement in a row, not {judgements}")
+    found = [_with_human(row, judgements, int(human)) for human in counts_of(row.human, judgements)]
+    possible = not row.confident or len(counts_of(row.confident, judgements)) > 0
+    return np.concatenate(found) if found and possible else np.zeros((0, 4), dtype=np.int64)
+
+
+def _with_human(row: Printed, judgements: int, human: int) -> Matrices:
+    """Matrices with that number of answers "human": two of the four cells are then free."""
+    machine = judgements - human  # TP + FP
+    tp, fn = np.meshgrid(np.arange(machine + 1), np.arange(human + 1), indexing="ij")
+    fp, tn = machine - tp, human - fn
+    with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 is NaN, which fits nothing
+        wanted = [
+            rounds_to((tp + tn) / judgements, row.accuracy),
+            rounds_to(tp / np.float64(machine), row.precision),
+            rounds_to(tp / (tp + fn), row.recall),
+            rounds_to(2 * tp / (2 * tp + fp + fn), row.f1),
+        ]
+    fits = np.logical_and.reduce(wanted)
+    return np.stack([tp[fits], fp[fits], fn[fits], tn[fits]], axis=-1)
+
+
+def confusion_rows(rows: Mapping[Sequence[str], Printed], judgements: int = 650) -> list[Finding]:
+    """How many confusion matrices fit each row of a printed table; 0 means that the row contradicts itself.
+
+    `rows` are keyed by what the row is about, e.g. ("GPT2", "stories").
+    """
+    return [_finding(tuple(name), matrices(row, judgements), judgements) for name, row in rows.items()]
+
+
+def _finding(name: tuple[str, ...], found: Matrices, judgements: int) -> Finding:
+    signature = Signature.of(statistic="confusion-rows", judgements=judgements)
+    machine = (found[:, 0] + found[:, 2]) if len(found) else np.zeros(0)
+    columns = {
+        "row": " ".join(name),
+        "measure": "matrices that fit",
+        "machine texts, fewest": int(machine.min()) if len(found) else None,
+        "machine texts, most": int(machine.max()) if len(found) else None,
+    }
+    return Finding(columns, Estimate(float(len(found)), math.nan, math.nan, signature))

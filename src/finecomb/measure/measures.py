@@ -1,0 +1,348 @@
+"""How often and how bad: coverage, counts, scores, rates, lengths and shares of a view, each with its interval."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.measure.bootstrap import ratio
+from finecomb.measure.grid import Ints, Level
+from finecomb.measure.reading import Floats, Overlap, Reading, grouped, read_view
+from finecomb.measure.resample import Average, Draw, Resample, averaged, draw, percentiles
+from finecomb.measure.view import View
+
+Detail = Literal["label", "group", "any"]
+Missing = Literal["undefined", "leave-out"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """How to measure; each is an option of `measure`."""
+
+    level: Detail = "label"
+    """Whether there is a row for each label, for each group of labels, or for all marks together only."""
+    unit: Level = "token"
+    """What coverage and lengths count."""
+    tokens: str = "words"
+    """Name of the tokenizer."""
+    overlap: Overlap = "add"
+    """Whether a token in two marks of one annotation counts twice (Scarecrow) or once."""
+    antecedents: bool = False
+    """Whether the earlier words that a mark refers to count as covered."""
+    average: Average = "annotation"
+    """Mean over annotations, mean of document means, or all tokens in one pot."""
+    missing: Missing = "undefined"
+    """What to do with marks that have no severity or weight: no value, or leave their annotations out."""
+    target: float | None = None
+    """A value to test against."""
+    resample: Resample = "documents"
+    draws: int = 1000
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """A measure is sum(top) / sum(bottom), over documents and the annotations in them."""
+
+    top: Floats
+    """(labels, annotations)"""
+    bottom: Floats
+    """(labels, annotations)"""
+    counts: NDArray[np.bool_] | None = None
+    """(annotations,): whether each can be measured at all; None for all."""
+    lacking: Floats | None = None
+    """(labels, annotations): marks without what the measure needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One row of the registry."""
+
+    amounts: Callable[[Reading, Choices], Amounts]
+    says: str
+    """What it is, in a line."""
+    undefined: str
+    """Why it has no value when nothing can be divided by."""
+    needs: str = ""
+    """What a mark must have."""
+    strict: bool = False
+    """Whether a mark without it leaves its annotation without a value; otherwise only the mark is left out."""
+    uses: tuple[str, ...] = ()
+    """Choices that change it, for the signature."""
+
+
+def _per_annotation(reading: Reading, top: Floats) -> Amounts:
+    return Amounts(top, np.ones_like(top))
+
+
+def _coverage(reading: Reading, choices: Choices) -> Amounts:
+    covered = reading.union() if choices.overlap == "union" else reading.spread(reading.lengths)
+    return _of_the_text(reading, covered, choices)
+
+
+def _of_the_text(reading: Reading, covered: Floats, choices: Choices, lacking: Floats | None = None) -> Amounts:
+    """Tokens covered / tokens; texts without tokens are left out."""
+    if choices.average == "pooled":
+        bottom = np.broadcast_to(reading.units, covered.shape).copy()
+        return Amounts(covered, bottom, reading.units > 0, lacking)
+    share = np.nan_to_num(ratio(covered, np.broadcast_to(reading.units, covered.shape)))
+    return Amounts(share, np.ones_like(share), reading.units > 0, lacking)
+
+
+def _severity_coverage(reading: Reading, choices: Choices) -> Amounts:
+    unknown = np.isnan(reading.severities)
+    covered = reading.spread(reading.lengths * np.nan_to_num(reading.severities))
+    return _of_the_text(reading, covered, choices, reading.spread(unknown.astype(np.float64)))
+
+
+def _count(reading: Reading, choices: Choices) -> Amounts:
+    return _per_annotation(reading, reading.spread())
+
+
+def _score(reading: Reading, choices: Choices) -> Amounts:
+    top = reading.spread(np.nan_to_num(reading.weights))
+    lacking = reading.spread(np.isnan(reading.weights).astype(np.float64))
+    return Amounts(top, np.ones_like(top), lacking=lacking)
+
+
+def _rate(reading: Reading, choices: Choices) -> Amounts:
+    top = 1000 * reading.spread()
+    return Amounts(top, np.broadcast_to(reading.units, top.shape).copy(), reading.units > 0)
+
+
+def _marked(reading: Reading, choices: Choices) -> Amounts:
+    return _per_annotation(reading, (reading.spread() > 0).astype(np.float64))
+
+
+def _of_marks(reading: Reading, values: Floats, known: NDArray[np.bool_]) -> Amounts:
+    """Mean over the marks that have a value."""
+    has, lacks = (reading.spread(each.astype(np.float64)) for each in (known, ~known))
+    return Amounts(reading.spread(np.where(known, values, 0.0)), has, lacking=lacks)
+
+
+def _severity(reading: Reading, choices: Choices) -> Amounts:
+    return _of_marks(reading, reading.severities, ~np.isnan(reading.severities))
+
+
+def _span_length(reading: Reading, choices: Choices) -> Amounts:
+    return _of_marks(reading, reading.lengths, reading.lengths > 0)
+
+
+def _explanation_length(reading: Reading, choices: Choices) -> Amounts:
+    return _of_marks(reading, reading.explanations, reading.explanations > 0)
+
+
+def _share(reading: Reading, choices: Choices) -> Amounts:
+    top = reading.spread()
+    return Amounts(top, np.broadcast_to(top[-1], top.shape).copy())
+
+
+_TEXT = ("unit", "tokens", "average", "antecedents")
+_NO_TOKENS = "no text that was read has a token"
+
+MEASURES: dict[str, Measure] = {
+    "coverage": Measure(_coverage, "share of the tokens covered", _NO_TOKENS, uses=("overlap", *_TEXT)),
+    "severity-coverage": Measure(
+        _severity_coverage, "coverage with each mark times its severity", _NO_TOKENS, "severity", True, uses=_TEXT
+    ),
+    "count": Measure(_count, "marks per annotation", "no annotations"),
+    "score": Measure(_score, "points per annotation by the protocol's weights", "no annotations", "weight", True),
+    "rate-1000": Measure(_rate, "marks per 1,000 tokens", _NO_TOKENS, uses=("unit", "tokens")),
+    "marked-documents": Measure(_marked, "share of annotations with a mark", "no annotations"),
+    "severity": Measure(_severity, "mean severity", "no mark has a severity that is a number", "severity"),
+    "span-length": Measure(
+        _span_length, "mean tokens of a mark", "no mark covers a token", "place", uses=("unit", "tokens", "antecedents")
+    ),
+    "explanation-length": Measure(
+        _explanation_length,
+        "mean tokens of an explanation",
+        "no mark has an explanation",
+        "explanation",
+        uses=("tokens",),
+    ),
+    "fraction": Measure(_share, "share of all marks", "no marks"),
+}
+
+
+def measure(
+    view: View,
+    measures: Sequence[str] = ("coverage",),
+    by: Sequence[str] = (),
+    *,
+    level: Detail = "label",
+    unit: Level = "token",
+    tokens: str = "words",
+    overlap: Overlap = "add",
+    antecedents: bool = False,
+    average: Average = "annotation",
+    missing: Missing = "undefined",
+    target: float | None = None,
+    resample: Resample = "documents",
+    draws: int = 1000,
+    seed: int = 0,
+) -> list[Finding]:
+    """Measures of a view by label and by the `by` columns, each with a bootstrap interval over documents.
+
+    Columns: measure, label (`any` for all together), the `by` columns and, with a `target`, target, t, df, p and test.
+    Undefined values are NaN with the reason; so are intervals of fewer than two documents, or when all documents give
+    the same value and drawing them again shows no spread.
+    """
+    choices = Choices(level, unit, tokens, overlap, antecedents, average, missing, target, resample, draws, seed)
+    chosen = [(name, _named(name)) for name in measures]
+    reading = read_view(grouped(view) if level == "group" else view, by, unit, tokens, antecedents)
+    amounts = {name: each.amounts(reading, choices) for name, each in chosen}
+    findings: dict[str, list[Finding]] = {name: [] for name in amounts}
+    for columns, members in reading.groups(by):
+        group = Group(reading, choices, columns, members)
+        for name in amounts:
+            findings[name] += group.findings(name, amounts[name])
+    return [finding for each in findings.values() for finding in each]
+
+
+def _named(name: str) -> Measure:
+    if name not in MEASURES:
+        raise FinecombError(f"no measure is called {name!r}{did_you_mean(name, MEASURES)}")
+    return MEASURES[name]
+
+
+class Part(NamedTuple):
+    """The amounts of one group."""
+
+    labels: list[str]
+    top: Floats
+    """(labels, annotations)"""
+    bottom: Floats
+    """(labels, annotations)"""
+    lacking: Ints
+    """(labels,): marks without what the measure needs."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """The annotations of one row of a table, to be measured."""
+
+    reading: Reading
+    choices: Choices
+    columns: dict[str, str | None]
+    annotations: Ints
+
+    def findings(self, name: str, amounts: Amounts) -> list[Finding]:
+        """One finding for each label and one for `any`."""
+        kept = self.annotations if amounts.counts is None else self.annotations[amounts.counts[self.annotations]]
+        part = self.part(name, amounts, kept)
+        drawn = self._drawn if len(kept) == len(self.annotations) else self._draw(kept)
+        numbers = drawn.values(part.top, part.bottom, self.choices.average)
+        tops, bottoms = averaged(drawn.per_document(part.top), drawn.per_document(part.bottom), self.choices.average)
+        signatures = self._signatures(name, part, drawn)
+        return [
+            self._finding(name, part, row, (tops[row], bottoms[row]), numbers[:, row], signatures[row])
+            for row in range(len(part.labels))
+        ]
+
+    def part(self, name: str, amounts: Amounts, annotations: Ints) -> Part:
+        """The amounts of some annotations and of the labels asked for."""
+        labels = self.reading.labels
+        rows = np.arange(len(labels) - (name == "fraction"))[-1 if self.choices.level == "any" else 0 :]
+        top, bottom, lacking = (
+            None if each is None else each[np.ix_(rows, annotations)]
+            for each in (amounts.top, amounts.bottom, amounts.lacking)
+        )
+        assert top is not None
+        assert bottom is not None
+        if lacking is None:
+            lacking = np.zeros_like(top)
+        elif MEASURES[name].strict and self.choices.missing == "leave-out":
+            top, bottom = np.where(lacking > 0, 0.0, top), np.where(lacking > 0, 0.0, bottom)
+        return Part([labels[row] for row in rows], top, bottom, lacking.sum(axis=1).astype(np.int64))
+
+    @functools.cached_property
+    def _drawn(self) -> Draw:
+        """Shared by all measures, since drawing takes longer than adding up."""
+        return self._draw(self.annotations)
+
+    def _draw(self, annotations: Ints) -> Draw:
+        document, annotator = self.reading.documents[annotations], self.reading.annotators[annotations]
+        rng = np.random.default_rng(self.choices.seed)
+        return draw(document, annotator, self.choices.draws, rng, self.choices.resample)
+
+    def _finding(
+        self, name: str, part: Part, row: int, sums: tuple[Floats, Floats], drawn: Floats, signature: Signature
+    ) -> Finding:
+        columns: dict[str, object] = {"measure": name, "label": part.labels[row], **self.columns}
+        why = self.why(name, part, row)
+        if self.choices.target is not None:
+            columns |= against(self.choices.target, *sums, why)
+        if why:
+            return Finding(columns, Estimate(math.nan, math.nan, math.nan, signature, why))
+        value = float(sums[0].sum() / sums[1].sum())
+        if why := no_interval(*sums):
+            return Finding(columns, Estimate(value, math.nan, math.nan, signature, why))
+        return Finding(columns, Estimate(value, *percentiles(drawn), signature))
+
+    def why(self, name: str, part: Part, row: int) -> str:
+        """Why there is no value, or nothing."""
+        kind = MEASURES[name]
+        if not len(self.annotations):
+            return "no annotations"
+        if kind.strict and part.lacking[row] and self.choices.missing == "undefined":
+            return self._lacks(kind, int(part.lacking[row]))
+        return "" if part.bottom[row].sum() > 0 else kind.undefined
+
+    def _lacks(self, kind: Measure, lacking: int) -> str:
+        protocol = self.reading.view.protocol
+        if kind.needs == "weight" and protocol is not None and not protocol.weights:
+            return f"protocol {protocol.id} has no weights"
+        what = "a severity that is a number" if kind.needs == "severity" else f"a {kind.needs}"
+        return f"{lacking} {'marks do' if lacking > 1 else 'mark does'} not have {what}"
+
+    def _signatures(self, name: str, part: Part, drawn: Draw) -> list[Signature]:
+        """What made each row's number."""
+        choices, default = self.choices, Choices()
+        said = {each: getattr(choices, each) for each in MEASURES[name].uses}
+        quiet = [each for each in ("unit", "antecedents") if said.get(each) == getattr(default, each)]
+        said |= dict.fromkeys(quiet) | {"average": choices.average if choices.average != "annotation" else None}
+        of = "+".join(f"{column}={value}" for column, value in self.columns.items()) or None
+        made: dict[str, Any] = {"annotations": len(drawn.document), "documents": drawn.documents.shape[1]}
+        made |= {"resample": choices.resample if choices.resample != "documents" else None}
+        made |= {"draws": choices.draws, "seed": choices.seed}
+        return [
+            Signature.of(
+                statistic=name, label=label, **said, left_out=lacking or None, of=of, **self.reading.view.fields, **made
+            )
+            for label, lacking in zip(part.labels, part.lacking.tolist(), strict=True)
+        ]
+
+
+def no_interval(top: Floats, bottom: Floats) -> str:
+    """Why drawing documents again can give no honest interval, or nothing."""
+    own = ratio(top, bottom)
+    own = own[np.isfinite(own)]
+    if len(own) < 2:
+        return "fewer than two documents, so no interval"
+    return "all documents give the same value, so no interval" if np.ptp(own) == 0 else ""
+
+
+def against(target: float, top: Floats, bottom: Floats, why: str = "") -> dict[str, object]:
+    r"""One-sample t-test, two-sided, that sum(top) / sum(bottom) over documents is `target`.
+
+    Over $r_d = top_d - target \cdot bottom_d$, whose mean is 0 when the ratio is the target. With as many annotations
+    for every document it is the usual t-test over document means.
+    """
+    told: dict[str, object] = {"target": target, "t": math.nan, "df": max(0, len(top) - 1), "p": math.nan}
+    if why or len(top) < 2 or not bottom.any():
+        return told | {"test": f"undefined: {why or 'fewer than two documents'}"}
+    residuals = top - target * bottom
+    if np.ptp(residuals) == 0:
+        return told | {"test": "undefined: all documents give the same value"}
+    t = residuals.mean() / (residuals.std(ddof=1) / math.sqrt(len(residuals)))
+    p = 2 * stats.t.sf(abs(t), len(residuals) - 1)
+    return told | {"t": float(t), "p": float(p), "test": "t over documents"}

@@ -1,0 +1,445 @@
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from finecomb.core import frames
+from finecomb.core.errors import FinecombError
+from finecomb.core.html import document_html
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import (
+    Annotation,
+    Annotator,
+    Antecedents,
+    Document,
+    Exclusion,
+    Mark,
+    Note,
+    Qualified,
+    Reading,
+    Settings,
+    Unit,
+)
+from finecomb.core.span import Span
+from finecomb.core.study import Item, Study
+from tests.strategies import PROTOCOL, studies
+
+NOON = datetime(2026, 1, 31, 12, 0, 0, 123456, tzinfo=UTC)
+# Making studies is the slow part, so each property sees fewer of them.
+fewer = settings(max_examples=settings().max_examples // 3)
+SET_ASIDE = Exclusion(by="us", when=NOON, reason="asleep")
+
+# Every field of every record filled.
+FULL: list[Item] = [
+    Settings(title="Full", protocols=(PROTOCOL.id,), annotators=2, strata=("model",), price=1.5, fees=0.2, seed=7),
+    PROTOCOL,
+    Document(
+        id="doc",
+        text="One two three 😀 four.",
+        context={"prompt": "Count"},
+        references=("One.", ""),
+        data={"a": [1, None, 1.0, True]},
+        meta={"model": "m", "top_p": 0.9, "x": None},
+    ),
+    Annotator(
+        id="ann",
+        kind="human",
+        condition="trained",
+        survey={"age": 40, "langs": ("en", "de")},
+        qualification=Qualified(protocol=PROTOCOL.id, score=93.5, passed=True),
+        platform="here",
+        excluded=SET_ASIDE,
+        meta={"x": 1},
+    ),
+    Annotation(
+        id="a1",
+        document="doc",
+        annotator="ann",
+        protocol=PROTOCOL.id,
+        round=2,
+        about="m1",
+        phase="training",
+        status="excluded",
+        marks=(
+            Mark(
+                id="m1",
+                spans=(Span(0, 3), Span(8, 13)),
+                quotes=("One", "three"),
+                label="red",
+                answers={"severity": 2, "sure": True, "explanation": "Why?"},
+                antecedents=Antecedents(spans=(Span(0, 5, "prompt"),), quotes=("Count",)),
+                confidence=0.25,
+                votes=2,
+                label_votes={"red": 1, "no type": 1},
+                item="i",
+                made_from=("m0",),
+                alternatives=((Reading(spans=(Span(0, 7),), quotes=("One two",), label=None),), ()),
+                basis="record",
+                meta={"row": 3},
+            ),
+            Mark(
+                id="m2",
+                spans=(),
+                quotes=("lost", "too"),
+                label=None,
+                unlocated="not found",
+                antecedents=Antecedents(spans=(), quotes=("gone",), unlocated="not found"),
+            ),
+            Mark(id="m3", spans=(Span(4, 4),), quotes=("",), label="blue"),
+        ),
+        units=(
+            Unit(start=0, end=3, answers={"verdict": "yes"}, scores={"red": 0.5}, seconds=1.5),
+            Unit(start=4, end=9),
+        ),
+        answers={"rating": 2.0},
+        made_from=("a0",),
+        readers=3,
+        excluded=SET_ASIDE,
+        started=NOON,
+        submitted=NOON,
+        seconds=10.5,
+        active_seconds=9.25,
+        meta={"raw": "reply"},
+    ),
+]
+
+
+@fewer
+@given(studies())
+def test_records_go_into_frames_and_come_back(items: list[Item]) -> None:
+    assert list(Study.from_items(items).items()) == items
+
+
+def test_every_field_survives_the_frames() -> None:
+    assert list(Study.from_items(FULL).items()) == FULL
+
+
+@fewer
+@given(studies(), st.randoms())
+def test_records_may_come_in_any_order(items: list[Item], rng: random.Random) -> None:
+    shuffled = items.copy()
+    rng.shuffle(shuffled)
+    again = list(Study.from_items(shuffled).items())
+    assert sorted(map(repr, again)) == sorted(map(repr, items))
+
+
+@pytest.mark.parametrize("name", frames.FRAMES)
+def test_frames_have_the_documented_columns_also_when_empty(name: str) -> None:
+    wanted = frames.schema(frames.FRAMES[name])
+    for study in (Study.from_items([]), Study.from_items(FULL)):
+        assert dict(getattr(study, name).schema) == {
+            key: pl.Series([], dtype=kind).dtype for key, kind in wanted.items()
+        }
+
+
+def test_an_empty_study_can_be_asked_anything() -> None:
+    empty = Study.from_items([])
+    assert list(empty.items()) == [Settings()]
+    assert empty.work() == empty
+    assert len(empty.spans) == len(empty.answers) == 0
+    assert repr(empty) == "Study('': 0 documents, 0 annotations, 0 marks; no protocol)"
+    assert "No documents yet" in empty._repr_html_()
+
+
+def test_notes_are_kept_beside_the_records() -> None:
+    study = Study.from_items([*FULL, Note(text="3 quotes were not found")])
+    assert study.notes == ("3 quotes were not found",)
+
+
+# --- equality ---
+
+
+@fewer
+@given(studies())
+def test_studies_of_the_same_records_are_equal_wherever_they_come_from(items: list[Item]) -> None:
+    assert Study.from_items(items, origin="here") == Study.from_items(items, origin="there")
+
+
+def test_studies_with_another_answer_are_not_equal() -> None:
+    other = [
+        item.model_copy(update={"answers": {"rating": 3.0}}) if isinstance(item, Annotation) else item for item in FULL
+    ]
+    assert Study.from_items(other) != Study.from_items(FULL)
+    assert Study.from_items(FULL) != "a study"
+
+
+def test_a_study_cannot_be_a_key() -> None:
+    with pytest.raises(TypeError):
+        hash(Study.from_items(FULL))
+
+
+# --- choosing ---
+
+PEOPLE = [
+    Annotator(id="p1", kind="human"),
+    Annotator(id="p2", kind="human", excluded=Exclusion(by="us", reason="asleep")),
+]
+
+
+def annotation(id: str, annotator: str = "p1", **more: Any) -> Annotation:
+    number = int(id[1:])
+    mark = Mark(id=f"m-{id}", spans=(Span(0, 1),), quotes=("x",), label="red")
+    unit = Unit(start=0, end=1)
+    return Annotation(
+        id=id,
+        document="d",
+        annotator=annotator,
+        protocol=PROTOCOL.id,
+        round=number,
+        marks=(mark,),
+        units=(unit,),
+        **more,
+    )
+
+
+MIXED = Study.from_items(
+    [
+        PROTOCOL,
+        Document(id="d", text="x"),
+        *PEOPLE,
+        annotation("a1"),
+        annotation("a2", status="draft"),
+        annotation("a3", status="excluded"),
+        annotation("a4", phase="training"),
+        annotation("a5", phase="qualification"),
+        annotation("a6", excluded=Exclusion(by="us", reason="copied")),
+        annotation("a7", annotator="p2"),
+        annotation("a8"),
+    ]
+)
+
+
+def test_work_is_what_was_submitted_and_not_set_aside() -> None:
+    work = MIXED.work()
+    assert work.annotations["id"].to_list() == ["a1", "a8"]
+    assert work.marks["id"].to_list() == ["m-a1", "m-a8"]
+    assert work.units["annotation"].to_list() == ["a1", "a8"]
+    assert work.work() == work
+
+
+def test_documents_and_annotators_stay_when_annotations_go() -> None:
+    nothing = MIXED.only(pl.lit(False))
+    assert (len(nothing.annotations), len(nothing.marks), len(nothing.units)) == (0, 0, 0)
+    assert (len(nothing.documents), len(nothing.annotators)) == (1, 2)
+
+
+def test_what_was_computed_of_the_whole_is_not_kept_by_its_part() -> None:
+    assert len(MIXED.spans) == 8
+    assert len(MIXED.work().spans) == 2
+    assert MIXED.work().spans["mark"].to_list() == ["m-a1", "m-a8"]
+
+
+@fewer
+@given(studies())
+def test_only_keeps_the_marks_and_units_of_the_annotations_kept(items: list[Item]) -> None:
+    one = Study.from_items(items).only(pl.col("annotator") == "ann-0")
+    wanted = [item for item in items if not isinstance(item, Annotation) or item.annotator == "ann-0"]
+    assert list(one.items()) == wanted
+
+
+# --- finding ---
+
+
+def test_a_document_is_found_by_its_id() -> None:
+    study = Study.from_items(FULL)
+    assert study.document("doc") == FULL[2]
+    with pytest.raises(FinecombError, match="no document has the id 'dok'; did you mean 'doc'"):
+        study.document("dok")
+
+
+def test_annotations_of_a_document_have_their_marks() -> None:
+    study = Study.from_items(FULL)
+    assert study.annotations_on("doc") == [FULL[4]]
+    assert study.annotations_on("other") == []
+
+
+def other(name: str, version: str) -> Protocol:
+    return Protocol(name=name, version=version, title="", summary="")
+
+
+@pytest.mark.parametrize(
+    ("protocols", "name", "found"),
+    [
+        ([other("p", "1")], "", "p@1"),
+        ([other("p", "1")], "p", "p@1"),
+        ([other("p", "1"), other("q", "1")], "q", "q@1"),
+        ([other("p", "1"), other("p", "2")], "p@2", "p@2"),
+    ],
+)
+def test_a_protocol_is_found_by_name_with_or_without_version(protocols: list[Protocol], name: str, found: str) -> None:
+    assert Study.from_items(protocols).protocol(name).id == found
+
+
+@pytest.mark.parametrize(
+    ("protocols", "name", "message"),
+    [
+        ([], "", "the study has no protocol"),
+        ([other("snac", "1")], "snak", "the study has no protocol 'snak'; did you mean 'snac@1'?"),
+        ([other("p", "1"), other("q", "1")], "", r"2 protocols \(p@1, q@1\); say which one with --protocol"),
+        ([other("p", "1"), other("p", "2")], "p", r"2 protocols \(p@1, p@2\)"),
+    ],
+)
+def test_a_protocol_that_cannot_be_told_is_an_error(protocols: list[Protocol], name: str, message: str) -> None:
+    with pytest.raises(FinecombError, match=message):
+        Study.from_items(protocols).protocol(name)
+
+
+# --- long frames ---
+
+
+def test_the_spans_frame_has_a_row_per_located_span() -> None:
+    spans = Study.from_items(FULL).spans
+    assert spans.columns == "mark annotation document annotator protocol label part start end".split()
+    assert spans.select("mark", "label", "part", "start", "end").rows() == [
+        ("m1", "red", "text", 0, 3),
+        ("m1", "red", "text", 8, 13),
+        ("m3", "blue", "text", 4, 4),
+    ]
+
+
+@fewer
+@given(studies())
+def test_the_spans_frame_equals_a_loop_over_records(items: list[Item]) -> None:
+    expected = [
+        (mark.id, each.id, each.document, each.annotator, each.protocol, mark.label, span.part, span.start, span.end)
+        for each in items
+        if isinstance(each, Annotation)
+        for mark in each.marks
+        for span in mark.spans
+    ]
+    assert Study.from_items(items).spans.rows() == expected
+
+
+def test_the_answers_frame_has_a_row_per_answer_and_choice() -> None:
+    several = Annotation(
+        id="a2", document="doc", annotator="ann", protocol=PROTOCOL.id, answers={"kinds": ("a", "b"), "none": ()}
+    )
+    answers = Study.from_items([*FULL, several]).answers
+    assert answers.columns == "of id annotation document annotator label question number text".split()
+    assert answers.select("of", "id", "annotation", "label", "question", "number", "text").rows() == [
+        ("annotation", "a1", "a1", None, "rating", 2.0, None),
+        ("annotation", "a2", "a2", None, "kinds", None, "a"),
+        ("annotation", "a2", "a2", None, "kinds", None, "b"),
+        ("mark", "m1", "a1", "red", "severity", 2.0, None),
+        ("mark", "m1", "a1", "red", "sure", 1.0, None),
+        ("mark", "m1", "a1", "red", "explanation", None, "Why?"),
+        ("unit", "a1:0-3", "a1", None, "verdict", None, "yes"),
+    ]
+
+
+def test_an_entry_of_meta_can_be_picked() -> None:
+    documents = [
+        Document(id="1", text="", meta={"model": "gpt2", "top_p": 0.9}),
+        Document(id="2", text="", meta={"model": None}),
+        Document(id="3", text=""),
+    ]
+    frame = Study.from_items(documents).documents
+    assert frame.select(frames.meta("model")).to_series().to_list() == ["gpt2", None, None]
+    assert frame.select(frames.meta("top_p")).to_series().to_list() == ["0.9", None, None]
+
+
+# --- HTML ---
+
+
+class Reader(HTMLParser):
+    """Collects the text inside `div.text`, without the flags, and the tags of the whole."""
+
+    VOID = ("br", "img", "meta", "input")
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[tuple[str, str]] = []
+        self.texts: list[str] = []
+        self.tags: set[str] = set()
+        self.words = ""
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        kind = dict(attrs).get("class") or ""
+        self.tags.add(tag)
+        assert all(not name.startswith("on") for name, _ in attrs)
+        if tag not in self.VOID:
+            self.open.append((tag, kind))
+        if (tag, kind) == ("div", "text"):
+            self.texts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop()[0] == tag
+
+    def handle_data(self, data: str) -> None:
+        if ("div", "text") in self.open and ("span", "flag") not in self.open:
+            self.texts[-1] += data
+        elif ("style", "") not in self.open:
+            self.words += data
+
+
+@fewer
+@given(studies())
+def test_the_html_of_a_document_shows_its_text_exactly(items: list[Item]) -> None:
+    study = Study.from_items(items)
+    for document in study.iter_documents():
+        on = study.annotations_on(document.id)
+        for shown in ([], on[:1], on):
+            page = Reader(document_html(document, shown, study.protocols))
+            assert page.texts == [document.text]
+
+
+@fewer
+@given(studies())
+def test_the_html_of_a_study_shows_its_first_texts(items: list[Item]) -> None:
+    study = Study.from_items(items)
+    page = Reader(study._repr_html_())
+    assert page.texts == [document.text for document in study.iter_documents()][:3]
+
+
+EVIL = "<script>alert(1)</script>\" onload='x' x<y and z>w &amp; <b>"
+
+
+def test_no_text_becomes_markup_wherever_it_stands() -> None:
+    protocol = Protocol.model_validate(
+        {
+            "name": "p",
+            "version": "1",
+            "title": EVIL,
+            "summary": EVIL,
+            "labels": [{"name": "a", "title": EVIL, "flag": "<b>"}],
+        }
+    )
+    mark = Mark(id="m", spans=(Span(0, 8),), quotes=(EVIL[:8],), label="a", answers={"explanation": EVIL, EVIL: EVIL})
+    gap = Mark(id="m2", spans=(Span(3, 3),), quotes=("",), label="a")
+    one = Annotation(id="a1", document=EVIL, annotator=EVIL, protocol="p@1", marks=(mark, gap))
+    document = Document(id=EVIL, text=EVIL, context={EVIL: EVIL})
+    for read_by in ([one], [one, one.model_copy(update={"id": "a2"})], []):
+        study = Study.from_items([Settings(title=EVIL), protocol, document, *read_by])
+        page = Reader(study._repr_html_())
+        assert page.texts == [EVIL]
+        assert EVIL in page.words
+        assert page.tags <= set("div style h3 p b span i table caption tr td".split())
+
+
+def test_overlapping_marks_show_the_text_once_and_each_flag_once() -> None:
+    text = "one two three four five"
+    places = [(0, 13), (4, 18), (4, 7), (8, 23), (0, 23)]
+    marks = [
+        Mark(id=f"m{n}", spans=(Span(*place),), quotes=(text[slice(*place)],), label="red")
+        for n, place in enumerate(places)
+    ]
+    one = Annotation(id="a", document="d", annotator="p", protocol=PROTOCOL.id, marks=tuple(marks))
+    html = document_html(Document(id="d", text=text), [one], {PROTOCOL.id: PROTOCOL})
+    assert Reader(html).texts == [text]
+    assert html.count('aria-hidden="true"') == 5
+
+
+def test_a_long_study_shows_how_many_more_there_are() -> None:
+    study = Study.from_items([Document(id=f"d{n}", text="x") for n in range(5)])
+    assert "and 2 more documents" in study._repr_html_()
+    assert "Nobody has read this yet" in study._repr_html_()
