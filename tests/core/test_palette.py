@@ -141,30 +141,28 @@ def test_ink_on_tints_has_the_printed_contrast(
     assert round(min(stacks), 1) == stack
 
 
+TO_CONES = np.array(
+    [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+)
+TO_LAB = np.array(
+    [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+)
+
+
 def oklab(colour: str) -> NDArray[np.float64]:
     """Ottosson (2020), A perceptual color space for image processing."""
     shares = np.array(channels(colour)) / 255
     linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
-    cones = np.cbrt(
-        np.array(
-            [
-                [0.4122214708, 0.5363325363, 0.0514459929],
-                [0.2119034982, 0.6806995451, 0.1073969566],
-                [0.0883024619, 0.2817188376, 0.6299787005],
-            ]
-        )
-        @ linear
-    )
-    return (
-        np.array(
-            [
-                [0.2104542553, 0.7936177850, -0.0040720468],
-                [1.9779984951, -2.4285922050, 0.4505937099],
-                [0.0259040371, 0.7827717662, -0.8086757660],
-            ]
-        )
-        @ cones
-    )
+    cones = np.cbrt(TO_CONES @ linear)
+    return np.asarray(TO_LAB @ cones, dtype=np.float64)
 
 
 @pytest.mark.parametrize(("theme", "printed"), [("light", 0.11), ("dark", 0.09)])

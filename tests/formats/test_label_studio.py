@@ -16,7 +16,7 @@ from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
 from finecomb.formats import format_of, label_studio
 from finecomb.formats.base import Options
-from finecomb.formats.label_studio import Utf16
+from finecomb.formats.utf16 import Utf16
 from tests.formats.damage import damage, places, read_or_refuse, twisted
 from tests.strategies import PROTOCOL, canonical, round_trip, studies, texts
 

@@ -35,7 +35,9 @@ def align(view: View, by: Alignment | str = "item") -> pl.DataFrame:
 
 def _marks(study: Study) -> pl.DataFrame:
     """One row per mark in text order, unplaced ones last in their document."""
-    edges = study.spans.filter(pl.col("part") == "text").group_by("mark").agg(pl.col("start").min(), pl.col("end").max())
+    edges = (
+        study.spans.filter(pl.col("part") == "text").group_by("mark").agg(pl.col("start").min(), pl.col("end").max())
+    )
     order = study.documents.select(document="id").with_row_index("place")
     rows = study.marks.select("document", "annotation", "annotator", "label", "item", mark="id")
     rows = rows.join(edges, on="mark", how="left").join(order, on="document", how="left")
@@ -105,7 +107,9 @@ def _line(rows: pl.DataFrame, study: Study) -> pl.DataFrame:
     origins = pl.DataFrame({"document": study.documents["id"], "origin": np.cumsum(lengths) - lengths})
     places = rows.select("mark").with_row_index("at")
     spans = study.spans.filter(pl.col("part") == "text").join(origins, on="document").join(places, on="mark")
-    moved = spans.select(pl.col("at").cast(pl.Int64), pl.col("start") + pl.col("origin"), pl.col("end") + pl.col("origin"))
+    moved = spans.select(
+        pl.col("at").cast(pl.Int64), pl.col("start") + pl.col("origin"), pl.col("end") + pl.col("origin")
+    )
     return moved.sort("start", "end", "at")
 
 

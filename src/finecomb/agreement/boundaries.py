@@ -12,23 +12,19 @@ from finecomb.measure.view import View
 def normalised(view: View) -> View:
     """A view in which every span reaches as far as the spans of its category that overlap it, directly or in a chain.
 
-    Goyal et al. (2022), section 4.4. Spans that only touch stay apart; so do omissions. For statistics only: the
-    quotes of the marks stay as they were.
+    Goyal et al. (2022), section 4.4. Spans that only touch stay apart, and omissions stay as they are. For statistics
+    only: the quotes of the marks do not change.
     """
-    spans = view.study.spans
     apart = ["document", "part", "label"]
-    ordered = spans.with_row_index("at").sort(*apart, "start", "end", "at")
+    ordered = view.study.spans.with_row_index("at").sort(*apart, "start", "end", "at")
     reach = pl.col("end").cum_max().shift(1).over(*apart)
-    ordered = ordered.with_columns(chain=(pl.col("start") >= reach).fill_null(value=True).cum_sum())
-    wide = ordered.with_columns(
-        start=pl.col("start").min().over("chain"), end=pl.col("end").max().over("chain")
+    chained = ordered.with_columns(chain=(pl.col("start") >= reach).fill_null(value=True).cum_sum())
+    solid = pl.col("end") > pl.col("start")
+    first, last = pl.col("start").min().over("chain"), pl.col("end").max().over("chain")
+    wide = chained.with_columns(
+        start=pl.when(solid).then(first).otherwise("start"), end=pl.when(solid).then(last).otherwise("end")
     )
-    kept = pl.when(ordered["end"] > ordered["start"])
-    wide = wide.with_columns(
-        start=kept.then(wide["start"]).otherwise(ordered["start"]), end=kept.then(wide["end"]).otherwise(ordered["end"])
-    )
-    lists = wide.sort("at").group_by("mark", maintain_order=True).agg(spans=pl.struct("part", "start", "end"))
-    marks = view.study.marks.with_columns(row=pl.int_range(pl.len()))
-    placed = marks.drop("spans").join(lists, left_on="id", right_on="mark", how="left").sort("row")
-    placed = placed.with_columns(spans=pl.coalesce("spans", marks["spans"])).select(view.study.marks.columns)
-    return replace(view, study=replace(view.study, marks=placed), fields={**view.fields, "boundaries": "union"})
+    spans = wide.sort("at").group_by("mark", maintain_order=True).agg(wide=pl.struct("part", "start", "end"))
+    joined = view.study.marks.join(spans, left_on="id", right_on="mark", how="left", maintain_order="left")
+    marks = joined.with_columns(spans=pl.coalesce("wide", "spans")).drop("wide")
+    return replace(view, study=replace(view.study, marks=marks), fields={**view.fields, "boundaries": "union"})

@@ -13,7 +13,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
-from finecomb.measure.bootstrap import interval, ratio
+from finecomb.measure.bootstrap import Sums, interval, ratio
 from finecomb.measure.counts import described
 from finecomb.measure.view import Filters, View, view
 
@@ -25,9 +25,9 @@ def comment_codes(
 ) -> list[Finding]:
     """Shares, in %, of each code and group of codes among the codes given (Clark et al. 2021, Table 3).
 
-    Codes in the protocol's `meta.left_out` (the group Null) do not count. An explanation has several codes, each coder's
-    count. `by` are fields of the explanation's author or text, e.g. condition. Intervals resample explanations.
-    NaN where no code is left.
+    Codes in the protocol's `meta.left_out` (the group Null) do not count. An explanation may have several codes, and
+    the codes of each coder count. `by` are fields of the explanation's author or text, e.g. condition. Intervals
+    resample explanations. NaN where no code is left.
     """
     seen = _coded(study, protocol)
     groups, left_out = _groups(seen.protocol), _left_out(seen.protocol)
@@ -93,7 +93,7 @@ def coder_agreement(study: Study, protocol: str = "comments", draws: int = 1000,
     ]
 
 
-def _given(coded: pl.DataFrame, rows: pl.DataFrame, code: str, m: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _given(coded: pl.DataFrame, rows: pl.DataFrame, code: str, m: Sums) -> Sums:
     """How many coders of each explanation did not give the code, and did."""
     k = rows.filter(pl.col("code") == code).group_by("about").agg(k=pl.col("annotation").n_unique())
     given = coded.join(k, on="about", how="left", maintain_order="left")["k"].fill_null(0).to_numpy().astype(np.float64)

@@ -105,6 +105,4 @@ def pooled_ac1(tally: Tally, weights: Weights) -> Floats:
     shares = ratio(shares, np.broadcast_to(rated, shares.shape))  # pi_c
     chance = (shares * (1 - shares)).sum(axis=-1)
     others = np.full(chance.shape, float(len(tally.values) - 1))
-    return beyond_chance(
-        ratio(pooled(weights, tally.agreeing), pooled(weights, tally.pairable)), ratio(chance, others)
-    )
+    return beyond_chance(ratio(pooled(weights, tally.agreeing), pooled(weights, tally.pairable)), ratio(chance, others))

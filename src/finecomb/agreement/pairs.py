@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,9 +11,11 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
+from finecomb.agreement.alpha import Distance
 from finecomb.agreement.kappa import cohen_of
 from finecomb.agreement.ratings import Rated
 from finecomb.agreement.tally import Floats, Ints, Weights, summed
+from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
 from finecomb.measure.bootstrap import ratio
 from finecomb.measure.grid import Grid, Votes, merged, placed
@@ -21,6 +23,7 @@ from finecomb.measure.grid import Grid, Votes, merged, placed
 Overlap = Literal["add", "union"]
 Rest = Literal["union", "majority"]
 _AT_ONCE = 4_000_000  # numbers held while draws are worked through
+_BITS = 62
 
 
 # --- who marked what ---------------------------------------------------------------------------------------------
@@ -247,7 +250,9 @@ def _counted(study: Study, own: Cells, categories: Sequence[str]) -> Cells:
     places = study.documents.select(document="id").with_row_index("place")
     order = order.join(places, on="document").sort("place", "annotator", maintain_order=True).with_row_index("at")
     marks = study.marks.join(order.select("at", annotation="id"), on="annotation", how="inner")
-    row = marks["label"].replace_strict({name: at for at, name in enumerate(categories, 1)}, default=0, return_dtype=pl.Int64)
+    row = marks["label"].replace_strict(
+        {name: at for at, name in enumerate(categories, 1)}, default=0, return_dtype=pl.Int64
+    )
     depth = np.zeros((len(categories) + 1, len(order)), dtype=np.int16)
     np.add.at(depth, (row.to_numpy(), marks["at"].to_numpy()), 1)
     depth[0] = np.bincount(marks["at"].to_numpy(), minlength=len(order))
@@ -296,7 +301,9 @@ def rest_pairs(own: Cells, rest: Rest = "union") -> Pairs:
         readers = some.stop - some.start
         one = (own.depth[:, first:last] > 0).reshape(len(own.depth), readers, -1)
         others = one.sum(axis=1, keepdims=True) - one >= _least(np.array(float(readers)), rest)
-        sums.append(np.stack([(one & others).sum(axis=2), one.sum(axis=2), others.sum(axis=2)], axis=-1).astype(np.float64))
+        sums.append(
+            np.stack([(one & others).sum(axis=2), one.sum(axis=2), others.sum(axis=2)], axis=-1).astype(np.float64)
+        )
         documents.append(np.full(readers, document))
         people.append(own.annotators[some])
     none = [np.zeros(0, dtype=np.int64)]
@@ -317,3 +324,30 @@ def rest_scores(pairs: Pairs, weights: Weights, score: str) -> Floats:
     for some, sums in pairs.pooled(weights):
         result[some] = scores(sums)[score]
     return result
+
+
+# --- sets of labels ----------------------------------------------------------------------------------------------
+
+
+def set_sums(
+    own: Cells, categories: Sequence[str], documents: int, distance: Callable[[Sequence[frozenset[str]]], Distance]
+) -> tuple[list[frozenset[str]], Floats, Floats]:
+    """The sets of labels that one annotator gave to one unit; disagreement, (documents,), and n_c, (documents, V).
+
+    Alpha needs no more than these where the distance does not depend on how often sets occur.
+    """
+    if len(categories) > _BITS:
+        raise FinecombError(f"sets of labels are for up to {_BITS} labels, not {len(categories)}; use --back-off group")
+    bits = (own.depth[1:] > 0).T @ (1 << np.arange(len(categories), dtype=np.int64))
+    patterns, codes = np.unique(bits, return_inverse=True)
+    sets = [frozenset(name for at, name in enumerate(categories) if pattern >> at & 1) for pattern in patterns.tolist()]
+    delta = distance(sets)(np.arange(len(sets), dtype=np.float64), np.ones(len(sets)))
+    observed, totals = np.zeros(documents), np.zeros((documents, len(sets)))
+    for document, some in own.by_document():
+        readers = some.stop - some.start
+        given = codes[own.bounds[some.start] : own.bounds[some.stop]].reshape(readers, -1)
+        cell = np.arange(given.shape[1]) * len(sets) + given
+        n = np.bincount(cell.ravel(), minlength=given.shape[1] * len(sets)).reshape(-1, len(sets)).astype(np.float64)
+        observed[document] = ((n @ delta) * n).sum() / (readers - 1)  # the distance of a set to itself is 0
+        totals[document] = n.sum(axis=0)
+    return sets, observed, totals

@@ -69,7 +69,9 @@ def _with_absent(marks: pl.DataFrame, view: View) -> pl.DataFrame:
     every = marks.select("document", "unit").unique(maintain_order=True).join(readers, on="document")
     keys = ["document", "unit", "annotator"]
     given = marks.unique(keys, keep="first", maintain_order=True).select(*keys, "label")
-    return every.join(given, on=keys, how="left", maintain_order="left").with_columns(pl.col("label").fill_null(NO_ERROR))
+    return every.join(given, on=keys, how="left", maintain_order="left").with_columns(
+        pl.col("label").fill_null(NO_ERROR)
+    )
 
 
 def _by_majority(marks: pl.DataFrame, view: View) -> pl.DataFrame:
@@ -141,7 +143,9 @@ def _chosen(view: View, of: str, question: str) -> pl.DataFrame:
     rows = answers.filter(pl.col("question") == question)
     if rows.is_empty():
         asked = answers["question"].unique().sort().to_list()
-        raise FinecombError(f"nobody answered a question {question!r} about a {NOUNS[of]}{did_you_mean(question, asked)}")
+        raise FinecombError(
+            f"nobody answered a question {question!r} about a {NOUNS[of]}{did_you_mean(question, asked)}"
+        )
     return rows
 
 
@@ -153,7 +157,9 @@ def _coded(rows: pl.DataFrame, view: View, question: str) -> Rated:
     if rows["text"].null_count() == len(rows):
         return _rated(rows.select("document", "unit", "annotator", value="number"), view)
     if rows.select("id").is_duplicated().any():
-        raise FinecombError(f"question {question!r} takes several answers at once; agreement needs one of each annotator")
+        raise FinecombError(
+            f"question {question!r} takes several answers at once; agreement needs one of each annotator"
+        )
     words = rows["text"].fill_null(rows["number"].cast(pl.String))
     options = [str(value) for asked in _questions(view) if asked.name == question for value in asked.values]
     names = tuple(dict.fromkeys([*options, *words.unique().sort()]))

@@ -8,9 +8,7 @@ of the control is the name of the question. A relation `antecedent` leads from a
 
 from __future__ import annotations
 
-import bisect
 import functools
-import itertools
 import json
 import re
 from collections import Counter
@@ -37,6 +35,7 @@ from finecomb.formats.reading import (
     record,
     starts_with,
 )
+from finecomb.formats.utf16 import Utf16
 from finecomb.formats.writing import sync
 
 ANTECEDENT, CONTINUED = "antecedent", "continued"
@@ -50,27 +49,6 @@ _WORK = ("annotations", "completions", "predictions")
 _SNIFF = re.compile(r'"(annotations|completions|predictions)"\s*:\s*\[\s*[\]{]')
 
 Raw = str | int | float | tuple[str, ...]  # an answer before its question is known; a tuple comes from choices
-
-
-class Utf16:
-    """Positions in a text as JavaScript counts them, in UTF-16 units, and as we do, in code points."""
-
-    def __init__(self, text: str) -> None:
-        widths = (2 if ord(character) > 0xFFFF else 1 for character in text)
-        self._starts = list(itertools.accumulate(widths, initial=0))
-
-    def code_points(self, units: int) -> int | None:
-        """The position of a unit; None within a surrogate pair and outside the text.
-
-        >>> Utf16("a😀b").code_points(3), Utf16("a😀b").code_points(2)
-        (2, None)
-        """
-        at = bisect.bisect_left(self._starts, units)
-        return at if at < len(self._starts) and self._starts[at] == units else None
-
-    def units(self, code_points: int) -> int:
-        """The other way round."""
-        return self._starts[code_points]
 
 
 @functools.lru_cache(maxsize=8)

@@ -17,92 +17,62 @@ from pydantic_core import from_json
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import meta
-from finecomb.measure.coverage import Overlap, covered
-from finecomb.measure.grid import lay
+from finecomb.measure.bootstrap import ratio
+from finecomb.measure.measures import MEASURES, Choices
 from finecomb.measure.permutation import Correction, Tested, Values, adjusted, paired, unpaired
+from finecomb.measure.reading import Overlap, read_view
 from finecomb.measure.view import ANY, View, answer
 
 Pairing = Literal["auto", "yes", "no"]
-PerDocument = Callable[[View], pl.DataFrame]
-"""Columns `document` and `value`, one row per document; documents without a value are left out."""
+PerAnnotation = Callable[[View], pl.DataFrame]
+"""Columns `annotation`, `document` and `value`, one row per annotation; those without a value are left out.
+
+A document's value is the mean over its annotations."""
 
 
-def coverage_of(seen: View, tokens: str = "words", overlap: Overlap = "add") -> pl.DataFrame:
-    """Mean over a document's annotations of the share of its tokens that are covered."""
-    rows = covered(seen.study, lay(seen.study, "token", tokens), overlap).filter(pl.col("units") > 0)
-    return _mean(rows.with_columns(value=pl.col("covered") / pl.col("units")))
+def measured(seen: View, name: str, tokens: str = "words", overlap: Overlap = "add") -> pl.DataFrame:
+    """One of the measures of `finecomb measure` for each annotation, all its marks together."""
+    measure, reading = MEASURES[name], read_view(seen, tokens=tokens)
+    amounts = measure.amounts(reading, Choices(tokens=tokens, overlap=overlap))
+    top, bottom = amounts.top[-1], amounts.bottom[-1]
+    lacking = 0 if amounts.lacking is None else int(amounts.lacking[-1].sum())
+    if measure.strict and lacking:
+        raise FinecombError(f"{lacking} marks have no {measure.needs}; leave their labels out, or compare counts")
+    kept = (bottom > 0) & (True if amounts.counts is None else amounts.counts)
+    return reading.rows.select("annotation", "document", value=pl.Series(ratio(top, bottom))).filter(pl.Series(kept))
 
 
-def count_of(seen: View) -> pl.DataFrame:
-    """Marks per annotation of each document."""
-    return _mean(_counted(seen).with_columns(value=pl.col("marks").cast(pl.Float64)))
+def answer_of(seen: View, question: str) -> pl.DataFrame:
+    """A numeric answer of each annotation, e.g. `rating`; who did not answer is left out."""
+    rows = seen.study.annotations.with_columns(value=answer(question).cast(pl.Float64, strict=False))
+    return rows.filter(pl.col("value").is_not_null()).select("document", "value", annotation="id")
 
 
-def rate_of(seen: View, tokens: str = "words") -> pl.DataFrame:
-    """Marks per 100 tokens, averaged over a document's annotations."""
-    grid = lay(seen.study, "token", tokens)
-    units = pl.DataFrame(
-        {"document": grid.documents, "units": grid.sizes}, schema={"document": pl.String, "units": pl.Int64}
-    )
-    rows = _counted(seen).join(units, on="document", how="left").filter(pl.col("units") > 0)
-    return _mean(rows.with_columns(value=100 * pl.col("marks") / pl.col("units")))
-
-
-def severity_of(seen: View) -> pl.DataFrame:
-    """Sum of the severities of an annotation's marks, averaged over a document's annotations."""
-    known = seen.study.marks.with_columns(value=answer("severity").cast(pl.Float64))
-    missing = int(known["value"].null_count())
-    if missing:
-        raise FinecombError(f"{missing} of {len(known)} marks have no severity; compare counts, or drop those labels")
-    sums = known.group_by("annotation").agg(pl.col("value").sum())
-    read = seen.study.annotations.select("document", annotation="id")
-    return _mean(read.join(sums, on="annotation", how="left").with_columns(pl.col("value").fill_null(0.0)))
-
-
-def answer_of(name: str) -> PerDocument:
-    """Mean over a document's annotations of a numeric answer, e.g. `rating`; who did not answer is left out."""
-
-    def values(seen: View) -> pl.DataFrame:
-        rows = seen.study.annotations.with_columns(value=answer(name).cast(pl.Float64, strict=False))
-        return _mean(rows.filter(pl.col("value").is_not_null()))
-
-    return values
-
-
-def _counted(seen: View) -> pl.DataFrame:
-    """One row per annotation: annotation, document, marks (0 too)."""
-    own = seen.study.marks.group_by("annotation").agg(marks=pl.len())
-    read = seen.study.annotations.select("document", annotation="id")
-    return read.join(own, on="annotation", how="left").with_columns(pl.col("marks").fill_null(0))
-
-
-def _mean(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.group_by("document", maintain_order=True).agg(pl.col("value").mean())
-
-
-def named(statistic: str | PerDocument, tokens: str = "words", overlap: Overlap = "add") -> tuple[str, PerDocument]:
-    """A statistic by name (`answer:rating` is the mean of a numeric answer), or a function as it is."""
-    known: dict[str, PerDocument] = {
-        "coverage": functools.partial(coverage_of, tokens=tokens, overlap=overlap),
-        "count": count_of,
-        "rate": functools.partial(rate_of, tokens=tokens),
-        "severity": severity_of,
-    }
+def named(statistic: str | PerAnnotation, tokens: str = "words", overlap: Overlap = "add") -> tuple[str, PerAnnotation]:
+    """A statistic by name (`answer:rating` is a numeric answer), or a function as it is."""
     if not isinstance(statistic, str):
         return getattr(statistic, "__name__", "own"), statistic
     kind, _, question = statistic.partition(":")
     if kind == "answer" and question:
-        return statistic, answer_of(question)
+        return statistic, functools.partial(answer_of, question=question)
+    known = [name for name in MEASURES if name != "fraction"]  # a share of all marks is no value of an annotation
     if statistic not in known:
         near = did_you_mean(statistic, [*known, "answer:NAME"])
         raise FinecombError(f"no statistic of a document is called {statistic!r}{near}")
-    return statistic, known[statistic]
+    return statistic, functools.partial(measured, name=statistic, tokens=tokens, overlap=overlap)
+
+
+def annotation_values(seen: View, statistic: str | PerAnnotation, label: str = ANY) -> pl.DataFrame:
+    """Columns annotation, document, annotator and value of a statistic of one label."""
+    values = named(statistic)[1](only_label(seen, label))
+    who = seen.study.annotations.select("annotator", annotation="id")
+    return values.join(who, on="annotation", how="left", maintain_order="left")
 
 
 def compare(
     seen: View,
     by: str = "model",
-    statistic: str | PerDocument = "coverage",
+    statistic: str | PerAnnotation = "coverage",
     labels: Sequence[str] = (ANY,),
     pairing: Pairing = "auto",
     key: str = "",
@@ -114,7 +84,7 @@ def compare(
 ) -> list[Finding]:
     """Every two systems compared: difference of means over documents, interval, p, and p corrected for all rows.
 
-    `statistic` is coverage, count, rate (marks per 100 tokens), severity, `answer:NAME`, or a function of a view.
+    `statistic` is a measure by name (coverage, count, rate-1000, ...), `answer:NAME`, or a function of a view.
 
     Systems are the values of `by`, document meta or an annotator's field. Documents are paired by `key` (a name of
     document meta; else `prompt_id`, else the text of the context `prompt`; the document itself where systems share
@@ -123,20 +93,20 @@ def compare(
     """
     if pairing not in ("auto", "yes", "no"):
         raise FinecombError(f"pairing is auto, yes or no, not {pairing!r}")
-    name, per_document = named(statistic, tokens, overlap)
+    name, per_annotation = named(statistic, tokens, overlap)
     parts = [(str(group[by]), part) for group, part in seen.split([by]) if group[by] is not None]
     if len(parts) < 2:
         there = f"only {parts[0][0]!r}" if parts else "none"
         raise FinecombError(f"a comparison needs two systems; by {by} there is {there}")
-    keys = _keys(seen, parts, key)
+    keys, uses = _keys(seen, parts, key), MEASURES[name].uses if name in MEASURES else ()
     rows = []
     for label in labels:
-        values = {system: _keyed(per_document(_only(part, label)), keys) for system, part in parts}
+        values = {system: _keyed(per_annotation(only_label(part, label)), keys) for system, part in parts}
         for a, b in itertools.combinations(values, 2):
             signature = Signature.of(
                 statistic=f"compare:{name}", label=label, by=by, correction=correction, pairing=pairing,
-                key=key or None, tokens=tokens if name in ("coverage", "rate") else None,
-                overlap=overlap if name == "coverage" else None, **seen.fields,
+                key=key or None, tokens=tokens if "tokens" in uses else None,
+                overlap=overlap if "overlap" in uses else None, **seen.fields,
                 annotators=seen.study.annotations["annotator"].n_unique(), documents=len(seen.study.documents),
                 draws=draws, seed=seed,
             )  # fmt: skip
@@ -159,7 +129,8 @@ def _number(value: object) -> float:
     return float(value) if isinstance(value, int | float) else math.nan
 
 
-def _only(seen: View, label: str) -> View:
+def only_label(seen: View, label: str) -> View:
+    """The same annotations with only the marks of one category; `any` keeps all."""
     if label == ANY:
         return seen
     if label not in seen.categories:
@@ -183,11 +154,10 @@ def _keys(seen: View, parts: Iterable[tuple[str, View]], key: str) -> pl.DataFra
 
 
 def _keyed(values: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
-    """Columns document, value and key, without undefined values."""
-    rows = values.select("document", pl.col("value").cast(pl.Float64)).join(
-        keys, on="document", how="left", maintain_order="left"
-    )
-    return rows.filter(pl.col("value").is_not_null() & pl.col("value").is_not_nan())
+    """One row per document: document, value (the mean over annotations) and key, without undefined values."""
+    defined = values.filter(pl.col("value").is_not_null() & pl.col("value").is_not_nan())
+    means = defined.group_by("document", maintain_order=True).agg(pl.col("value").cast(pl.Float64).mean())
+    return means.join(keys, on="document", how="left", maintain_order="left")
 
 
 def _pairs(a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:

@@ -197,7 +197,7 @@ def measure(
     the same value and drawing them again shows no spread.
     """
     choices = Choices(level, unit, tokens, overlap, antecedents, average, missing, target, resample, draws, seed)
-    chosen = [(name, _named(name)) for name in measures]
+    chosen = [(name, named(name)) for name in measures]
     reading = read_view(grouped(view) if level == "group" else view, by, unit, tokens, antecedents)
     amounts = {name: each.amounts(reading, choices) for name, each in chosen}
     findings: dict[str, list[Finding]] = {name: [] for name in amounts}
@@ -208,7 +208,8 @@ def measure(
     return [finding for each in findings.values() for finding in each]
 
 
-def _named(name: str) -> Measure:
+def named(name: str) -> Measure:
+    """The measure of that name; an error that names the nearest otherwise."""
     if name not in MEASURES:
         raise FinecombError(f"no measure is called {name!r}{did_you_mean(name, MEASURES)}")
     return MEASURES[name]

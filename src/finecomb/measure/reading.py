@@ -67,7 +67,7 @@ class Reading:
         return marks.join(at, on="annotation", how="left", maintain_order="left").with_row_index("row")
 
     @functools.cached_property
-    def _placed(self) -> pl.DataFrame:
+    def placed(self) -> pl.DataFrame:
         """Spans on the text by number instead of id: row (of the mark), at, category, first, last."""
         study = with_antecedents(self.view.study) if self.antecedents else self.view.study
         numbers = self.marks.select("mark", "row", "at", "category")
@@ -77,7 +77,7 @@ class Reading:
     @functools.cached_property
     def lengths(self) -> Floats:
         """Tokens that each mark covers, each once, (marks,); 0 for omissions and marks without a place on the text."""
-        own = merged(self._placed, ["row"])
+        own = merged(self.placed, ["row"])
         return np.bincount(own["row"], own["last"] - own["first"], len(self.marks)).astype(np.float64)
 
     @functools.cached_property
@@ -115,11 +115,11 @@ class Reading:
 
     def union(self) -> Floats:
         """Tokens covered by the marks of each category and annotation, each once, (labels, annotations)."""
-        own = merged(self._placed, ["at", "category"])
+        own = merged(self.placed, ["at", "category"])
         cells = own["category"].to_numpy() * len(self) + own["at"].to_numpy()
         size = len(self.labels) * len(self)
         covered = np.bincount(cells, own["last"] - own["first"], size).reshape(len(self.labels), len(self))
-        any_ = merged(self._placed, ["at"])
+        any_ = merged(self.placed, ["at"])
         covered[-1] = np.bincount(any_["at"], any_["last"] - any_["first"], len(self))
         return covered.astype(np.float64)
 

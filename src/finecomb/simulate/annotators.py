@@ -169,7 +169,8 @@ def _invented(
     rng: np.random.Generator,
 ) -> list[Mark]:
     """Marks where nothing is wrong, so many that precision comes out in expectation."""
-    expected = person.recall * len(true) * (1 - person.precision) / person.precision
+    located = sum(bool(mark.spans) for mark in true)
+    expected = person.recall * located * (1 - person.precision) / person.precision
     clean = np.flatnonzero(~touched([span for mark in true for span in mark.spans if span.part == TEXT], offsets))
     if not len(clean) or not protocol.labels:
         return []

@@ -1,0 +1,543 @@
+"""Every measure of agreement under its own name, for all labels at once, with intervals over documents."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
+
+import numpy as np
+
+from finecomb.agreement import alpha as alphas
+from finecomb.agreement import kappa, pairs
+from finecomb.agreement.align import align
+from finecomb.agreement.boundaries import normalised
+from finecomb.agreement.ratings import NO_ERROR, Rated, document_ratings, item_ratings, mark_ratings, unit_ratings
+from finecomb.agreement.tally import Floats, Ints, Tally, Weights, pooled, summed, tally_counts, tally_votes
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.study import Study
+from finecomb.measure.bootstrap import ratio
+from finecomb.measure.grid import Grid, Votes, lay, votes
+from finecomb.measure.grid import Level as GridLevel
+from finecomb.measure.view import ANY, View, view
+
+Level = Literal["token", "char", "sentence", "segment", "document", "item"]
+Kind = Literal["marks", "items", "answers"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How marks are compared; each that matters goes into the signature."""
+
+    level: Level = "token"
+    """What is rated: units of the text, or errors that `align` found."""
+    tokens: str = "words"
+    """Name of the tokenizer."""
+    question: str = ""
+    """Compare answers to this question instead of marks: of documents, of units (level sentence or segment) or of
+    aligned marks (level item)."""
+    by_label: bool = True
+    """One row for each label beside `any`."""
+    overlap: pairs.Overlap = "add"
+    """For F1: whether a unit in two marks of one annotator counts twice."""
+    boundaries: Literal["marked", "union"] = "marked"
+    """Whether overlapping spans of one label are first widened to their union (Goyal et al. 2022)."""
+    align: str = "item"
+    """At level item: which marks are one error, see `align`."""
+    convention: str = "marked"
+    """At level item: what counts as a rating, see `CONVENTIONS`."""
+    rest: pairs.Rest = "union"
+    """For one against the rest: whether one of the others is enough, or more than half of them are needed."""
+
+    def __post_init__(self) -> None:
+        for name, allowed in CHOICES.items():
+            given = getattr(self, name)
+            if given not in allowed:
+                raise FinecombError(f"{name} cannot be {given!r}{did_you_mean(given, allowed)}")
+
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "level": get_args(Level),
+    "overlap": get_args(pairs.Overlap),
+    "boundaries": ("marked", "union"),
+    "rest": get_args(pairs.Rest),
+}
+
+
+# --- what measures read ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Marked:
+    """Marks on the units of texts; what is slow to make is made once, and only when a measure asks for it."""
+
+    view: View
+    asked: Asked
+    kind: Kind = "marks"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The rows: any mark at all, then each category."""
+        return (ANY, *self.categories)
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """Those judged apart; backed off to `any` there are none."""
+        return tuple(name for name in self.view.categories if name != ANY) if self.asked.by_label else ()
+
+    @functools.cached_property
+    def grid(self) -> Grid:
+        """The units of all texts."""
+        level: GridLevel = self.asked.level if self.asked.level != "item" else "token"
+        return lay(self.view.study, level, self.asked.tokens)
+
+    @functools.cached_property
+    def votes(self) -> Votes:
+        """How many marked each unit."""
+        anyone = votes(self.view.study, self.grid, None)
+        each = votes(self.view.study, self.grid, self.categories)
+        return Votes(self.grid, self.labels, np.concatenate([anyone.marked, each.marked]), anyone.readers)
+
+    @functools.cached_property
+    def tallies(self) -> list[Tally]:
+        """All labels in one."""
+        return [tally_votes(self.labels, self.votes.marked, self.votes.m, self.grid.bounds)]
+
+    def two(self) -> Floats:
+        """Units marked by two or more, and by any, (documents, rows, 2)."""
+        return np.swapaxes(alphas.two_agree_sums(self.votes), 0, 1)
+
+    @functools.cached_property
+    def cells(self) -> pairs.Cells:
+        """Who marked what, each unit once."""
+        return pairs.cells(self.view.study, self.grid, self.categories, "union")
+
+    @functools.cached_property
+    def overlaps(self) -> pairs.Pairs:
+        """Pairs for F1; all categories, since typed F1 needs them."""
+        known = [name for name in self.view.categories if name != ANY]
+        return pairs.cell_pairs(pairs.cells(self.view.study, self.grid, known, self.asked.overlap))
+
+    @functools.cached_property
+    def confusions(self) -> list[pairs.Pairs]:
+        """Pairs for Cohen's kappa."""
+        return [pairs.marked_confusion(pairs.cell_pairs(self.cells))]
+
+    def why(self, label: str) -> str:
+        """Why something about a label has no value."""
+        return alphas.why_undefined(self.votes, self.labels.index(label) if label in self.labels else 0)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A matrix of ratings: labels of items, or answers."""
+
+    view: View
+    asked: Asked
+    rated: Rated
+    kind: Kind
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The rows: the values as they are, then each label against all other values."""
+        return (ANY, *self.categories)
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """Labels of items; answers have none."""
+        return self.view.categories if self.kind == "items" and self.asked.by_label else ()
+
+    @functools.cached_property
+    def counted(self) -> tuple[Floats, Ints]:
+        """Values, and how often each was given to each unit."""
+        return alphas.value_counts(self.rated.matrix)
+
+    @functools.cached_property
+    def given(self) -> Ints:
+        """How often each category was given to each unit, (categories, units)."""
+        return np.array(
+            [(self.rated.matrix == self.code(name)).sum(axis=0) for name in self.categories], dtype=np.int64
+        )
+
+    def code(self, name: str) -> float:
+        """The number that stands for a name."""
+        return float(self.rated.names.index(name))
+
+    @functools.cached_property
+    def tallies(self) -> list[Tally]:
+        """All values together, then each label against the rest."""
+        values, counts = self.counted
+        whole = tally_counts(ANY, values, counts, self.rated.bounds)
+        if not self.categories:
+            return [whole]
+        return [whole, tally_votes(self.categories, self.given, counts.sum(axis=1), self.rated.bounds)]
+
+    def two(self) -> Floats:
+        """Items marked by two or more, and by any, (documents, rows, 2)."""
+        marked = ~np.isnan(self.rated.matrix) & (self.rated.matrix != self.code(NO_ERROR))
+        k = np.concatenate([marked.sum(axis=0)[None], self.given.reshape(-1, self.rated.matrix.shape[1])])
+        return np.stack([summed((k >= least).astype(np.float64), self.rated.bounds).T for least in (2, 1)], axis=-1)
+
+    @functools.cached_property
+    def confusions(self) -> list[pairs.Pairs]:
+        """Pairs for Cohen's kappa, with all values and with each label against the rest."""
+        whole = [pairs.rated_pairs(self.rated, self.counted[0])]
+        for name in self.categories:
+            own = np.where(
+                np.isnan(self.rated.matrix), np.nan, (self.rated.matrix == self.code(name)).astype(np.float64)
+            )
+            whole.append(pairs.rated_pairs(replace(self.rated, matrix=own), np.array([0.0, 1.0])))
+        return whole
+
+    def why(self, label: str) -> str:
+        """Why something about a label has no value."""
+        values, counts = self.counted
+        if not len(values):
+            return "nothing was rated"
+        if (counts.sum(axis=1) < 2).all():
+            return "nothing was rated by two annotators"
+        return "only one value was given" if label == ANY else "nobody gave this label, or everybody"
+
+
+Source = Marked | Answered
+
+
+def source(seen: View, asked: Asked) -> Source:
+    """What the measures of one level read."""
+    if asked.boundaries == "union":
+        seen = normalised(seen)
+    if asked.question:
+        return Answered(seen, asked, _answers(seen, asked), "answers")
+    if asked.level == "item":
+        return Answered(seen, asked, item_ratings(seen, align(seen, asked.align), asked.convention), "items")
+    return Marked(seen, asked)
+
+
+def _answers(seen: View, asked: Asked) -> Rated:
+    match asked.level:
+        case "document":
+            return document_ratings(seen, asked.question)
+        case "sentence" | "segment":
+            return unit_ratings(seen, asked.question)
+        case "item":
+            return mark_ratings(seen, align(seen, asked.align), asked.question)
+    raise FinecombError(f"a question is about a document, sentence, segment or item, not about a {asked.level}")
+
+
+# --- measures ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Rows of a measure and their values in each draw; the first draw is the study itself."""
+
+    columns: Sequence[Mapping[str, object]]
+    values: Floats
+    """(draws, rows)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One statistic by name."""
+
+    run: Callable[[Source, Weights], Result]
+    gloss: str
+    """What it is, in a line."""
+    kinds: frozenset[Kind] = field(default=frozenset({"marks", "items", "answers"}))
+    """What it can read."""
+    individuals: bool = False
+    """Whether it needs to know who marked what, so that pooled votes will not do."""
+
+
+def _on_tallies(statistic: Callable[[Tally, Weights], Floats]) -> Callable[[Source, Weights], Result]:
+    """The statistic of each row of every tally."""
+
+    def run(own: Source, weights: Weights) -> Result:
+        values = [statistic(tally, weights) for tally in own.tallies]
+        return Result([{"label": row} for tally in own.tallies for row in tally.rows], np.concatenate(values, axis=1))
+
+    return run
+
+
+def _on_whole(statistic: Callable[[Tally, Weights], Floats]) -> Callable[[Source, Weights], Result]:
+    """The statistic of all values together."""
+    return lambda own, weights: Result([{"label": ANY}], statistic(own.tallies[0], weights))
+
+
+def _two_agree(own: Source, weights: Weights) -> Result:
+    return Result([{"label": name} for name in own.labels], alphas.two_agree(pooled(weights, own.two())))
+
+
+def _best_threshold(own: Source, weights: Weights) -> Result:
+    """Alpha of ratings cut in two where that gives the most agreement; every draw looks for its own best cut."""
+    assert isinstance(own, Answered)
+    values, counts = own.counted
+    above = counts[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:].T  # ratings of at least each value but the lowest
+    if len(values) < 2:
+        return Result([{"label": ANY}], np.full((len(weights), 1), np.nan))
+    names = tuple(f"{value:g}" for value in values[1:])
+    each = alphas.pooled_alpha(tally_votes(names, above, counts.sum(axis=1), own.rated.bounds), weights)
+    best = np.where(np.isnan(each), -np.inf, each)
+    value = np.where(np.isinf(best.max(axis=1)), np.nan, best.max(axis=1))
+    return Result([{"label": ANY, "threshold": f"{values[1:][int(best[0].argmax())]:g}"}], value[:, None])
+
+
+def _label_sets(distance: Callable[[Sequence[frozenset[str]]], alphas.Distance]) -> Callable[[Source, Weights], Result]:
+    def run(own: Source, weights: Weights) -> Result:
+        assert isinstance(own, Marked)
+        sets, observed, totals = pairs.set_sums(own.cells, own.categories, len(own.grid.documents), distance)
+        delta = distance(sets)(np.arange(len(sets), dtype=np.float64), totals)
+        n = weights @ totals  # n_c, (draws, V)
+        chance = ((n @ delta) * n).sum(axis=1)
+        return Result([{"label": ANY}], (1 - ratio((n.sum(axis=1) - 1) * (weights @ observed), chance))[:, None])
+
+    return run
+
+
+def _cohen(own: Source, weights: Weights) -> Result:
+    each = [pairs.mean_defined(pairs.cohen_pairs(of, weights)) for of in own.confusions]
+    return Result([{"label": name} for name in own.labels], np.concatenate(each, axis=1))
+
+
+def _cohen_pairs(own: Source, weights: Weights) -> Result:
+    each = [pairs.cohen_pairs(of, weights) for of in own.confusions]
+    names = [(first, second) for first, second in own.confusions[0].names]
+    columns = [{"label": label, "pair": f"{a}, {b}"} for label in own.labels for a, b in names]
+    return Result(columns, np.concatenate(each, axis=1).reshape(len(weights), -1))
+
+
+def _f1(statistic: Callable[[pairs.Pairs, Weights], Floats]) -> Callable[[Source, Weights], Result]:
+    def run(own: Source, weights: Weights) -> Result:
+        assert isinstance(own, Marked)
+        values = statistic(own.overlaps, weights)[:, : len(own.labels)]
+        return Result([{"label": name} for name in own.labels[: values.shape[1]]], values)
+
+    return run
+
+
+def _pearson(own: Source, weights: Weights) -> Result:
+    assert isinstance(own, Marked)
+    counted = pairs.count_pairs(own.view.study, own.cells, own.categories)
+    values = pairs.mean_defined(pairs.pearson_pairs(counted, weights))
+    return Result([{"label": name} for name in own.labels], values)
+
+
+def _one_vs_rest(score: str) -> Callable[[Source, Weights], Result]:
+    def run(own: Source, weights: Weights) -> Result:
+        assert isinstance(own, Marked)
+        sums = pooled(weights, pairs.rest_sums(own.votes, own.asked.rest))
+        return Result([{"label": name} for name in own.labels], pairs.scores(sums)[score])
+
+    return run
+
+
+def _one_vs_rest_mean(score: str) -> Callable[[Source, Weights], Result]:
+    def run(own: Source, weights: Weights) -> Result:
+        assert isinstance(own, Marked)
+        each = pairs.rest_scores(pairs.rest_pairs(own.cells, own.asked.rest), weights, score)
+        return Result([{"label": name} for name in own.labels], pairs.mean_defined(each))
+
+    return run
+
+
+def _one_vs_rest_each(score: str) -> Callable[[Source, Weights], Result]:
+    def run(own: Source, weights: Weights) -> Result:
+        assert isinstance(own, Marked)
+        paired = pairs.rest_pairs(own.cells, own.asked.rest)
+        columns = [{"label": label, "annotator": one} for label in own.labels for one, _ in paired.names]
+        return Result(columns, pairs.rest_scores(paired, weights, score).reshape(len(weights), -1))
+
+    return run
+
+
+_MARKS: frozenset[Kind] = frozenset({"marks"})
+_ANSWERS: frozenset[Kind] = frozenset({"answers"})
+_MARKS_AND_ITEMS: frozenset[Kind] = frozenset({"marks", "items"})
+
+
+def _scaled(name: str) -> Callable[[Tally, Weights], Floats]:
+    return functools.partial(alphas.pooled_alpha, distance=alphas.DISTANCES[name])
+
+
+MEASURES: dict[str, Measure] = {
+    "alpha": Measure(_on_tallies(alphas.pooled_alpha), "Krippendorff's alpha, nominal, over all texts"),
+    "alpha-mean": Measure(
+        _on_tallies(alphas.mean_alpha), "mean of each text's alpha; texts where it is undefined are left out"
+    ),
+    "alpha-mean-one": Measure(
+        _on_tallies(functools.partial(alphas.mean_alpha, undefined=1.0)),
+        "mean of each text's alpha; texts where it is undefined count as 1",
+    ),
+    "observed": Measure(_on_tallies(alphas.pooled_observed), "share of pairs of ratings that agree, 1 - D_o"),
+    "observed-mean": Measure(_on_tallies(alphas.mean_observed), "mean of each text's observed agreement"),
+    "alpha-ordinal": Measure(_on_whole(_scaled("ordinal")), "alpha of ranks", _ANSWERS),
+    "alpha-interval": Measure(_on_whole(_scaled("interval")), "alpha of squared differences", _ANSWERS),
+    "alpha-ratio": Measure(_on_whole(_scaled("ratio")), "alpha of proportions", _ANSWERS),
+    "alpha-binarised": Measure(
+        _best_threshold, "alpha of ratings cut in two at the threshold of best agreement", _ANSWERS
+    ),
+    "alpha-sets": Measure(
+        _label_sets(lambda sets: alphas.nominal), "alpha of the sets of labels on a unit, same or not", _MARKS, True
+    ),
+    "alpha-masi": Measure(
+        _label_sets(alphas.masi), "alpha of the sets of labels on a unit, MASI distance", _MARKS, True
+    ),
+    "two-agree": Measure(_two_agree, "percentage of what anybody marked that two or more marked", _MARKS_AND_ITEMS),
+    "kappa-cohen": Measure(_cohen, "Cohen's kappa, mean over pairs of annotators", individuals=True),
+    "kappa-cohen-pairs": Measure(_cohen_pairs, "Cohen's kappa of each pair of annotators", individuals=True),
+    "kappa-fleiss": Measure(_on_tallies(kappa.pooled_fleiss), "Fleiss's kappa over units with the most ratings"),
+    "kappa-fleiss-variable": Measure(
+        _on_tallies(kappa.pooled_fleiss_variable), "Fleiss's kappa over units with two or more ratings"
+    ),
+    "ac1": Measure(_on_tallies(kappa.pooled_ac1), "Gwet's AC1"),
+    "f1": Measure(_f1(pairs.f1), "overlap F1 of pairs of annotators, micro", _MARKS, True),
+    "f1-typed": Measure(_f1(pairs.f1_typed), "overlap F1, only marks of one label match, micro", _MARKS, True),
+    "f1-macro": Measure(_f1(pairs.f1_macro), "overlap F1, mean over pairs and texts, both empty = 1", _MARKS, True),
+    "f1-typed-macro": Measure(_f1(pairs.f1_typed_macro), "the same, only marks of one label match", _MARKS, True),
+    "pearson": Measure(_pearson, "Pearson's r of numbers of marks per text, mean over pairs", _MARKS, True),
+    **{
+        f"one-vs-rest-{score}": Measure(
+            _one_vs_rest(score), f"{score} of one annotator against the rest, pooled", _MARKS
+        )
+        for score in ("precision", "recall", "f1")
+    },
+    **{
+        f"one-vs-rest-{score}-mean": Measure(
+            _one_vs_rest_mean(score), f"mean over annotators of their {score} against the rest", _MARKS, True
+        )
+        for score in ("precision", "recall", "f1")
+    },
+    **{
+        f"one-vs-rest-{score}-each": Measure(
+            _one_vs_rest_each(score), f"each annotator's {score} against the rest", _MARKS, True
+        )
+        for score in ("precision", "recall", "f1")
+    },
+}
+
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "one-vs-rest": ("one-vs-rest-precision", "one-vs-rest-recall", "one-vs-rest-f1"),
+    "one-vs-rest-mean": ("one-vs-rest-precision-mean", "one-vs-rest-recall-mean", "one-vs-rest-f1-mean"),
+    "one-vs-rest-each": ("one-vs-rest-precision-each", "one-vs-rest-recall-each", "one-vs-rest-f1-each"),
+    "kappa": ("kappa-cohen", "kappa-fleiss", "kappa-fleiss-variable"),
+}
+"""Short names for several measures at once."""
+
+
+# --- all of it ---------------------------------------------------------------------------------------------------
+
+
+def agree(
+    study: Study | View,
+    measures: Sequence[str] = ("alpha", "two-agree"),
+    level: Level = "token",
+    tokens: str = "words",
+    by_label: bool = True,
+    by: Sequence[str] = (),
+    question: str = "",
+    overlap: pairs.Overlap = "add",
+    boundaries: Literal["marked", "union"] = "marked",
+    align: str = "item",
+    convention: str = "marked",
+    rest: pairs.Rest = "union",
+    draws: int = 1000,
+    seed: int = 0,
+) -> list[Finding]:
+    """Agreement under every name in `measures`, for any mark and each label, in each part that `by` makes.
+
+    Intervals are over documents, the same draws for all measures. The other parameters are described in `Asked`.
+    """
+    seen = study if isinstance(study, View) else view(study)
+    names = _named(measures)
+    asked = Asked(level, tokens, question, by_label, overlap, boundaries, align, convention, rest)
+    return [
+        Finding({**columns, **finding.columns}, finding.estimate)
+        for columns, part in seen.split(by)
+        for finding in _findings(part, names, asked, draws, seed)
+    ]
+
+
+def _named(measures: Sequence[str]) -> list[str]:
+    known = {**FAMILIES, **{name: (name,) for name in MEASURES}}
+    for name in measures:
+        if name not in known:
+            raise FinecombError(f"no measure of agreement is called {name!r}{did_you_mean(name, known)}")
+    return list(dict.fromkeys(own for name in measures for own in known[name]))
+
+
+def _findings(seen: View, names: Sequence[str], asked: Asked, draws: int, seed: int) -> list[Finding]:
+    own = source(seen, asked)
+    weights = draw(len(seen.study.documents), draws, seed)
+    found: list[Finding] = []
+    for name in names:
+        measure = MEASURES[name]
+        if own.kind not in measure.kinds:
+            able = " or ".join(WHERE[kind] for kind in sorted(measure.kinds))
+            raise FinecombError(f"{name} is for {able}, not for {WHERE[own.kind]}")
+        result = measure.run(own, weights)
+        for at, columns in enumerate(result.columns):
+            signature = _signature(own, name, columns, draws, seed)
+            estimate = estimated(result.values[:, at], signature, _why(own, measure, str(columns["label"])))
+            found.append(Finding({"measure": name, "level": asked.level, **columns}, estimate))
+    return found
+
+
+WHERE: dict[Kind, str] = {
+    "marks": "marks on the units of a text",
+    "items": "errors (level item)",
+    "answers": "answers to a question",
+}
+
+
+def draw(documents: int, draws: int, seed: int) -> Weights:
+    """The study itself, then `draws` samples of as many documents, with replacement; (1 + draws, documents)."""
+    whole = np.ones((1, documents))
+    if documents < 2 or draws < 1:
+        return whole
+    rng = np.random.default_rng(seed)
+    return np.concatenate([whole, rng.multinomial(documents, np.full(documents, 1 / documents), size=draws)])
+
+
+def estimated(values: Floats, signature: Signature, why: str, level: float = 0.95) -> Estimate:
+    """The first value with the percentile interval of the others; those undefined are left out."""
+    value = float(values[0])
+    if math.isnan(value):
+        return Estimate(value, math.nan, math.nan, signature, why)
+    drawn = values[1:][np.isfinite(values[1:])]
+    if not len(drawn):
+        return Estimate(value, math.nan, math.nan, signature)
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    return Estimate(value, float(low), float(high), signature)
+
+
+def _why(own: Source, measure: Measure, label: str) -> str:
+    study = own.view.study
+    kinds = dict(study.annotators.select("id", "kind").iter_rows())
+    people = {kinds.get(id) for id in study.annotations["annotator"].unique()}
+    if measure.individuals and people == {"pooled"}:
+        return "pooled votes do not say who marked what"
+    return own.why(label)
+
+
+def _signature(own: Source, name: str, columns: Mapping[str, object], draws: int, seed: int) -> Signature:
+    asked, study = own.asked, own.view.study
+    items = asked.level == "item"
+    return Signature.of(
+        statistic=name,
+        unit=asked.level,
+        **columns,
+        question=asked.question or None,
+        tokens=asked.tokens if asked.level == "token" else None,
+        align=asked.align if items else None,
+        convention=asked.convention if own.kind == "items" else None,
+        overlap=asked.overlap if name.startswith("f1") else None,
+        rest=asked.rest if name.startswith("one-vs-rest") else None,
+        **own.view.fields,
+        annotators=study.annotations["annotator"].n_unique(),
+        documents=len(study.documents),
+        draws=draws,
+        seed=seed,
+    )

@@ -1,0 +1,101 @@
+"""Labels against topics, models or settings: tables normalised both ways, and findings as a grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.measure.bootstrap import ratio
+from finecomb.measure.measures import Choices, named
+from finecomb.measure.reading import Floats, read_view
+from finecomb.measure.resample import draw, percentiles
+from finecomb.measure.view import View
+
+Normalise = Literal["column", "label"]
+
+
+def crossed(
+    view: View, column: str = "topic", measure: str = "coverage", normalise: Normalise = "column", **choices: Any
+) -> list[Finding]:
+    """A measure by label and by one column, as shares: of each column, or of each label over the columns.
+
+    Dou et al. (2022), Figure 13. Shares of a topic add up to 1 over labels (`column`), shares of a label over topics
+    (`label`). `choices` are those of `measures.measure`. The interval draws documents again within each column value.
+    NaN where nothing was marked.
+    """
+    chosen = Choices(**choices)
+    reading = read_view(view, [column], chosen.unit, chosen.tokens, chosen.antecedents)
+    amounts = named(measure).amounts(reading, chosen)
+    groups = reading.groups([column])
+    labels = [each for each in reading.labels[:-1]] or [*reading.labels]
+    values, drawn, sizes = [], [], []
+    for (_, members), rng in zip(groups, np.random.default_rng(chosen.seed).spawn(len(groups)), strict=True):
+        kept = members if amounts.counts is None else members[amounts.counts[members]]
+        again = draw(reading.documents[kept], reading.annotators[kept], chosen.draws, rng, chosen.resample)
+        top, bottom = amounts.top[: len(labels), kept], amounts.bottom[: len(labels), kept]
+        values.append(ratio(top.sum(axis=1), bottom.sum(axis=1)))
+        drawn.append(again.values(top, bottom))
+        sizes.append(again.documents.shape[1])
+    if not groups:
+        return []
+    axis = -2 if normalise == "column" else -1
+    shares, again_shares = (_shares(np.stack(each, axis=-1), axis) for each in (values, drawn))
+    enough = min(sizes) >= 2 if normalise == "label" else None
+    findings = []
+    for at, (columns, _) in enumerate(groups):
+        for row, label in enumerate(labels):
+            signature = Signature.of(
+                statistic=measure,
+                label=label,
+                normalise=normalise,
+                **columns,
+                **view.fields,
+                documents=sizes[at],
+                draws=chosen.draws,
+                seed=chosen.seed,
+            )
+            sure = sizes[at] >= 2 if enough is None else enough
+            estimate = _estimate(float(shares[row, at]), again_shares[:, row, at], sure, signature)
+            findings.append(Finding({"measure": measure, "label": label, **columns}, estimate))
+    return findings
+
+
+def _shares(values: Floats, axis: int) -> Floats:
+    """Values over their sum along an axis."""
+    return ratio(values, np.broadcast_to(np.nansum(values, axis=axis, keepdims=True), values.shape))
+
+
+def _estimate(value: float, drawn: Floats, sure: bool, signature: Signature) -> Estimate:
+    if math.isnan(value):
+        return Estimate(value, math.nan, math.nan, signature, "no marks to take a share of")
+    if not sure:
+        return Estimate(value, math.nan, math.nan, signature, "fewer than two documents, so no interval")
+    return Estimate(value, *percentiles(drawn), signature)
+
+
+def pivot(findings: Iterable[Finding], rows: str | Sequence[str], columns: str, value: str = "value") -> pl.DataFrame:
+    """Findings as a grid: `rows` down, the values of `columns` across, e.g. temperature by top_p.
+
+    `value` is value, low or high. What was not measured, or has no value, is null.
+    """
+    down = [rows] if isinstance(rows, str) else list(rows)
+    table = [
+        {**{name: _text(each.columns[name]) for name in (*down, columns)}, "value": _number(each.estimate, value)}
+        for each in findings
+    ]
+    kinds = dict.fromkeys((*down, columns), pl.String) | {"value": pl.Float64}
+    return pl.DataFrame(table, kinds).pivot(columns, index=down, values="value", aggregate_function=None)
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _number(estimate: Estimate, name: str) -> float | None:
+    number = float(getattr(estimate, name))
+    return None if math.isnan(number) else number

@@ -1,0 +1,225 @@
+"""How many marks lie on a token, and whether what is worse is noticed by more readers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.measure.bootstrap import ratio
+from finecomb.measure.grid import Ints, Level, merged, votes
+from finecomb.measure.reading import Floats, Reading, read_view
+from finecomb.measure.resample import Draw, draw, percentiles
+from finecomb.measure.view import View
+
+Of = Literal["annotators", "marks"]
+
+
+def depth(
+    view: View,
+    by: Sequence[str] = (),
+    *,
+    of: Of = "annotators",
+    unit: Level = "token",
+    tokens: str = "words",
+    draws: int = 1000,
+    seed: int = 0,
+) -> list[Finding]:
+    """Share of the tokens that 0, 1, 2, ... annotators marked; or, with `of="marks"`, marks of one annotator.
+
+    With `of="annotators"` each token counts once; with `of="marks"` once for everybody who read it, so depth 2 says how
+    often one person put two marks on the same word (Dou et al. 2022, footnote 8). Columns: measure, label, depth, the
+    `by` columns. Values of a label add up to 1. NaN when no text that was read has a token.
+    """
+    findings = []
+    for columns, part in view.split(by):
+        reading = read_view(part, (), unit, tokens)
+        said = {"of": of, "tokens": tokens if unit == "token" else None, "unit": unit if unit != "token" else None}
+        said |= {**view.fields, "where": _where(view, columns), "draws": draws, "seed": seed}
+        drawn = _documents(reading, draws, seed)
+        for label, counted in zip(reading.labels, _DEPTHS[of](reading), strict=True):
+            bottom = np.broadcast_to(counted.sum(axis=0), counted.shape)
+            numbers = drawn.values(counted, bottom)
+            for deep, (top, below) in enumerate(zip(counted, bottom, strict=True)):
+                shown = {"measure": "depth", "label": label, "depth": deep, **columns}
+                signature = Signature.of(statistic="depth", label=label, depth=deep, **said)
+                findings.append(Finding(shown, _share(top, below, numbers[:, deep], signature)))
+    return findings
+
+
+def _where(view: View, columns: dict[str, str | None]) -> str | None:
+    own = [f"{name}={value}" for name, value in columns.items()]
+    said = view.fields.get("where")
+    return "+".join([*([str(said)] if said else []), *own]) or None
+
+
+def _documents(reading: Reading, draws: int, seed: int) -> Draw:
+    """Documents of the grid drawn again."""
+    places = np.arange(len(reading.grid.documents))
+    return draw(places, np.zeros_like(places), draws, np.random.default_rng(seed), "documents")
+
+
+def _share(top: Floats, bottom: Floats, drawn: Floats, signature: Signature) -> Estimate:
+    if not bottom.sum():
+        return Estimate(math.nan, math.nan, math.nan, signature, "no text that was read has a token")
+    value = float(top.sum() / bottom.sum())
+    own = ratio(top, bottom)
+    own = own[np.isfinite(own)]
+    if len(own) < 2 or np.ptp(own) == 0:
+        few = "fewer than two documents" if len(own) < 2 else "all documents give the same value"
+        return Estimate(value, math.nan, math.nan, signature, f"{few}, so no interval")
+    return Estimate(value, *percentiles(drawn), signature)
+
+
+def _by_annotators(reading: Reading) -> list[Floats]:
+    """For each label, how many tokens of each document so many annotators marked, (depths, documents)."""
+    grid, study = reading.grid, reading.view.study
+    document = np.repeat(np.arange(len(grid.documents)), grid.sizes)
+    rows = np.concatenate([votes(study, grid, reading.labels[:-1]).marked, votes(study, grid, None).marked])
+    return [_histogram(row, document, len(grid.documents)) for row in rows]
+
+
+def _by_marks(reading: Reading) -> list[Floats]:
+    """Likewise, how many marks each reader put on each token."""
+    grid = reading.grid
+    sizes = grid.sizes[reading.documents]
+    starts = np.cumsum(sizes) - sizes  # readings of a text laid end to end
+    document = np.repeat(reading.documents, sizes)
+    own = merged(reading.placed, ["row"])
+    shift = (starts - grid.bounds[reading.documents])[own["at"].to_numpy()]
+    first, last = own["first"].to_numpy() + shift, own["last"].to_numpy() + shift
+    category = own["category"].to_numpy()
+    chosen = [category == row for row in range(len(reading.labels) - 1)] + [np.ones(len(category), dtype=bool)]
+    deep = [_layers(first[each], last[each], len(document)) for each in chosen]
+    return [_histogram(each, document, len(grid.documents)) for each in deep]
+
+
+_DEPTHS = {"annotators": _by_annotators, "marks": _by_marks}
+
+
+def _layers(first: Ints, last: Ints, size: int) -> Ints:
+    """How many of the ranges [first, last) cover each place, (size,)."""
+    edges = np.bincount(first, minlength=size + 1) - np.bincount(last, minlength=size + 1)
+    return np.cumsum(edges)[:-1].astype(np.int64)
+
+
+def _histogram(values: Ints, document: Ints, documents: int) -> Floats:
+    """How often each value from 0 to the largest occurs in each document, (values, documents)."""
+    most = int(values.max(initial=0)) + 1
+    cells = np.bincount(document * most + values, minlength=documents * most)
+    return cells.reshape(documents, most).T.astype(np.float64)
+
+
+def noticed(
+    view: View, by: Sequence[str] = (), *, tokens: str = "words", draws: int = 1000, seed: int = 0
+) -> list[Finding]:
+    """How many of the other readers marked the same words, by how severe the mark is, and the correlation of the two.
+
+    For every token of a mark, the share of the others who read the text and marked the token with the same label (for
+    `any`: with any label). `vote-share` is its mean over the tokens of marks of a severity (column severity, `all` for
+    all of them); `vote-share-r` is Pearson's r with severity over those tokens. Marks without a severity count under `all` only. NaN when no
+    text has two readers; pooled readers are left out.
+    """
+    findings = []
+    for columns, part in view.split(by):
+        reading = read_view(part, (), "token", tokens)
+        said = {"tokens": tokens, **view.fields, "where": _where(view, columns), "draws": draws, "seed": seed}
+        drawn, pairs = _documents(reading, draws, seed), _pairs(reading)
+        for row, label in enumerate(reading.labels):
+            for severity, estimate in _noticed(reading, pairs, row, drawn, {"label": label, **said}):
+                name = "vote-share-r" if severity == "r" else "vote-share"
+                shown = {"measure": name, "label": label, "severity": "all" if severity == "r" else severity, **columns}
+                findings.append(Finding(shown, estimate))
+    return findings
+
+
+class _Pairs:
+    """Every token of every mark: document, category, severity, and the share of others on it, by label and by any."""
+
+    def __init__(self, document: Ints, category: Ints, severity: Floats, shares: tuple[Floats, Floats]) -> None:
+        self.document, self.category, self.severity, self.shares = document, category, severity, shares
+
+
+def _pairs(reading: Reading) -> _Pairs:
+    own = merged(reading.placed, ["row"])
+    first, size = own["first"].to_numpy(), (own["last"] - own["first"]).to_numpy()
+    unit = np.repeat(first - (np.cumsum(size) - size), size) + np.arange(size.sum())
+    row, category = (np.repeat(own[name].to_numpy(), size) for name in ("row", "category"))
+    study, grid = reading.view.study, reading.grid
+    labelled, any_ = votes(study, grid, reading.labels[:-1]), votes(study, grid, None)
+    kinds = dict(study.annotators.select("id", "kind").iter_rows())
+    single = np.array([kinds.get(each) != "pooled" for each in reading.rows["annotator"]], dtype=bool)
+    at = np.repeat(own["at"].to_numpy(), size)
+    others = any_.m[unit] - 1
+    usable = (others > 0) & single[at]
+    unit, row, category, others = unit[usable], row[usable], category[usable], others[usable]
+    by_label = (
+        labelled.marked[np.minimum(category, len(labelled.marked) - 1), unit]
+        if len(labelled.marked)
+        else any_.marked[0, unit]
+    )
+    shares = tuple((k - 1) / others for k in (by_label, any_.marked[0, unit]))
+    document = np.searchsorted(grid.bounds, unit, side="right") - 1
+    return _Pairs(document, category, reading.severities[row], (shares[0], shares[1]))
+
+
+def _noticed(
+    reading: Reading, pairs: _Pairs, row: int, drawn: Draw, said: dict[str, Any]
+) -> list[tuple[str, Estimate]]:
+    """Estimates of one label: all its marks, each severity, and the correlation."""
+    last = row == len(reading.labels) - 1
+    mine = np.ones(len(pairs.category), dtype=bool) if last else pairs.category == row
+    share, severity, document = pairs.shares[int(last)][mine], pairs.severity[mine], pairs.document[mine]
+    size = len(reading.grid.documents)
+    found = []
+    for name, chosen in _by_severity(severity):
+        signature = Signature.of(statistic="vote-share", severity=name, **said)
+        sums = [np.bincount(document[chosen], each[chosen], size) for each in (share, np.ones_like(share))]
+        found.append((name, _mean(sums[0], sums[1], drawn, signature)))
+    known = np.isfinite(severity)
+    products = correlation_sums(severity[known], share[known], document[known], size)
+    signature = Signature.of(statistic="vote-share-r", **said)
+    return [*found, ("r", correlated(products, drawn, signature))]
+
+
+def _by_severity(severity: Floats) -> list[tuple[str, Any]]:
+    levels = np.unique(severity[np.isfinite(severity)])
+    return [("all", np.ones(len(severity), dtype=bool)), *((f"{each:g}", severity == each) for each in levels)]
+
+
+def _mean(top: Floats, bottom: Floats, drawn: Draw, signature: Signature) -> Estimate:
+    if not bottom.sum():
+        return Estimate(math.nan, math.nan, math.nan, signature, "no mark on a text that two annotators read")
+    numbers = drawn.values(top[None].astype(np.float64), bottom[None].astype(np.float64))[:, 0]
+    return _share(top, bottom, numbers, signature)
+
+
+def correlation_sums(x: Floats, y: Floats, document: Ints, documents: int) -> Floats:
+    """n, sum x, sum y, sum xx, sum yy and sum xy of each document, (6, documents): all that Pearson's r needs."""
+    each = (np.ones_like(x), x, y, x * x, y * y, x * y)
+    return np.stack([np.bincount(document, values, documents) for values in each])
+
+
+def pearson(sums: Floats) -> Floats:
+    """Pearson's r from the sums of `correlation_sums`, (..., 6); NaN where x or y does not vary."""
+    n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
+    spread = np.maximum(n * xx - x * x, 0) * np.maximum(n * yy - y * y, 0)
+    flat = (n * xx - x * x <= 1e-9 * n * xx) | (n * yy - y * y <= 1e-9 * n * yy)
+    r = np.divide(n * xy - x * y, np.sqrt(spread), out=np.full(n.shape, np.nan), where=(spread > 0) & ~flat)
+    return np.clip(r, -1, 1)
+
+
+def correlated(sums: Floats, drawn: Draw, signature: Signature) -> Estimate:
+    """Pearson's r with an interval over documents."""
+    total = sums.sum(axis=1)
+    if total[0] < 3:
+        return Estimate(math.nan, math.nan, math.nan, signature, "fewer than three pairs")
+    value = float(pearson(total))
+    if math.isnan(value):
+        return Estimate(math.nan, math.nan, math.nan, signature, "one of the two does not vary")
+    if (sums[0] > 0).sum() < 2:
+        return Estimate(value, math.nan, math.nan, signature, "fewer than two documents, so no interval")
+    return Estimate(value, *percentiles(pearson(drawn.documents @ sums.T)), signature)
