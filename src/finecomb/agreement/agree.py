@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import numpy as np
+import polars as pl
 
 from finecomb.agreement import alpha as alphas
 from finecomb.agreement import kappa, pairs
@@ -20,7 +21,7 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.study import Study
 from finecomb.measure.bootstrap import ratio
-from finecomb.measure.grid import Grid, Votes, lay, votes
+from finecomb.measure.grid import Grid, Votes, lay, placed, votes
 from finecomb.measure.grid import Level as GridLevel
 from finecomb.measure.view import ANY, View, view
 
@@ -95,10 +96,15 @@ class Marked:
         return lay(self.view.study, level, self.asked.tokens)
 
     @functools.cached_property
+    def placed(self) -> pl.DataFrame:
+        """One row per span."""
+        return placed(self.view.study, self.grid)
+
+    @functools.cached_property
     def votes(self) -> Votes:
         """How many marked each unit."""
-        anyone = votes(self.view.study, self.grid, None)
-        each = votes(self.view.study, self.grid, self.categories)
+        anyone = votes(self.view.study, self.grid, None, self.placed)
+        each = votes(self.view.study, self.grid, self.categories, self.placed)
         return Votes(self.grid, self.labels, np.concatenate([anyone.marked, each.marked]), anyone.readers)
 
     @functools.cached_property
@@ -113,13 +119,13 @@ class Marked:
     @functools.cached_property
     def cells(self) -> pairs.Cells:
         """Who marked what, each unit once."""
-        return pairs.cells(self.view.study, self.grid, self.categories, "union")
+        return pairs.cells(self.view.study, self.grid, self.categories, "union", self.placed)
 
     @functools.cached_property
     def overlaps(self) -> pairs.Pairs:
         """Pairs for F1; all categories, since typed F1 needs them."""
         known = [name for name in self.view.categories if name != ANY]
-        return pairs.cell_pairs(pairs.cells(self.view.study, self.grid, known, self.asked.overlap))
+        return pairs.cell_pairs(pairs.cells(self.view.study, self.grid, known, self.asked.overlap, self.placed))
 
     @functools.cached_property
     def confusions(self) -> list[pairs.Pairs]:

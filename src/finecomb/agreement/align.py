@@ -86,7 +86,7 @@ ALIGNMENTS: dict[str, Callable[[pl.DataFrame, Study], Ints]] = {
 def candidates(rows: pl.DataFrame, study: Study) -> tuple[Ints, Ints, Floats]:
     """Pairs of marks (positions in `rows`) of different annotators on one text that share a character, and how much.
 
-    How much is 2 x shared / (length + length), shared summed over pairs of spans. Omissions at one place are alike by 1.
+    How much is 2 x shared / (length + length), summed over pairs of spans. Omissions at one place are alike by 1.
     """
     spans = _line(rows, study)
     at, start, end = (spans[name].to_numpy() for name in ("at", "start", "end"))
@@ -94,10 +94,11 @@ def candidates(rows: pl.DataFrame, study: Study) -> tuple[Ints, Ints, Floats]:
     first = np.repeat(np.arange(len(start)), reach)  # each span with those that start before it ends
     second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(reach) - reach, reach)
     shared = np.minimum(end[first], end[second]) - start[second]
-    empty = (end == start) | False
+    empty = end == start
     kept = np.where(empty[first] | empty[second], empty[first] & empty[second], shared > 0)
     kept &= (at[first] != at[second]) & _different(rows, at[first], at[second])
-    lengths = np.bincount(at, weights=np.maximum(end - start, 0), minlength=len(rows))
+    lengths = np.zeros(len(rows))
+    np.add.at(lengths, at, end - start)
     return _paired(at[first[kept]], at[second[kept]], shared[kept].astype(np.float64), lengths)
 
 

@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
+from finecomb.agreement.alpha import alpha_of, nominal, ordinal
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import meta
@@ -218,19 +219,6 @@ def coincidences(counts: NDArray[np.float64]) -> Sums:
     return np.where(m[:, None, None] >= 2, pairs / np.maximum(m - 1, 1)[:, None, None], 0.0)
 
 
-def alpha_of(observed: Sums, ordinal: bool = False) -> NDArray[np.float64]:
-    """Krippendorff's alpha of summed coincidences, (..., values, values); NaN when only one value occurs."""
-    totals = observed.sum(axis=-1)  # n_c
-    n = totals.sum(axis=-1)
-    if ordinal:
-        ranks = np.cumsum(totals, axis=-1) - totals / 2
-        delta = (ranks[..., :, None] - ranks[..., None, :]) ** 2
-    else:
-        delta = np.broadcast_to(1 - np.eye(observed.shape[-1]), observed.shape)
-    expected = (totals[..., :, None] * totals[..., None, :] * delta).sum(axis=(-2, -1))
-    return 1 - ratio((n - 1) * (observed * delta).sum(axis=(-2, -1)), expected)
-
-
 def _alpha(
     columns: Mapping[str, object], rows: pl.DataFrame, scale: Scale, bins: Bins, said: Mapping[str, object]
 ) -> Finding:
@@ -242,14 +230,19 @@ def _alpha(
         statistic="alpha", distance="nominal" if bins == 2 else "ordinal", bins=bins, unit="text", **said
     )
     why = "no text was rated by two evaluators" if not sums.any() else "all ratings are equal"
-    return Finding({"measure": "alpha", **columns}, alpha_estimate(sums, signature, why, ordinal=bins == 4))
+    return Finding({"measure": "alpha", **columns}, alpha_estimate(sums, signature, why, ranked=bins == 4))
 
 
-def alpha_estimate(sums: Sums, signature: Signature, why: str, ordinal: bool = False) -> Estimate:
+def alpha_estimate(sums: Sums, signature: Signature, why: str, ranked: bool = False) -> Estimate:
     """Alpha of the coincidences of each unit, (units, values, values), with an interval over units."""
     values = sums.shape[-1]
     flat = sums.reshape(-1, values * values)
-    return _estimate(flat, lambda drawn: alpha_of(drawn.reshape(-1, values, values), ordinal), signature, why)
+    places, distance = np.arange(values, dtype=np.float64), ordinal if ranked else nominal
+
+    def alpha(drawn: Sums) -> Sums:
+        return alpha_of(drawn.reshape(-1, values, values), places, distance)
+
+    return _estimate(flat, alpha, signature, why)
 
 
 def score_histogram(seen: View, by: Sequence[str] = ("model", "domain")) -> list[Finding]:

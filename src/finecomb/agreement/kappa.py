@@ -40,7 +40,7 @@ def beyond_chance(observed: Floats, expected: Floats) -> Floats:
 
 
 def fleiss(ratings: Ratings) -> float:
-    """Fleiss's kappa over the units that have the most ratings (usually: that everybody rated); the others are left out.
+    """Fleiss's kappa over the units with the most ratings (usually: that everybody rated); others are left out.
 
     Fleiss (1971) is for a fixed number of raters. NaN when no unit has two ratings, or only one value occurs.
 

@@ -1,4 +1,4 @@
-"""Annotators two at a time, and one against the rest: overlap F1, Cohen's kappa, Pearson of counts, precision, recall."""
+"""Annotators two at a time and one against the rest: overlap F1, Cohen's kappa, Pearson of counts, P and R."""
 
 from __future__ import annotations
 
@@ -50,10 +50,17 @@ class Cells:
             yield int(document), slice(int(edges[document]), int(edges[document + 1]))
 
 
-def cells(study: Study, grid: Grid, categories: Sequence[str], overlap: Overlap = "union") -> Cells:
+def cells(
+    study: Study,
+    grid: Grid,
+    categories: Sequence[str],
+    overlap: Overlap = "union",
+    rows: pl.DataFrame | None = None,
+) -> Cells:
     """Depth of each annotation's marks for any label (first row) and each category; pooled annotations are left out.
 
     `union` counts a unit once however many marks of that category cover it, `add` once for each.
+    `rows` are those of `placed`, where they are at hand.
     """
     pooled = study.annotators.filter(pl.col("kind") == "pooled")["id"]
     own = study.annotations.filter(~pl.col("annotator").is_in(pooled.implode()))
@@ -62,7 +69,7 @@ def cells(study: Study, grid: Grid, categories: Sequence[str], overlap: Overlap 
     bounds = np.concatenate([[0], np.cumsum(grid.sizes[own["place"].to_numpy()])]).astype(np.int64)
     names = own["annotator"].unique().sort()
     people = own["annotator"].replace_strict(names, pl.int_range(len(names), eager=True), return_dtype=pl.Int64)
-    depth = _depth(placed(study, grid), own, bounds, grid, categories, overlap)
+    depth = _depth(placed(study, grid) if rows is None else rows, own, bounds, grid, categories, overlap)
     return Cells(depth, bounds, own["place"].to_numpy(), people.to_numpy(), tuple(names))
 
 
@@ -99,17 +106,23 @@ class Pairs:
     """(categories, N, K)."""
 
     def pooled(self, weights: Weights) -> Iterator[tuple[slice, Floats]]:
-        """Sums of each pair of annotators over the documents drawn, (draws, categories, pairs, K), some draws at once."""
+        """Sums of each pair over the documents drawn, (draws, categories, pairs, K), some draws at a time."""
         rows, _, width = self.sums.shape
-        size = len(self.names) * width
-        index = (self.pair[:, None] * width + np.arange(width)).ravel()
-        where = np.repeat(self.documents, width)
-        tables = [sparse.csr_array((own.ravel(), (where, index)), shape=(weights.shape[1], size)) for own in self.sums]
-        step = max(1, _AT_ONCE // max(rows * size, 1))
+        tables = [self._table(own, weights.shape[1]) for own in self.sums]
+        step = max(1, _AT_ONCE // max(rows * len(self.names) * width, 1))
         for start in range(0, len(weights), step):
             some = slice(start, start + step)
-            each = [(table.T @ weights[some].T).T.reshape(-1, len(self.names), width) for table in tables]
-            yield some, np.stack(each, axis=1)
+            each = [np.asarray(weights[some] @ table) for table in tables]
+            yield some, np.stack(each, axis=1).reshape(len(each[0]), rows, len(self.names), width)
+
+    def _table(self, own: Floats, documents: int) -> Floats | sparse.csr_array:
+        """Sums of one category by document and pair, (documents, pairs x K); sparse where most of it is 0."""
+        width = own.shape[1]
+        document, which = np.nonzero(own)
+        size = len(self.names) * width
+        places = self.documents[document], self.pair[document] * width + which
+        table = sparse.csr_array((own[document, which], places), shape=(documents, size))
+        return table if table.nnz < 0.1 * documents * size else table.toarray()
 
 
 def _numbered(names: Sequence[str], one: Ints, other: Ints) -> tuple[Ints, tuple[tuple[str, str], ...]]:
@@ -178,7 +191,7 @@ def f1_typed(pairs: Pairs, weights: Weights) -> Floats:
 
 
 def f1_macro(pairs: Pairs, weights: Weights) -> Floats:
-    """Mean over pairs of annotators and documents of their own F1, 1 where neither marked anything; (draws, categories)."""
+    """Mean over pairs and documents of their own F1, 1 where neither marked anything, (draws, categories)."""
     return _macro(pairs, weights, pairs.sums)
 
 

@@ -99,7 +99,7 @@ CONVENTIONS: dict[str, Callable[[pl.DataFrame, View], pl.DataFrame]] = {
 - `typed`: the same, but a mark without a type is missing, too.
 - `no-error`: who read the text and did not mark the item gave it the value `no error`.
 - `no-error-majority`: the same, only for items that more than half of the readers marked.
-- `no-error-typed-majority`: the same, only for items to which more than half of the readers gave one and the same label.
+- `no-error-typed-majority`: the same, only for items to which more than half of the readers gave one label.
 """
 
 

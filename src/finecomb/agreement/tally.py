@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,7 +105,7 @@ def tally_counts(row: str, values: Floats, counts: Ints, bounds: Ints) -> Tally:
 def _coincidences(n: Floats, weight: Floats, bounds: Ints) -> Floats:
     """o_ck = sum over units of n_uc (n_uk - [c = k]) / (m_u - 1), for each document, (D, V, V)."""
     result = np.zeros((len(bounds) - 1, n.shape[1], n.shape[1]))
-    for document, (first, last) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for document, (first, last) in enumerate(itertools.pairwise(bounds)):
         own = n[first:last]
         weighted = own * weight[first:last, None]
         result[document] = own.T @ weighted - np.diag(weighted.sum(axis=0))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -15,10 +14,12 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.records import Annotation
 from finecomb.core.study import Study
+from finecomb.measure.bootstrap import ratio
 from finecomb.measure.counts import described
+from finecomb.measure.grid import Ints
 from finecomb.measure.reading import Floats, Reading, read_view
 from finecomb.measure.resample import draw, percentiles
-from finecomb.measure.view import View
+from finecomb.measure.view import ANY, View
 
 Artefacts = Literal["leave-out", "not-legitimate"]
 
@@ -44,7 +45,7 @@ def audit_sample(view: View, per_cell: int = 10, by: Sequence[str] = ("model",),
 
 
 def audit_annotations(sample: pl.DataFrame, auditor: str, protocol: str = "audit@1") -> Iterator[Annotation]:
-    """The marks of a sample as drafts for one auditor: each is an annotation `about` one mark, still without a verdict."""
+    """The marks of a sample as drafts for one auditor: annotations `about` one mark each, still without a verdict."""
     for mark, document in sample.select("mark", "document").iter_rows():
         id = f"{protocol}/{auditor}/{mark}"
         yield Annotation(id=id, document=document, annotator=auditor, protocol=protocol, about=mark, status="draft")
@@ -72,15 +73,21 @@ def verdicts(audit: Study | View | Iterable[Annotation]) -> pl.DataFrame:
 VERDICTS = ("legitimate", "not-legitimate", "artefact")
 
 
-@dataclass(frozen=True, slots=True)
-class _Audit:
-    """What was judged in each category of one group, (categories,)."""
+class _Cells(NamedTuple):
+    """Counts and verdicts of one group, by category."""
 
+    labels: tuple[str, ...]
+    counts: Floats
+    """C: marks per annotation, (categories,)"""
+    again: Floats
+    """C of each draw of documents, (draws, categories)"""
     share: Floats
-    """p: share of the judged marks that are legitimate; NaN where none was judged."""
+    """p: share of the judged marks that are legitimate, (categories,); NaN where none was judged."""
     judged: Floats
-    """n: marks judged, without artefacts that are left out."""
+    """n: marks judged, without artefacts that are left out, (categories,)"""
     artefacts: Floats
+    """(categories,)"""
+    documents: int
 
 
 def audited(
@@ -95,34 +102,25 @@ def audited(
     r"""Marks per annotation times the share that auditors found legitimate, by label and `by` columns.
 
     Dou et al. (2022), appendix E.6 and Figure 16. `audited-count` of a label is $C_l p_l$, of `any` $\sum_l C_l p_l$;
-    `legitimate` is $p_l$, and for `any` $\sum_l C_l p_l / \sum_l C_l$. A mark judged by several counts with the share of
-    its judges; where half or more call it an artefact it is left out of p (or, if asked, counts as not legitimate).
+    `legitimate` is $p_l$, and for `any` $\sum_l C_l p_l / \sum_l C_l$. A mark judged by several counts with the share
+    of its judges; where half or more call it an artefact it is left out of p (or counts as not legitimate, if asked).
 
-    The interval joins both sources of error (Zou and Donner 2008): that of the counts, from drawing documents again with
-    p fixed, and the Wilson intervals of p. NaN for a label without judged marks, and for `any` if it has marks.
+    The interval joins both sources of error (Zou and Donner 2008): that of the counts, from drawing documents again
+    with p fixed, and the Wilson intervals of p. NaN for labels that have marks and no judged ones, and then for `any`.
     """
     reading = read_view(view, by, "document")
     counts, judged = reading.spread(), _judged(reading, verdicts(audit), artefacts)
     findings = []
-    for columns, members in reading.groups(by):
-        drawn = draw(
-            reading.documents[members], reading.annotators[members], draws, np.random.default_rng(seed), "documents"
-        )
-        mine = counts[:-1, members] if len(counts) > 1 else counts[:, members]
-        again = drawn.values(mine, np.ones_like(mine))  # C* of each draw, (draws, categories)
-        cell = _cell(judged, members, len(mine))
+    for columns, at in reading.groups(by):
+        cells = _cells(reading, counts, judged, at, draws, seed)
         of = "+".join(f"{name}={value}" for name, value in columns.items()) or None
-        said = {"artefacts": artefacts, "of": of, **view.fields, "documents": drawn.documents.shape[1]}
-        labels = [(label, np.array([row])) for row, label in enumerate(reading.labels[: len(mine)])]
-        whole = [("any", np.arange(len(mine)))] if len(counts) > 1 else []
-        for label, rows in [*labels, *whole]:
-            more = {"judged": int(cell.judged[rows].sum()), "artefacts": int(cell.artefacts[rows].sum())}
-            for name, of_counts in (("audited-count", True), ("legitimate", False)):
-                signature = Signature.of(
-                    statistic=name, label=label, **said, judged=more["judged"], draws=draws, seed=seed
-                )
-                means = mine[rows].mean(axis=1) if len(members) else np.zeros(len(rows))
-                estimate = _estimate(means, again[:, rows], cell, rows, reading.labels, of_counts, signature)
+        said: dict[str, Any] = {"artefacts": artefacts, "of": of, **view.fields, "documents": cells.documents}
+        rows = {label: np.array([row]) for row, label in enumerate(cells.labels)}
+        for label, chosen in (rows | {ANY: np.arange(len(rows))}).items():
+            more = {"judged": int(cells.judged[chosen].sum()), "artefacts": int(cells.artefacts[chosen].sum())}
+            made = {**said, "judged": more["judged"], "draws": draws, "seed": seed}
+            for name in ("audited-count", "legitimate"):
+                estimate = _estimate(cells, chosen, name, Signature.of(statistic=name, label=label, **made))
                 findings.append(Finding({"measure": name, "label": label, **columns, **more}, estimate))
     return findings
 
@@ -130,20 +128,27 @@ def audited(
 def _judged(reading: Reading, said: pl.DataFrame, artefacts: Artefacts) -> pl.DataFrame:
     """One row per judged mark of the view: at (annotation), category, share (that call it legitimate), artefact."""
     rows = reading.marks.select("mark", "at", "category").join(said, on="mark", how="inner")
-    legitimate, against, odd = (pl.col(name) for name in ("legitimate", "not_legitimate", "artefact"))
+    legitimate, against, odd = (pl.col(name).cast(pl.Int64) for name in ("legitimate", "not_legitimate", "artefact"))
     is_artefact = odd * 2 >= legitimate + against + odd
     share = pl.when(is_artefact).then(0.0).otherwise(legitimate / (legitimate + against))
     left_out = is_artefact if artefacts == "leave-out" else pl.lit(value=False)
     return rows.select("at", "category", share=share, artefact=is_artefact, left_out=left_out)
 
 
-def _cell(judged: pl.DataFrame, members: Floats | object, categories: int) -> _Audit:
-    mine = judged.filter(pl.col("at").is_in(pl.Series(members).implode()))
-    counted = mine.filter(~pl.col("left_out"))
-    n = np.bincount(counted["category"], minlength=categories).astype(np.float64)
-    right = np.bincount(counted["category"], counted["share"], categories)
-    odd = np.bincount(mine.filter("artefact")["category"], minlength=categories).astype(np.float64)
-    return _Audit(np.divide(right, n, out=np.full(categories, np.nan), where=n > 0), n, odd)
+def _cells(reading: Reading, counts: Floats, judged: pl.DataFrame, at: Ints, draws: int, seed: int) -> _Cells:
+    labels = reading.labels[:-1] or reading.labels
+    mine = counts[: len(labels), at]
+    rng = np.random.default_rng(seed)
+    drawn = draw(reading.documents[at], reading.annotators[at], draws, rng, "documents")
+    own = judged.filter(pl.col("at").is_in(pl.Series(at).implode()))
+    counted, odd = own.filter(~pl.col("left_out")), own.filter("artefact")
+    n, right, artefacts = (
+        np.bincount(rows["category"], weights, len(labels)).astype(np.float64)
+        for rows, weights in ((counted, None), (counted, counted["share"]), (odd, None))
+    )
+    means = mine.mean(axis=1) if len(at) else np.zeros(len(labels))
+    again = drawn.values(mine, np.ones_like(mine))
+    return _Cells(labels, means, again, ratio(right, n), n, artefacts, drawn.documents.shape[1])
 
 
 def wilson(share: Floats, n: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
@@ -159,41 +164,31 @@ def wilson(share: Floats, n: Floats, level: float = 0.95) -> tuple[Floats, Float
     return np.maximum(0.0, centre - half), np.minimum(1.0, centre + half)
 
 
-def _estimate(
-    counts: Floats,
-    again: Floats,
-    cell: _Audit,
-    rows: Floats | object,
-    labels: Sequence[str],
-    of_counts: bool,
-    signature: Signature,
-) -> Estimate:
-    p, n = cell.share[rows], cell.judged[rows]  # type: ignore[index]
-    used = counts > 0
-    if why := _why(counts, n, np.asarray(labels)[rows], of_counts):  # type: ignore[index]
+def _estimate(cells: _Cells, rows: Ints, name: str, signature: Signature) -> Estimate:
+    """One label, or several taken together."""
+    if why := _why(cells, rows, name):
         return Estimate(math.nan, math.nan, math.nan, signature, why)
-    if not used.any():
-        return Estimate(0.0, math.nan, math.nan, signature, "nobody used this label, so no interval")
-    counts, again, p, n = counts[used], again[:, used], p[used], n[used]
-    low, high = wilson(p, n)
-    weights, drawn = (counts, again @ p) if of_counts else (counts / counts.sum(), _mixed(again, p))
-    value = float(weights @ p)
-    if of_counts and len(again) and np.ptp(again) == 0:
-        return Estimate(value, math.nan, math.nan, signature, "all documents give the same value, so no interval")
-    from_counts = percentiles(drawn)
-    below = math.hypot(value - from_counts[0], *(weights * (p - low)))
-    above = math.hypot(from_counts[1] - value, *(weights * (high - p)))
-    return Estimate(value, max(0.0, value - below), value + above, signature)
+    used = rows[cells.counts[rows] > 0]
+    if not len(used):
+        return Estimate(0.0, math.nan, math.nan, signature, "nobody marked anything, so no interval")
+    counts, again, p = cells.counts[used], cells.again[:, used], cells.share[used]  # C_l, (draws, l), p_l
+    low, high = wilson(p, cells.judged[used])
+    if name == "legitimate":
+        counts, again = counts / counts.sum(), ratio(again, np.broadcast_to(again.sum(axis=1)[:, None], again.shape))
+    value = float(counts @ p)
+    if cells.documents < 2:
+        return Estimate(value, math.nan, math.nan, signature, "fewer than two documents, so no interval")
+    from_counts = percentiles(again @ p)
+    below = math.hypot(value - from_counts[0], *(counts * (p - low)))
+    above = math.hypot(from_counts[1] - value, *(counts * (high - p)))
+    most = 1.0 if name == "legitimate" else math.inf
+    return Estimate(value, max(0.0, value - below), min(most, value + above), signature)
 
 
-def _mixed(again: Floats, p: Floats) -> Floats:
-    """Overall share of each draw: shares of labels mixed as often as labels come up."""
-    total = again.sum(axis=1)
-    return np.divide(again @ p, total, out=np.full(len(total), np.nan), where=total > 0)
-
-
-def _why(counts: Floats, judged: Floats, labels: Sequence[str], of_counts: bool) -> str:
-    missing = [str(label) for label, c, n in zip(labels, counts, judged, strict=True) if c > 0 and not n]
+def _why(cells: _Cells, rows: Ints, name: str) -> str:
+    if math.isnan(cells.counts.sum()) or not cells.documents:
+        return "no annotations"
+    missing = [cells.labels[row] for row in rows if cells.counts[row] > 0 and not cells.judged[row]]
     if missing:
         return f"no judged marks of {', '.join(missing)}"
-    return "no marks" if not of_counts and not counts.any() else ""
+    return "no marks" if name == "legitimate" and not cells.counts[rows].any() else ""

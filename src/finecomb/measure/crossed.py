@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.measure.bootstrap import ratio
-from finecomb.measure.measures import Choices, named
-from finecomb.measure.reading import Floats, read_view
+from finecomb.measure.grid import Ints
+from finecomb.measure.measures import Amounts, Choices, named
+from finecomb.measure.reading import Floats, Reading, read_view
 from finecomb.measure.resample import draw, percentiles
 from finecomb.measure.view import View
 
@@ -32,37 +33,48 @@ def crossed(
     reading = read_view(view, [column], chosen.unit, chosen.tokens, chosen.antecedents)
     amounts = named(measure).amounts(reading, chosen)
     groups = reading.groups([column])
-    labels = [each for each in reading.labels[:-1]] or [*reading.labels]
-    values, drawn, sizes = [], [], []
-    for (_, members), rng in zip(groups, np.random.default_rng(chosen.seed).spawn(len(groups)), strict=True):
-        kept = members if amounts.counts is None else members[amounts.counts[members]]
-        again = draw(reading.documents[kept], reading.annotators[kept], chosen.draws, rng, chosen.resample)
-        top, bottom = amounts.top[: len(labels), kept], amounts.bottom[: len(labels), kept]
-        values.append(ratio(top.sum(axis=1), bottom.sum(axis=1)))
-        drawn.append(again.values(top, bottom))
-        sizes.append(again.documents.shape[1])
-    if not groups:
+    rngs = np.random.default_rng(chosen.seed).spawn(len(groups))
+    cells = [_cells(reading, amounts, at, chosen, rng) for (_, at), rng in zip(groups, rngs, strict=True)]
+    if not cells:
         return []
-    axis = -2 if normalise == "column" else -1
-    shares, again_shares = (_shares(np.stack(each, axis=-1), axis) for each in (values, drawn))
-    enough = min(sizes) >= 2 if normalise == "label" else None
+    axis = -2 if normalise == "column" else -1  # arrays are (..., labels, groups)
+    value, drawn = (_shares(np.stack(each, axis=-1), axis) for each in list(zip(*cells, strict=True))[:2])
+    fewest = min(each.documents for each in cells)
     findings = []
-    for at, (columns, _) in enumerate(groups):
-        for row, label in enumerate(labels):
+    for place, (columns, _) in enumerate(groups):
+        documents = cells[place].documents
+        enough = (documents if normalise == "column" else fewest) >= 2
+        made: dict[str, Any] = {**view.fields, "documents": documents, "draws": chosen.draws, "seed": chosen.seed}
+        for row, label in enumerate(_labels(reading)):
             signature = Signature.of(
-                statistic=measure,
-                label=label,
-                normalise=normalise,
-                **columns,
-                **view.fields,
-                documents=sizes[at],
-                draws=chosen.draws,
-                seed=chosen.seed,
+                statistic=measure, label=label, normalise=normalise, of=f"{column}={columns[column]}", **made
             )
-            sure = sizes[at] >= 2 if enough is None else enough
-            estimate = _estimate(float(shares[row, at]), again_shares[:, row, at], sure, signature)
+            estimate = _estimate(float(value[row, place]), drawn[:, row, place], enough, signature)
             findings.append(Finding({"measure": measure, "label": label, **columns}, estimate))
     return findings
+
+
+def _labels(reading: Reading) -> tuple[str, ...]:
+    return reading.labels[:-1] or reading.labels
+
+
+class _Cells(NamedTuple):
+    """One column of the table."""
+
+    values: Floats
+    """(labels,)"""
+    drawn: Floats
+    """(draws, labels)"""
+    documents: int
+
+
+def _cells(reading: Reading, amounts: Amounts, at: Ints, chosen: Choices, rng: np.random.Generator) -> _Cells:
+    kept = at if amounts.counts is None else at[amounts.counts[at]]
+    again = draw(reading.documents[kept], reading.annotators[kept], chosen.draws, rng, chosen.resample)
+    rows = len(_labels(reading))
+    top, bottom = amounts.top[:rows, kept], amounts.bottom[:rows, kept]
+    values = ratio(top.sum(axis=1), bottom.sum(axis=1))
+    return _Cells(values, again.values(top, bottom), again.documents.shape[1])
 
 
 def _shares(values: Floats, axis: int) -> Floats:
@@ -70,10 +82,10 @@ def _shares(values: Floats, axis: int) -> Floats:
     return ratio(values, np.broadcast_to(np.nansum(values, axis=axis, keepdims=True), values.shape))
 
 
-def _estimate(value: float, drawn: Floats, sure: bool, signature: Signature) -> Estimate:
+def _estimate(value: float, drawn: Floats, enough: bool, signature: Signature) -> Estimate:
     if math.isnan(value):
         return Estimate(value, math.nan, math.nan, signature, "no marks to take a share of")
-    if not sure:
+    if not enough:
         return Estimate(value, math.nan, math.nan, signature, "fewer than two documents, so no interval")
     return Estimate(value, *percentiles(drawn), signature)
 

@@ -153,13 +153,13 @@ class Votes:
         return np.repeat(self.readers, self.grid.sizes)
 
 
-def votes(study: Study, grid: Grid, categories: Sequence[str] | None) -> Votes:
+def votes(study: Study, grid: Grid, categories: Sequence[str] | None, rows: pl.DataFrame | None = None) -> Votes:
     """Votes for each category, or with None for any mark at all (one row).
 
     An annotator's own overlapping marks of a category are one vote. Pooled data adds up the votes of its marks, at most
-    as many as there were readers.
+    as many as there were readers. `rows` are those of `placed`, where they are at hand.
     """
-    rows = placed(study, grid)
+    rows = placed(study, grid) if rows is None else rows
     readers = _readers(study, grid)
     names = tuple(categories) if categories is not None else ("any",)
     if categories is None:

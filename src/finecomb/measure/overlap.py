@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.measure.bootstrap import ratio
@@ -37,17 +38,22 @@ def depth(
     findings = []
     for columns, part in view.split(by):
         reading = read_view(part, (), unit, tokens)
-        said = {"of": of, "tokens": tokens if unit == "token" else None, "unit": unit if unit != "token" else None}
-        said |= {**view.fields, "where": _where(view, columns), "draws": draws, "seed": seed}
+        said: dict[str, Any] = {"of": of, "tokens": tokens, "unit": unit if unit != "token" else None, **view.fields}
+        said |= {"where": _where(view, columns), "draws": draws, "seed": seed}
         drawn = _documents(reading, draws, seed)
         for label, counted in zip(reading.labels, _DEPTHS[of](reading), strict=True):
-            bottom = np.broadcast_to(counted.sum(axis=0), counted.shape)
-            numbers = drawn.values(counted, bottom)
-            for deep, (top, below) in enumerate(zip(counted, bottom, strict=True)):
-                shown = {"measure": "depth", "label": label, "depth": deep, **columns}
-                signature = Signature.of(statistic="depth", label=label, depth=deep, **said)
-                findings.append(Finding(shown, _share(top, below, numbers[:, deep], signature)))
+            for deep, estimate in enumerate(_shares(counted, drawn, {"label": label, **said})):
+                findings.append(Finding({"measure": "depth", "label": label, "depth": deep, **columns}, estimate))
     return findings
+
+
+def _shares(counted: Floats, drawn: Draw, said: dict[str, Any]) -> Iterator[Estimate]:
+    """The share of each depth, from counts of shape (depths, documents)."""
+    below = np.broadcast_to(counted.sum(axis=0), counted.shape)
+    numbers = drawn.values(counted, below)
+    for deep in range(len(counted)):
+        signature = Signature.of(statistic="depth", depth=deep, **said)
+        yield _share(counted[deep], below[deep], numbers[:, deep], signature)
 
 
 def _where(view: View, columns: dict[str, str | None]) -> str | None:
@@ -120,8 +126,8 @@ def noticed(
 
     For every token of a mark, the share of the others who read the text and marked the token with the same label (for
     `any`: with any label). `vote-share` is its mean over the tokens of marks of a severity (column severity, `all` for
-    all of them); `vote-share-r` is Pearson's r with severity over those tokens. Marks without a severity count under `all` only. NaN when no
-    text has two readers; pooled readers are left out.
+    all of them); `vote-share-r` is Pearson's r with severity over those tokens. Marks without a severity count under
+    `all` only. NaN when no text has two readers; pooled readers are left out.
     """
     findings = []
     for columns, part in view.split(by):
@@ -136,34 +142,32 @@ def noticed(
     return findings
 
 
-class _Pairs:
-    """Every token of every mark: document, category, severity, and the share of others on it, by label and by any."""
+class _Pairs(NamedTuple):
+    """Every token of every mark on a text with two readers."""
 
-    def __init__(self, document: Ints, category: Ints, severity: Floats, shares: tuple[Floats, Floats]) -> None:
-        self.document, self.category, self.severity, self.shares = document, category, severity, shares
+    document: Ints
+    category: Ints
+    severity: Floats
+    by_label: Floats
+    """Share of the other readers who marked the token with the same label."""
+    by_any: Floats
+    """Share of the other readers who marked it at all."""
 
 
 def _pairs(reading: Reading) -> _Pairs:
-    own = merged(reading.placed, ["row"])
+    own = merged(reading.placed.filter(~pl.col("pooled")), ["row"])
     first, size = own["first"].to_numpy(), (own["last"] - own["first"]).to_numpy()
     unit = np.repeat(first - (np.cumsum(size) - size), size) + np.arange(size.sum())
     row, category = (np.repeat(own[name].to_numpy(), size) for name in ("row", "category"))
     study, grid = reading.view.study, reading.grid
-    labelled, any_ = votes(study, grid, reading.labels[:-1]), votes(study, grid, None)
-    kinds = dict(study.annotators.select("id", "kind").iter_rows())
-    single = np.array([kinds.get(each) != "pooled" for each in reading.rows["annotator"]], dtype=bool)
-    at = np.repeat(own["at"].to_numpy(), size)
+    any_ = votes(study, grid, None)
+    marked = np.concatenate([votes(study, grid, reading.labels[:-1]).marked, any_.marked])  # k, (labels, units)
+    two = any_.m[unit] >= 2
+    unit, row, category = unit[two], row[two], category[two]
     others = any_.m[unit] - 1
-    usable = (others > 0) & single[at]
-    unit, row, category, others = unit[usable], row[usable], category[usable], others[usable]
-    by_label = (
-        labelled.marked[np.minimum(category, len(labelled.marked) - 1), unit]
-        if len(labelled.marked)
-        else any_.marked[0, unit]
-    )
-    shares = tuple((k - 1) / others for k in (by_label, any_.marked[0, unit]))
     document = np.searchsorted(grid.bounds, unit, side="right") - 1
-    return _Pairs(document, category, reading.severities[row], (shares[0], shares[1]))
+    shares = [(marked[label, unit] - 1) / others for label in (category, -1)]  # without one's own vote
+    return _Pairs(document, category, reading.severities[row], *shares)
 
 
 def _noticed(
@@ -172,13 +176,14 @@ def _noticed(
     """Estimates of one label: all its marks, each severity, and the correlation."""
     last = row == len(reading.labels) - 1
     mine = np.ones(len(pairs.category), dtype=bool) if last else pairs.category == row
-    share, severity, document = pairs.shares[int(last)][mine], pairs.severity[mine], pairs.document[mine]
+    share = (pairs.by_any if last else pairs.by_label)[mine]
+    severity, document = pairs.severity[mine], pairs.document[mine]
     size = len(reading.grid.documents)
     found = []
     for name, chosen in _by_severity(severity):
         signature = Signature.of(statistic="vote-share", severity=name, **said)
-        sums = [np.bincount(document[chosen], each[chosen], size) for each in (share, np.ones_like(share))]
-        found.append((name, _mean(sums[0], sums[1], drawn, signature)))
+        top, bottom = (_sums(document[chosen], each[chosen], size) for each in (share, np.ones_like(share)))
+        found.append((name, _mean(top, bottom, drawn, signature)))
     known = np.isfinite(severity)
     products = correlation_sums(severity[known], share[known], document[known], size)
     signature = Signature.of(statistic="vote-share-r", **said)
@@ -193,14 +198,17 @@ def _by_severity(severity: Floats) -> list[tuple[str, Any]]:
 def _mean(top: Floats, bottom: Floats, drawn: Draw, signature: Signature) -> Estimate:
     if not bottom.sum():
         return Estimate(math.nan, math.nan, math.nan, signature, "no mark on a text that two annotators read")
-    numbers = drawn.values(top[None].astype(np.float64), bottom[None].astype(np.float64))[:, 0]
-    return _share(top, bottom, numbers, signature)
+    return _share(top, bottom, drawn.values(top[None], bottom[None])[:, 0], signature)
+
+
+def _sums(document: Ints, values: Floats, documents: int) -> Floats:
+    return np.bincount(document, values, documents).astype(np.float64)  # counts come back as integers when empty
 
 
 def correlation_sums(x: Floats, y: Floats, document: Ints, documents: int) -> Floats:
     """n, sum x, sum y, sum xx, sum yy and sum xy of each document, (6, documents): all that Pearson's r needs."""
     each = (np.ones_like(x), x, y, x * x, y * y, x * y)
-    return np.stack([np.bincount(document, values, documents) for values in each])
+    return np.stack([_sums(document, values, documents) for values in each])
 
 
 def pearson(sums: Floats) -> Floats:
@@ -208,8 +216,8 @@ def pearson(sums: Floats) -> Floats:
     n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
     spread = np.maximum(n * xx - x * x, 0) * np.maximum(n * yy - y * y, 0)
     flat = (n * xx - x * x <= 1e-9 * n * xx) | (n * yy - y * y <= 1e-9 * n * yy)
-    r = np.divide(n * xy - x * y, np.sqrt(spread), out=np.full(n.shape, np.nan), where=(spread > 0) & ~flat)
-    return np.clip(r, -1, 1)
+    r = ratio(n * xy - x * y, np.where(flat, 0.0, np.sqrt(spread)))
+    return r.clip(-1, 1)
 
 
 def correlated(sums: Floats, drawn: Draw, signature: Signature) -> Estimate:

@@ -33,7 +33,7 @@ Statistic = Callable[[Studies], NDArray[np.float64]]
 """One number for each simulated study, (runs,)."""
 
 _CELLS = 2_000_000  # numbers held at once
-_MOST_DOCUMENTS = 100_000
+_MOST_DOCUMENTS = 10_000
 
 
 class Components(NamedTuple):
@@ -281,12 +281,12 @@ def _documents_for(planner: Planner, half_width: float, annotators: int, said: d
     """Fewest documents whose half-width is small enough."""
     width = functools.cache(lambda documents: planner.half_width(documents, annotators))
     signature = Signature.of(**said, half_width=half_width)
-    why = f"no number of documents is enough with {annotators} annotators, who differ too much; take more of them"
-    need = _fewest(lambda documents: width(documents) <= half_width, annotators)
+    why = f"{_MOST_DOCUMENTS:,} documents are not enough: annotators differ too much; take more of them"
+    need = _fewest(width, half_width)
     if need is None:
         return _needed("documents needed", None, None, None, annotators, signature, why)
-    ends = [each / width(need) for each in planner.half_width_interval(need, annotators)]  # noise of the simulation
-    low, high = (_fewest(lambda documents, end=end: width(documents) * end <= half_width, annotators) for end in ends)
+    noise = [each / width(need) for each in planner.half_width_interval(need, annotators)]  # of the simulation
+    low, high = (_fewest(width, half_width / each) for each in noise)
     return _needed("documents needed", need, low, high, annotators, signature, why)
 
 
@@ -294,13 +294,11 @@ def _documents_to_find(
     planner: Planner, difference: float, annotators: int, wanted: float, said: dict[str, object]
 ) -> Finding:
     """Fewest documents per system with which a difference is found often enough."""
-    power = functools.cache(lambda documents: planner.power(difference, documents, annotators))
+    missed = functools.cache(lambda documents: 1 - planner.power(difference, documents, annotators))
     signature = Signature.of(**said, difference=difference, power=wanted, level=0.05)
     noise = 1.96 * math.sqrt(wanted * (1 - wanted) / planner.runs)
-    low, need, high = (
-        _fewest(lambda documents, least=least: power(documents) >= least, annotators, least=2)
-        for least in (wanted - noise, wanted, min(wanted + noise, 1))
-    )
+    chances = (1 - wanted + noise, 1 - wanted, max(1 - wanted - noise, 0))
+    low, need, high = (_fewest(missed, each, least=2) for each in chances)
     why = f"more than {_MOST_DOCUMENTS:,} documents per system"
     return _needed("documents per system needed", need, low, high, annotators, signature, why)
 
@@ -319,17 +317,17 @@ def _needed(
     return Finding(_row(measure, need, annotators), estimate)
 
 
-def _fewest(enough: Callable[[int], bool], annotators: int, least: int = 1) -> int | None:
-    """The smallest number that is enough, by doubling and halving; within 2% where it is large."""
+def _fewest(falling: Callable[[int], float], bound: float, least: int = 1) -> int | None:
+    """The smallest number at which a function is at most `bound`, by doubling and halving; within 2%."""
     high = least
-    while not enough(high):
+    while falling(high) > bound:
         high *= 2
-        if high * annotators > 10 * _MOST_DOCUMENTS or high > _MOST_DOCUMENTS:
+        if high > _MOST_DOCUMENTS:
             return None
     low = high // 2 if high > least else least - 1
     while high - low > max(1, high // 50):
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (low, middle) if falling(middle) <= bound else (middle, high)
     return high
 
 

@@ -29,11 +29,11 @@ def count_rating(
 ) -> list[Finding]:
     """Pearson's r between an annotator's own number of marks in a text and their own rating of it.
 
-    Goyal et al. (2022), Table 3 and footnote 4. `question` is a question of the document; where ratings were given under
-    another protocol, `ratings` is the view of that, joined by document and annotator. One row for each annotator and, as
-    `all`, one for all pairs of everybody together. Columns: measure, label, annotator, n, p (two-tailed t-test of r,
-    which takes the pairs for independent; the interval does not: it draws documents again). NaN with fewer than three
-    pairs, or when counts or ratings do not vary.
+    Goyal et al. (2022), Table 3 and footnote 4. `question` is a question of the document; where ratings were given
+    under another protocol, `ratings` is the view of that, joined by document and annotator. One row for each annotator
+    and, as `all`, one for all pairs of everybody together. Columns: measure, label, annotator, n, p (two-tailed t-test
+    of r, which takes the pairs for independent; the interval does not, it draws documents again). NaN with fewer than
+    three pairs, or when counts or ratings do not vary.
     """
     seen = grouped(view) if level == "group" else view
     reading = read_view(seen, (), "document")

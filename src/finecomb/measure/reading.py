@@ -68,10 +68,10 @@ class Reading:
 
     @functools.cached_property
     def placed(self) -> pl.DataFrame:
-        """Spans on the text by number instead of id: row (of the mark), at, category, first, last."""
+        """Spans on the text by number instead of id: row (of the mark), at, category, first, last, pooled."""
         study = with_antecedents(self.view.study) if self.antecedents else self.view.study
         numbers = self.marks.select("mark", "row", "at", "category")
-        spans = placed(study, self.grid).select("mark", "first", "last")
+        spans = placed(study, self.grid).select("mark", "first", "last", "pooled")
         return spans.join(numbers, on="mark", how="left").drop("mark")
 
     @functools.cached_property

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from finecomb.core.estimate import Estimate
+from finecomb.core.estimate import Estimate, Finding
 
 Row = Mapping[str, object]
 _GAP = 3  # cells between columns
@@ -31,6 +31,24 @@ def estimate_row(estimate: Estimate, **columns: object) -> dict[str, object]:
     """The columns `value`, `low`, `high` and `why` of an estimate, after `columns`, and its signature last."""
     numbers = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
     return {**columns, **numbers, "why": estimate.why, "signature": str(estimate.signature)}
+
+
+def finding_rows(findings: Sequence[Finding]) -> tuple[list[Row], str]:
+    """Findings as rows, and the signature that all of them share; a row's own adds what is particular to it."""
+    fields = [dict(finding.estimate.signature.fields) for finding in findings]
+    shared = {
+        name: value
+        for name, value in (fields[0] if fields else {}).items()
+        if all(f.get(name) == value for f in fields)
+    }
+    rows: list[Row] = []
+    for finding, own in zip(findings, fields, strict=True):
+        particular = "|".join(f"{name}:{value}" for name, value in own.items() if name not in shared)
+        rows.append(estimate_row(finding.estimate, **finding.columns) | {"signature": particular})
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return [{name: row.get(name, "") for name in names} for row in rows], "|".join(
+        f"{n}:{v}" for n, v in shared.items()
+    )
 
 
 def rows_of(frame: pl.DataFrame) -> list[Row]:
