@@ -10,7 +10,7 @@ from finecomb.measure.confusion_rows import Printed
 JUDGEMENTS = 650
 
 # Table 1, and Table 2 without its "None" rows, which repeat GPT3 of Table 1.
-ROWS = {
+ROWS: dict[tuple[str, ...], Printed] = {
     ("GPT2", "stories"): Printed("0.62", "0.60", "0.64", "0.56", "55.23", "52.00"),
     ("GPT2", "news"): Printed("0.57", "0.52", "0.60", "0.47", "60.46", "51.38"),
     ("GPT2", "recipes"): Printed("0.55", "0.48", "0.59", "0.40", "65.08", "50.31"),

@@ -220,6 +220,8 @@ def agreement(
 ) -> Estimate:
     """Agreement on marks of one category, or on any mark, pooled over documents, with an interval over documents."""
     seen = study if isinstance(study, View) else view(study)
+    if label is not None and label not in seen.categories:
+        raise FinecombError(f"no label is called {label!r}{did_you_mean(label, seen.categories)}")
     counted = votes(seen.study, lay(seen.study, level, tokens), [label] if label else None)
     to_sums, of_sums = STATISTICS[statistic]
     sums = to_sums(counted)[0]

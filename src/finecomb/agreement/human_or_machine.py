@@ -114,7 +114,7 @@ def scores(rows: pl.DataFrame) -> pl.DataFrame:
 
 def human_or_machine(
     seen: View,
-    by: Sequence[str] = ("model", "domain"),
+    by: Sequence[str] = ("model",),
     bins: Bins = 2,
     chance: float = 0.5,
     correction: Correction = "bonferroni",
@@ -245,7 +245,7 @@ def alpha_estimate(sums: Sums, signature: Signature, why: str, ranked: bool = Fa
     return _estimate(flat, alpha, signature, why)
 
 
-def score_histogram(seen: View, by: Sequence[str] = ("model", "domain")) -> list[Finding]:
+def score_histogram(seen: View, by: Sequence[str] = ("model",)) -> list[Finding]:
     """How many evaluators got 0, 1, ... texts right, as a share with a Wilson interval (Clark et al., appendix A.2)."""
     found: list[Finding] = []
     for group, rows in groups_of(ratings(seen, by), by):

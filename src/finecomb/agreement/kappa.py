@@ -56,7 +56,7 @@ def fleiss_variable(ratings: Ratings) -> float:
     Each unit counts once, however many rated it; the chance of each value is its share of all their ratings.
 
     >>> round(fleiss_variable(np.array([[0.0, 1, 1, 2], [0, 1, 0, 2], [0, 1, 0, np.nan]])), 3)
-    0.744
+    0.735
     """
     return float(pooled_fleiss_variable(_tally(ratings), np.ones((1, 1)))[0, 0])
 
@@ -67,7 +67,7 @@ def ac1(ratings: Ratings) -> float:
     Gwet (2008), with missing ratings as in Gwet (2014). NaN when no unit has two ratings, or only one value occurs.
 
     >>> round(ac1(np.array([[0.0, 1, 1, 2], [0, 1, 0, 2], [0, 1, 0, np.nan]])), 3)
-    0.754
+    0.753
     """
     return float(pooled_ac1(_tally(ratings), np.ones((1, 1)))[0, 0])
 

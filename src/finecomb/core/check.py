@@ -59,7 +59,10 @@ class Checker:
             case Annotator():
                 yield from self._placed("annotator", item.id, self._see_annotator(item))
             case Protocol():
-                self._protocols[item.id] = item
+                if self._protocols.setdefault(item.id, item) != item:
+                    yield Problem(
+                        f"protocol {item.id} is there twice, and not the same; count its version up", kind="protocol"
+                    )
             case Settings():
                 self._settings = item
 

@@ -172,7 +172,14 @@ def mark_row(mark: Mark, annotation: Annotation) -> tuple[Any, ...]:
     m, before = mark, mark.antecedents
     owner = (annotation.id, annotation.document, annotation.annotator, annotation.protocol)
     antecedents = (_spans(before.spans), _list(before.quotes), before.unlocated) if before else (None, None, None)
-    votes = (m.confidence, m.votes, _json(m.label_votes), m.item, _list(m.made_from), _json(m.alternatives))
+    votes = (
+        m.confidence,
+        m.votes,
+        None if m.label_votes is None else to_json(m.label_votes).decode(),
+        m.item,
+        _list(m.made_from),
+        _json(m.alternatives),
+    )
     return (
         *(m.id, *owner, m.label, _spans(m.spans), _list(m.quotes), _json(m.answers), *antecedents),
         *(*votes, m.basis, m.unlocated, _json(m.meta)),

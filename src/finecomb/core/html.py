@@ -151,11 +151,12 @@ def _mark_table(annotation: Annotation, known: Mapping[str, Mapping[str | None, 
 
 def _mark_row(mark: Mark, look: Look) -> str:
     quote = " … ".join(mark.quotes) + (f" ({mark.unlocated})" if mark.unlocated else "")
-    return f"<tr><td>{_flag(look)}</td><td>{escape(look.title)}</td><td>“{escape(quote)}”</td><td>{escape(said(mark))}</td></tr>"
+    cells = [_flag(look), escape(look.title), f"“{escape(quote)}”", escape(said(mark))]
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
 def said(mark: Mark) -> str:
-    """What was answered about a mark, in one line: severity first, explanation as it is, the rest by name, then votes."""
+    """What was answered about a mark, in one line: severity, explanation as it is, the rest by name, then votes."""
     parts = [f"severity {mark.answers['severity']}"] if "severity" in mark.answers else []
     parts += [str(mark.answers["explanation"])] if "explanation" in mark.answers else []
     for name, answer in mark.answers.items():

@@ -28,6 +28,8 @@ def parse_yaml(kind: type[R], text: str, where: str) -> R:
     """Read any record from YAML `text`; every slip is listed with its line, its field and the nearest valid name."""
     try:
         root = yaml.compose(text, Loader=_Loader)
+        if root and _size(root, {}) > _MOST_NODES:
+            raise ProtocolError(f"{where}: holds more than {_MOST_NODES:,} values once its aliases are filled in")
         twice = list(_repeated_keys(root)) if root else []
         value = yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
@@ -71,6 +73,19 @@ def format_yaml(record: Record) -> str:
     """The record as YAML that reads back to an equal one."""
     data = record.model_dump(mode="json", exclude_defaults=True)
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+
+
+_MOST_NODES = 1_000_000
+
+
+def _size(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many values there are when every alias is filled in; counted without filling them in."""
+    if id(node) not in known:
+        known[id(node)] = 0  # an alias of its own parent
+        children = node.value if isinstance(node, yaml.SequenceNode) else []
+        children = [each for pair in node.value for each in pair] if isinstance(node, yaml.MappingNode) else children
+        known[id(node)] = 1 + sum(_size(each, known) for each in children)
+    return known[id(node)]
 
 
 def _repeated_keys(node: yaml.Node) -> Iterator[tuple[int, str]]:

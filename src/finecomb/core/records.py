@@ -202,7 +202,7 @@ class Mark(Record):
     """Answers to the label's questions by name, e.g. `severity`, `explanation`."""
     antecedents: Antecedents | None = None
     """The earlier words that this one repeats, contradicts or refers to."""
-    confidence: float | None = None
+    confidence: float | None = Field(default=None, ge=0, le=1)
     """How sure whoever marked was, 0 to 1."""
     votes: int | None = Field(default=None, ge=0)
     """How many readers marked it, in pooled or merged data."""
@@ -240,6 +240,12 @@ class Unit(Record):
     """A detector's score by label."""
     seconds: float | None = Field(default=None, ge=0)
     """How long it took."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Unit:
+        if self.end < self.start:
+            raise ValueError(f"unit [{self.start}, {self.end}) ends before it starts")
+        return self
 
 
 class Exclusion(Record):

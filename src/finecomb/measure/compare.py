@@ -19,7 +19,7 @@ from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import meta
 from finecomb.measure.bootstrap import ratio
 from finecomb.measure.measures import MEASURES, Choices
-from finecomb.measure.permutation import Correction, Tested, Values, adjusted, paired, unpaired
+from finecomb.measure.permutation import Correction, Difference, Values, adjusted, paired, unpaired
 from finecomb.measure.reading import Overlap, read_view
 from finecomb.measure.view import ANY, View, answer
 
@@ -204,7 +204,7 @@ def _mean_of(values: Values) -> float:
     return float(values.mean()) if len(values) else math.nan
 
 
-def _estimate(tested: Tested, together: bool, signature: Signature) -> Estimate:
+def _estimate(tested: Difference, together: bool, signature: Signature) -> Estimate:
     why = ""
     if math.isnan(tested.p):
         why = "fewer than two prompts are shared" if together else "a system has fewer than two documents with a value"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,12 +78,12 @@ def _with_human(row: Printed, judgements: int, human: int) -> Matrices:
     return np.stack([tp[fits], fp[fits], fn[fits], tn[fits]], axis=-1)
 
 
-def confusion_rows(rows: Mapping[Sequence[str], Printed], judgements: int = 650) -> list[Finding]:
+def confusion_rows(rows: Mapping[tuple[str, ...], Printed], judgements: int = 650) -> list[Finding]:
     """How many confusion matrices fit each row of a printed table; 0 means that the row contradicts itself.
 
     `rows` are keyed by what the row is about, e.g. ("GPT2", "stories").
     """
-    return [_finding(tuple(name), matrices(row, judgements), judgements) for name, row in rows.items()]
+    return [_finding(name, matrices(row, judgements), judgements) for name, row in rows.items()]
 
 
 def _finding(name: tuple[str, ...], found: Matrices, judgements: int) -> Finding:

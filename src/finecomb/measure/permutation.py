@@ -18,7 +18,7 @@ Correction = Literal["holm", "bonferroni", "none"]
 _CELLS = 2_000_000  # numbers held at once
 
 
-class Tested(NamedTuple):
+class Difference(NamedTuple):
     """A difference, its p and its interval."""
 
     difference: float
@@ -29,7 +29,7 @@ class Tested(NamedTuple):
     """Whether every arrangement was looked at."""
 
 
-def paired(first: Values, second: Values, draws: int, rng: np.random.Generator) -> Tested:
+def paired(first: Values, second: Values, draws: int, rng: np.random.Generator) -> Difference:
     """Mean of `first - second`; under the null each difference could have had the other sign.
 
     Exact when there are no more than `draws` arrangements, else p = (1 + hits) / (1 + draws) (Phipson and Smyth 2010).
@@ -37,14 +37,14 @@ def paired(first: Values, second: Values, draws: int, rng: np.random.Generator) 
     """
     d = first - second
     if len(d) < 2:
-        return Tested(float(d.mean()) if len(d) else math.nan, math.nan, math.nan, math.nan, exact=False)
+        return Difference(float(d.mean()) if len(d) else math.nan, math.nan, math.nan, math.nan, exact=False)
     exact = 2 ** len(d) <= draws
     null = _all_signs(d) if exact else _random_signs(d, draws, rng)
     low, high = interval(np.stack([d, np.ones(len(d))], axis=1), lambda s: ratio(s[:, 0], s[:, 1]), draws, rng)
-    return Tested(float(d.mean()), _p(null, float(d.mean()), exact), low, high, exact)
+    return Difference(float(d.mean()), _p(null, float(d.mean()), exact), low, high, exact)
 
 
-def unpaired(first: Values, second: Values, draws: int, rng: np.random.Generator) -> Tested:
+def unpaired(first: Values, second: Values, draws: int, rng: np.random.Generator) -> Difference:
     """Mean of `first` minus mean of `second`; under the null each value could have been of the other group.
 
     Exact and Monte Carlo as in `paired`. The interval resamples each group. NaN with fewer than two values in a group.
@@ -52,7 +52,7 @@ def unpaired(first: Values, second: Values, draws: int, rng: np.random.Generator
     if min(len(first), len(second)) < 2:
         known = len(first) and len(second)
         difference = float(first.mean() - second.mean()) if known else math.nan
-        return Tested(difference, math.nan, math.nan, math.nan, exact=False)
+        return Difference(difference, math.nan, math.nan, math.nan, exact=False)
     both, n = np.concatenate([first, second]), len(first)
     difference = float(first.mean() - second.mean())
     exact = math.comb(len(both), n) <= draws
@@ -60,7 +60,7 @@ def unpaired(first: Values, second: Values, draws: int, rng: np.random.Generator
     null = sums / n - (both.sum() - sums) / len(second)
     spread = _resampled(first, draws, rng) - _resampled(second, draws, rng)
     low, high = np.quantile(spread, [0.025, 0.975]) if draws else (math.nan, math.nan)
-    return Tested(difference, _p(null, difference, exact), float(low), float(high), exact)
+    return Difference(difference, _p(null, difference, exact), float(low), float(high), exact)
 
 
 def _p(null: Values, seen: float, exact: bool) -> float:

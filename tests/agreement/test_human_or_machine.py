@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import krippendorff
+import numpy as np
+import pytest
+from scipy import stats
+
+from finecomb.agreement.human_or_machine import human_or_machine, score_histogram, score_tests
+from finecomb.core.errors import FinecombError
+from finecomb.core.estimate import Finding
+from finecomb.core.records import Annotation, Annotator, Document
+from finecomb.core.study import Study
+from finecomb.measure.view import View, view
+from finecomb.protocols import load
+from tests.golden.clark_2021 import GPT2_STORIES
+
+TURING = load("turing")
+
+
+def study(rows: Sequence[tuple[str, str, int | None]], models: dict[str, str | None], **conditions: str) -> View:
+    """Ratings (reader, text, rating) of texts by models."""
+    documents = [
+        Document(id=id, text="Once.", meta={"domain": "stories"} | ({} if model is None else {"model": model}))
+        for id, model in models.items()
+    ]
+    names = dict.fromkeys(reader for reader, _, _ in rows)
+    people = [Annotator(id=name, kind="human", condition=conditions.get(name, "")) for name in names]
+    annotations = [
+        Annotation(
+            id=f"{reader}/{text}",
+            document=text,
+            annotator=reader,
+            protocol=TURING.id,
+            answers={} if rating is None else {"rating": rating},
+        )
+        for reader, text, rating in rows
+    ]
+    return view(Study.from_items([TURING, *documents, *people, *annotations]))
+
+
+def by_measure(found: Sequence[Finding]) -> dict[str, Finding]:
+    return {str(row.columns["measure"]): row for row in found}
+
+
+def clark_row(cells: tuple[int, int, int, int], confident: int) -> View:
+    """130 readers with 5 texts each whose ratings have a given confusion matrix and so many "definitely"."""
+    tp, fp, fn, tn = cells
+    judged = [("gpt2", True)] * tp + [("human", True)] * fp + [("gpt2", False)] * fn + [("human", False)] * tn
+    order = np.random.default_rng(0).permutation(len(judged))
+    rows, models = [], {}
+    for at, place in enumerate(order):
+        author, machine = judged[place]
+        sure = at < confident
+        text = f"{author}-{at % 50}"
+        models[text] = author
+        rows.append((f"r{at // 5}", f"{text}", (4 if sure else 3) if machine else (1 if sure else 2)))
+    unique = [(reader, f"{text}-{at}", rating) for at, (reader, text, rating) in enumerate(rows)]
+    return study(unique, {text: models[text.rsplit("-", 1)[0]] for _, text, _ in unique})
+
+
+def test_a_row_of_clarks_table_1_comes_out() -> None:
+    found = by_measure(human_or_machine(clark_row(GPT2_STORIES, 338), draws=100))
+    printed = {"accuracy": 0.62, "f1": 0.60, "precision": 0.64, "recall": 0.56}
+    for name, value in printed.items():
+        assert round(found[name].estimate.value, 2) == value
+    assert round(found["% human"].estimate.value, 2) == 55.23
+    assert round(found["% confident"].estimate.value, 2) == 52.00
+    assert found["accuracy"].columns["df"] == 129
+    assert (found["accuracy"].columns["evaluators"], found["accuracy"].columns["judgements"]) == (130, 650)
+    assert all(
+        row.estimate.low <= row.estimate.value <= row.estimate.high
+        for row in found.values()
+        if row is not found["alpha"]
+    )
+
+
+FOUR = {"h1": "human", "h2": "human", "m1": "gpt", "m2": "gpt"}
+RATINGS = [
+    ("a", "h1", 1), ("a", "h2", 3), ("a", "m1", 4), ("a", "m2", 2),
+    ("b", "h1", 2), ("b", "h2", 1), ("b", "m1", 3), ("b", "m2", 4),
+    ("c", "h1", 1), ("c", "m1", 1), ("c", "m2", 3),
+]  # fmt: skip
+
+
+def test_everything_is_as_counted_by_hand() -> None:
+    found = by_measure(human_or_machine(study(RATINGS, FOUR), by=["model"], draws=200))
+    tp, fp, fn, tn = 4, 1, 2, 4
+    expected = {
+        "accuracy": np.mean([2 / 4, 4 / 4, 2 / 3]),
+        "precision": tp / (tp + fp),
+        "recall": tp / (tp + fn),
+        "f1": 2 * tp / (2 * tp + fp + fn),
+        "% human": 100 * (tn + fn) / 11,
+        "% confident": 100 * 6 / 11,
+    }
+    assert {name: found[name].estimate.value for name in expected} == pytest.approx(expected)
+    oracle = stats.ttest_1samp([2 / 4, 1, 2 / 3], 0.5)
+    assert found["accuracy"].columns["p"] == pytest.approx(oracle.pvalue)
+    assert found["recall"].columns["p"] is None
+
+
+TABLE = [[1, 3, 4, 2], [2, 1, 3, 4], [1, math.nan, 1, 3]]
+
+
+def test_alpha_is_that_of_the_krippendorff_package() -> None:
+    two = [[math.nan if math.isnan(each) else float(each > 2) for each in row] for row in TABLE]
+    seen = study(RATINGS, FOUR)
+    found = by_measure(human_or_machine(seen, draws=50))["alpha"].estimate
+    assert found.value == pytest.approx(krippendorff.alpha(two, level_of_measurement="nominal"))
+    assert found.signature["bins"] == "2"
+    asked = by_measure(human_or_machine(seen, bins=4, draws=50))["alpha"].estimate
+    assert asked.value == pytest.approx(krippendorff.alpha(TABLE, level_of_measurement="ordinal"))
+
+
+def test_by_model_each_reader_brings_their_human_texts() -> None:
+    models = {"h": "human", "x": "gpt2", "y": "gpt3"}
+    rows = [("a", "h", 1), ("a", "x", 4), ("b", "h", 4), ("b", "y", 1), ("c", "h", 1), ("c", "y", 4)]
+    found = human_or_machine(study(rows, models), by=["model"], draws=0)
+    accuracy = {row.columns["model"]: row for row in found if row.columns["measure"] == "accuracy"}
+    assert {model: row.estimate.value for model, row in accuracy.items()} == {"gpt2": 1.0, "gpt3": 0.5}
+    assert {model: row.columns["judgements"] for model, row in accuracy.items()} == {"gpt2": 2, "gpt3": 4}
+
+
+def test_p_is_corrected_over_groups() -> None:
+    rows = [(f"{group}{n}", text, 1 + (n + at) % 4) for group in "xy" for n in range(6) for at, text in enumerate(FOUR)]
+    conditions = {f"{group}{n}": group for group in "xy" for n in range(6)}
+    found = human_or_machine(study(rows, FOUR, **conditions), by=["condition"], draws=0)
+    tests = [row for row in found if row.columns["measure"] == "accuracy"]
+    assert [row.columns["condition"] for row in tests] == ["x", "y"]
+    for row in tests:
+        assert row.columns["p_adjusted"] == pytest.approx(min(1, 2 * float(str(row.columns["p"]))))
+
+
+def test_all_ratings_equal_have_no_alpha_and_no_precision() -> None:
+    found = by_measure(human_or_machine(study([(r, t, 1) for r in "ab" for t in FOUR], FOUR), draws=20))
+    assert found["alpha"].estimate.why == "all ratings are equal"
+    assert found["precision"].estimate.why == "nobody answered machine"
+    assert found["recall"].estimate.value == 0
+    assert found["accuracy"].estimate.value == 0.5
+    assert math.isnan(float(str(found["accuracy"].columns["p"])))
+    assert found["% human"].estimate.value == 100
+
+
+def test_one_reader_has_no_alpha_and_no_test() -> None:
+    found = by_measure(human_or_machine(study([("a", text, 3) for text in FOUR], FOUR), draws=20))
+    assert found["alpha"].estimate.why == "no text was rated by two evaluators"
+    assert math.isnan(float(str(found["accuracy"].columns["p"])))
+    assert math.isnan(found["f1"].estimate.low)
+
+
+@pytest.mark.parametrize(
+    ("rows", "models", "message"),
+    [
+        ([("a", "h1", None)], FOUR, "there are no ratings"),
+        ([("a", "h1", 7)], FOUR, "annotation 'a/h1' is rated 7; the scale is 1, 2, 3, 4"),
+        ([("a", "t", 1)], {"t": None}, "no rated text says who wrote it"),
+        ([("a", "h1", 1)], FOUR, "every rated text was written by a person"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(
+    rows: list[tuple[str, str, int | None]], models: dict[str, str | None], message: str
+) -> None:
+    used = {text: models[text] for _, text, _ in rows}
+    seen = study(rows, used)
+    with pytest.raises(FinecombError, match=message):
+        human_or_machine(seen, by=["model"] if used != {"t": None} else [])
+
+
+def test_the_histogram_counts_readers_by_texts_judged_rightly() -> None:
+    found = score_histogram(study(RATINGS, FOUR), by=["model"])
+    shown = {(row.columns["of"], row.columns["score"]): row.columns["evaluators"] for row in found}
+    assert shown == {(4, 0): 0, (4, 1): 0, (4, 2): 1, (4, 3): 0, (4, 4): 1, (3, 0): 0, (3, 1): 0, (3, 2): 1, (3, 3): 0}
+    half = next(row for row in found if row.columns["of"] == 4 and row.columns["score"] == 2)
+    assert half.estimate.value == 0.5
+    assert half.estimate.low < 0.5 < half.estimate.high
+
+
+def test_scores_of_conditions_are_tested_as_scipy_does() -> None:
+    rng = np.random.default_rng(0)
+    conditions = {f"{group}{n}": group for group in ("none", "examples", "comparison") for n in range(12)}
+    rows = [(name, text, int(rng.integers(1, 5))) for name in conditions for text in FOUR]
+    right = {name: np.mean([(r > 2) == (t[0] == "m") for n, t, r in rows if n == name]) for name in conditions}
+    values = [
+        [float(right[n]) for n, own in conditions.items() if own == group]
+        for group in ("comparison", "examples", "none")
+    ]
+    found = score_tests(study(rows, FOUR, **conditions), "condition")
+    assert [row.columns["test"] for row in found] == ["one-way ANOVA", *["Tukey's HSD"] * 3, *["Cohen's d"] * 3]
+    assert found[0].columns["p"] == pytest.approx(stats.f_oneway(*values).pvalue)
+    assert found[1].columns["p"] == pytest.approx(stats.tukey_hsd(*values).pvalue[0, 1])
+    assert (found[4].columns["a"], found[4].columns["b"]) == ("comparison", "examples")
+    with pytest.raises(FinecombError, match="a comparison needs two groups; by domain there is only 'stories'"):
+        score_tests(study(rows, FOUR, **conditions), "domain")
