@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from finecomb.agreement.dawid_skene import Floats, fit, mark_matrix, patterns, reader_matrix, skill
+from finecomb.agreement.dawid_skene import fit, mark_matrix, patterns, reader_matrix, skill
 from finecomb.core.protocol import Label, Protocol
 from finecomb.core.records import Annotation, Annotator, Document
 from finecomb.core.study import Study
@@ -66,27 +66,32 @@ def test_the_known_precision_on_tokens_is_what_the_simulator_gives() -> None:
     assert marks[z[:, 0]].mean(axis=0) == pytest.approx([each.recall for each in PEOPLE], abs=0.02)
 
 
-def slow_fit(marks: NDArray[np.bool_], read: NDArray[np.bool_], steps: int) -> tuple[Floats, Floats, float]:
-    """EM token by token, as the page has it."""
-    tokens, people = marks.shape
-    z = [marks[t].sum() / read[t].sum() for t in range(tokens)]
-    for step in range(steps + 1):
-        if step:
-            for t in range(tokens):
-                wrong, sound = pi, 1 - pi
-                for j in range(people):
-                    if read[t, j]:
-                        wrong *= r[j] if marks[t, j] else 1 - r[j]
-                        sound *= q[j] if marks[t, j] else 1 - q[j]
-                z[t] = wrong / (wrong + sound)
-        own = [[t for t in range(tokens) if read[t, j]] for j in range(people)]
-        r = [(1 + sum(z[t] for t in own[j] if marks[t, j])) / (2 + sum(z[t] for t in own[j])) for j in range(people)]
-        q = [
-            (0.01 + sum(1 - z[t] for t in own[j] if marks[t, j])) / (1.01 + sum(1 - z[t] for t in own[j]))
-            for j in range(people)
-        ]
-        pi = (1 + sum(z)) / (2 + tokens)
-    return np.array(r), np.array(q), pi
+def slow_fit(marks: NDArray[np.bool_], read: NDArray[np.bool_], steps: int) -> tuple[list[float], list[float], float]:
+    """EM token by token, as the module describes it."""
+    tokens, people = (range(size) for size in marks.shape)
+    z = [float(marks[t].sum() / read[t].sum()) for t in tokens]
+    r, q, pi = slow_step(marks, read, z)
+    for _ in range(steps):
+        for t in tokens:
+            wrong, sound = pi, 1 - pi
+            for j in people:
+                if read[t, j]:
+                    wrong *= r[j] if marks[t, j] else 1 - r[j]
+                    sound *= q[j] if marks[t, j] else 1 - q[j]
+            z[t] = wrong / (wrong + sound)
+        r, q, pi = slow_step(marks, read, z)
+    return r, q, pi
+
+
+def slow_step(
+    marks: NDArray[np.bool_], read: NDArray[np.bool_], z: list[float]
+) -> tuple[list[float], list[float], float]:
+    r, q = [], []
+    for j in range(marks.shape[1]):
+        own = [t for t in range(len(z)) if read[t, j]]
+        r.append((1 + sum(z[t] for t in own if marks[t, j])) / (2 + sum(z[t] for t in own)))
+        q.append((0.01 + sum(1 - z[t] for t in own if marks[t, j])) / (1.01 + sum(1 - z[t] for t in own)))
+    return r, q, (1 + sum(z)) / (2 + len(z))
 
 
 def test_the_fit_is_that_of_the_slow_definition() -> None:

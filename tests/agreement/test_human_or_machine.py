@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import krippendorff
 import numpy as np
@@ -20,7 +20,7 @@ from tests.golden.clark_2021 import GPT2_STORIES
 TURING = load("turing")
 
 
-def study(rows: Sequence[tuple[str, str, int | None]], models: dict[str, str | None], **conditions: str) -> View:
+def study(rows: Sequence[tuple[str, str, int | None]], models: Mapping[str, str | None], **conditions: str) -> View:
     """Ratings (reader, text, rating) of texts by models."""
     documents = [
         Document(id=id, text="Once.", meta={"domain": "stories"} | ({} if model is None else {"model": model}))
@@ -102,7 +102,7 @@ def test_everything_is_as_counted_by_hand() -> None:
     assert found["recall"].columns["p"] is None
 
 
-TABLE = [[1, 3, 4, 2], [2, 1, 3, 4], [1, math.nan, 1, 3]]
+TABLE: list[list[float]] = [[1, 3, 4, 2], [2, 1, 3, 4], [1, math.nan, 1, 3]]
 
 
 def test_alpha_is_that_of_the_krippendorff_package() -> None:
@@ -161,7 +161,7 @@ def test_one_reader_has_no_alpha_and_no_test() -> None:
     ],
 )
 def test_what_cannot_be_judged_is_refused(
-    rows: list[tuple[str, str, int | None]], models: dict[str, str | None], message: str
+    rows: list[tuple[str, str, int | None]], models: Mapping[str, str | None], message: str
 ) -> None:
     used = {text: models[text] for _, text, _ in rows}
     seen = study(rows, used)

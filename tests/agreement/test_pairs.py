@@ -5,14 +5,16 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from finecomb.agreement.agree import agree
 from finecomb.agreement.kappa import cohen
 from finecomb.core.study import Study
-from tests.agreement.worlds import TEXT, study, studies
+from tests.agreement.worlds import TEXT, studies, study
+
+fewer = settings(max_examples=settings().max_examples // 2)
 
 Marks = list[tuple[str | None, int, int]]
 
@@ -52,6 +54,7 @@ def length(marks: Marks) -> int:
 
 
 @pytest.mark.parametrize("typed", [False, True])
+@fewer
 @given(one=studies())
 def test_f1_equals_its_definition(one: Study, typed: bool) -> None:
     each = [(2 * shared(first, second, typed), length(first) + length(second)) for *_, first, second in pairs(one)]
@@ -67,6 +70,7 @@ def characters(marks: Marks, label: str) -> set[int]:
     return {at for own, start, end in marks if label in ("any", own or "no type") for at in range(start, end)}
 
 
+@fewer
 @given(studies(), st.sampled_from(["any", "red"]))
 def test_f1_of_unions_counts_each_character_once(one: Study, label: str) -> None:
     sets = [(characters(first, label), characters(second, label)) for *_, first, second in pairs(one)]
@@ -75,6 +79,7 @@ def test_f1_of_unions_counts_each_character_once(one: Study, label: str) -> None
     assert value(one, "f1", label, overlap="union") == pytest.approx(expected, nan_ok=True)
 
 
+@fewer
 @given(studies(), st.sampled_from(["any", "red"]))
 def test_cohen_of_marks_is_the_mean_over_pairs(one: Study, label: str) -> None:
     texts = dict(one.documents.select("id", "text").iter_rows())
@@ -89,6 +94,7 @@ def test_cohen_of_marks_is_the_mean_over_pairs(one: Study, label: str) -> None:
     assert value(one, "kappa-cohen", label) == pytest.approx(expected, nan_ok=True)
 
 
+@fewer
 @given(studies())
 def test_pearson_of_counts_is_the_mean_over_pairs(one: Study) -> None:
     counts: dict[tuple[str, str], list[tuple[int, int]]] = {}
@@ -115,6 +121,7 @@ def one_by_one(one: Study, label: str, rest: str) -> dict[str, list[tuple[int, i
 
 
 @pytest.mark.parametrize("rest", ["union", "majority"])
+@fewer
 @given(one=studies(), label=st.sampled_from(["any", "red"]))
 def test_one_against_the_rest_equals_its_definition(one: Study, label: str, rest: str) -> None:
     found = one_by_one(one, label, rest)

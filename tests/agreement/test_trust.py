@@ -17,7 +17,7 @@ from finecomb.core.estimate import Finding
 from finecomb.core.protocol import Label, Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
-from finecomb.core.study import Study
+from finecomb.core.study import Item, Study
 from finecomb.measure.grid import lay
 from finecomb.measure.view import Filters, view
 from finecomb.simulate.demo import demo_study
@@ -164,7 +164,7 @@ def test_what_says_nothing_about_anybody_is_refused() -> None:
     with pytest.raises(FinecombError, match="no annotations"):
         trust(view(Study.from_items([PROTOCOL, Document(id="x", text=TEXT)])))
     pooled = Annotation(id="p", document="x", annotator="all", protocol="t@1", readers=3)
-    items = [PROTOCOL, Document(id="x", text=TEXT), Annotator(id="all", kind="pooled"), pooled]
+    items: list[Item] = [PROTOCOL, Document(id="x", text=TEXT), Annotator(id="all", kind="pooled"), pooled]
     with pytest.raises(FinecombError, match="pooled votes do not say who"):
         trust(view(Study.from_items(items)))
     with pytest.raises(FinecombError, match="no label is called 'green'"):

@@ -155,6 +155,18 @@ def test_several_judges_share_their_vote() -> None:
     assert only(audited(view(study), judgements), measure="legitimate", label="a").value == pytest.approx(2 / 3)
 
 
+def test_strata_of_the_sample_count_as_often_as_they_have_marks() -> None:
+    """A system with many right marks and one with few wrong ones, two of each judged."""
+    texts = {"d": TEXT, "e": TEXT}
+    read: list[tuple[str, str, list[Words]]] = [("d", "p", [("a", 0, 1)] * 8), ("e", "p", [("a", 0, 1)] * 2)]
+    study = world(texts, read, {"d": {"model": "x"}, "e": {"model": "y"}})
+    said = {mark: "legitimate" if mark.startswith("d") else "not-legitimate" for mark in study.marks["id"]}
+    done = judged(audit_sample(view(study), 2), said)
+    whole = audited(view(study), done, by=(), strata=("model",))
+    assert only(whole, measure="legitimate", label="any").value == pytest.approx(0.8)
+    assert only(whole, measure="audited-count", label="a").value == pytest.approx(8 / 2)
+
+
 def test_wilson_is_that_of_scipy() -> None:
     low, high = wilson(np.array([0.3]), np.array([10.0]))
     expected = stats.binomtest(3, 10).proportion_ci(method="wilson")

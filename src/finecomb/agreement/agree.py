@@ -164,9 +164,8 @@ class Answered:
     @functools.cached_property
     def given(self) -> Ints:
         """How often each category was given to each unit, (categories, units)."""
-        return np.array(
-            [(self.rated.matrix == self.code(name)).sum(axis=0) for name in self.categories], dtype=np.int64
-        )
+        each = [(self.rated.matrix == self.code(name)).sum(axis=0) for name in self.categories]
+        return np.array(each, dtype=np.int64).reshape(len(each), self.rated.matrix.shape[1])
 
     def code(self, name: str) -> float:
         """The number that stands for a name."""
@@ -184,7 +183,7 @@ class Answered:
     def two(self) -> Floats:
         """Items marked by two or more, and by any, (documents, rows, 2)."""
         marked = ~np.isnan(self.rated.matrix) & (self.rated.matrix != self.code(NO_ERROR))
-        k = np.concatenate([marked.sum(axis=0)[None], self.given.reshape(-1, self.rated.matrix.shape[1])])
+        k = np.concatenate([marked.sum(axis=0)[None], self.given])
         return np.stack([summed((k >= least).astype(np.float64), self.rated.bounds).T for least in (2, 1)], axis=-1)
 
     @functools.cached_property

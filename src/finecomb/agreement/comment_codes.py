@@ -33,6 +33,8 @@ def comment_codes(
     groups, left_out = _groups(seen.protocol), _left_out(seen.protocol)
     rows = _codes(seen, groups).filter(~pl.col("code").is_in(left_out)).join(_about(study, seen, by), on="annotation")
     kept = [code for code in groups if code not in left_out]
+    if rows.is_empty():
+        return [Finding({"measure": "% of codes", "level": "group"}, _none(seen, draws, seed))]
     parts = rows.partition_by(list(by), as_dict=True) if by else {(): rows}
     found: list[Finding] = []
     for key in sorted(parts, key=lambda key: tuple(map(str, key))):
@@ -43,7 +45,7 @@ def comment_codes(
         )
         for level, names in (("group", [*dict.fromkeys(groups[code] for code in kept)]), ("code", kept)):
             found += _level({"level": level, **columns}, parts[key], names, signature)
-    return found or [Finding({"level": "group"}, _none(seen, draws, seed))]
+    return found
 
 
 def _none(seen: View, draws: int, seed: int) -> Estimate:

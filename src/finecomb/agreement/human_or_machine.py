@@ -34,8 +34,8 @@ class Scale:
     """What the numbers of the rating mean."""
 
     question: str = "rating"
-    human: tuple[float, ...] = (1, 2)
-    machine: tuple[float, ...] = (3, 4)
+    human: tuple[float, ...] = (1.0, 2.0)
+    machine: tuple[float, ...] = (3.0, 4.0)
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -53,7 +53,8 @@ def scale_of(seen: View) -> Scale:
     said: Any = (seen.protocol.meta if seen.protocol else {}).get("truth")
     if not isinstance(said, Mapping):
         return Scale()
-    return Scale(said["question"], tuple(said["human_answers"]), tuple(said["machine_answers"]))
+    human, machine = (tuple(map(float, said[name])) for name in ("human_answers", "machine_answers"))
+    return Scale(said["question"], human, machine)
 
 
 def ratings(seen: View, by: Sequence[str] = (), scale: Scale | None = None) -> pl.DataFrame:

@@ -14,7 +14,7 @@ from scipy import sparse
 from finecomb.agreement.alpha import Distance
 from finecomb.agreement.kappa import cohen_of
 from finecomb.agreement.ratings import Rated
-from finecomb.agreement.tally import Floats, Ints, Weights, summed
+from finecomb.agreement.tally import Floats, Ints, Weights, pooled, summed
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
 from finecomb.measure.bootstrap import ratio
@@ -62,8 +62,8 @@ def cells(
     `union` counts a unit once however many marks of that category cover it, `add` once for each.
     `rows` are those of `placed`, where they are at hand.
     """
-    pooled = study.annotators.filter(pl.col("kind") == "pooled")["id"]
-    own = study.annotations.filter(~pl.col("annotator").is_in(pooled.implode()))
+    crowds = study.annotators.filter(pl.col("kind") == "pooled")["id"]
+    own = study.annotations.filter(~pl.col("annotator").is_in(crowds.implode()))
     own = own.select("id", "annotator", place=pl.Series(grid.index(own["document"]), dtype=pl.Int64))
     own = own.sort("place", "annotator", maintain_order=True).with_row_index("at")
     bounds = np.concatenate([[0], np.cumsum(grid.sizes[own["place"].to_numpy()])]).astype(np.int64)
@@ -212,7 +212,7 @@ def _by_document(pairs: Pairs, weights: Weights, sums: Floats) -> Floats:
     rows, _, width = sums.shape
     own = np.zeros((weights.shape[1], rows, width))
     np.add.at(own, pairs.documents, sums.transpose(1, 0, 2))
-    return (weights @ own.reshape(len(own), -1)).reshape(len(weights), rows, width)
+    return pooled(weights, own)
 
 
 def cohen_pairs(pairs: Pairs, weights: Weights) -> Floats:
@@ -258,8 +258,8 @@ def count_pairs(study: Study, own: Cells, categories: Sequence[str]) -> Pairs:
 
 def _counted(study: Study, own: Cells, categories: Sequence[str]) -> Cells:
     """One cell per annotation: its number of marks, placed or not. The product of two cells is x y."""
-    pooled = study.annotators.filter(pl.col("kind") == "pooled")["id"]
-    order = study.annotations.filter(~pl.col("annotator").is_in(pooled.implode()))
+    crowds = study.annotators.filter(pl.col("kind") == "pooled")["id"]
+    order = study.annotations.filter(~pl.col("annotator").is_in(crowds.implode()))
     places = study.documents.select(document="id").with_row_index("place")
     order = order.join(places, on="document").sort("place", "annotator", maintain_order=True).with_row_index("at")
     marks = study.marks.join(order.select("at", annotation="id"), on="annotation", how="inner")
@@ -360,7 +360,8 @@ def set_sums(
         readers = some.stop - some.start
         given = codes[own.bounds[some.start] : own.bounds[some.stop]].reshape(readers, -1)
         cell = np.arange(given.shape[1]) * len(sets) + given
-        n = np.bincount(cell.ravel(), minlength=given.shape[1] * len(sets)).reshape(-1, len(sets)).astype(np.float64)
+        n = np.bincount(cell.ravel(), minlength=given.shape[1] * len(sets)).astype(np.float64)
+        n = n.reshape(given.shape[1], len(sets))
         observed[document] = ((n @ delta) * n).sum() / (readers - 1)  # the distance of a set to itself is 0
         totals[document] = n.sum(axis=0)
     return sets, observed, totals

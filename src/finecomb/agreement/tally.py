@@ -114,5 +114,6 @@ def _coincidences(n: Floats, weight: Floats, bounds: Ints) -> Floats:
 
 def pooled(weights: Weights, sums: Floats) -> Floats:
     """Sums of each draw, (draws, ...), from sums of each document, (documents, ...)."""
-    flat = weights @ sums.reshape(len(sums), -1)
-    return flat.reshape(len(weights), *sums.shape[1:])
+    if not len(sums):
+        return np.zeros((len(weights), *sums.shape[1:]))
+    return np.tensordot(weights, sums, axes=1)

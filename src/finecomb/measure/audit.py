@@ -74,7 +74,7 @@ VERDICTS = ("legitimate", "not-legitimate", "artefact")
 
 
 class _Cells(NamedTuple):
-    """Counts and verdicts of one group, by category."""
+    """Counts and verdicts of one group, by stratum and category; "categories" below are these cells."""
 
     labels: tuple[str, ...]
     counts: Floats
@@ -94,6 +94,7 @@ def audited(
     view: View,
     audit: Study | View | Iterable[Annotation],
     by: Sequence[str] = ("model",),
+    strata: Sequence[str] | None = None,
     *,
     artefacts: Artefacts = "leave-out",
     draws: int = 1000,
@@ -107,22 +108,35 @@ def audited(
 
     The interval joins both sources of error (Zou and Donner 2008): that of the counts, from drawing documents again
     with p fixed, and the Wilson intervals of p. NaN for labels that have marks and no judged ones, and then for `any`.
+
+    `strata` are the columns by which the sample was drawn, those of `by` unless said; where they are more, e.g. a sample
+    drawn by model and a result for all models, each stratum has its own p and counts as often as it has marks.
     """
-    reading = read_view(view, by, "document")
+    strata = tuple(by) if strata is None else tuple(strata)
+    reading = read_view(view, tuple(dict.fromkeys((*by, *strata))), "document")
     counts, judged = reading.spread(), _judged(reading, verdicts(audit), artefacts)
+    stratum = np.zeros(len(reading), dtype=np.int64)
+    for number, (_, at) in enumerate(reading.groups(strata)):
+        stratum[at] = number
     findings = []
     for columns, at in reading.groups(by):
-        cells = _cells(reading, counts, judged, at, draws, seed)
+        cells = _cells(reading, counts, judged, stratum, at, np.random.default_rng(seed), draws)
         of = "+".join(f"{name}={value}" for name, value in columns.items()) or None
-        said: dict[str, Any] = {"artefacts": artefacts, "of": of, **view.fields, "documents": cells.documents}
-        rows = {label: np.array([row]) for row, label in enumerate(cells.labels)}
-        for label, chosen in (rows | {ANY: np.arange(len(rows))}).items():
+        said: dict[str, Any] = {"artefacts": artefacts, "strata": "+".join(strata) or None, "of": of, **view.fields}
+        said |= {"documents": cells.documents}
+        for label, chosen in _rows(cells.labels).items():
             more = {"judged": int(cells.judged[chosen].sum()), "artefacts": int(cells.artefacts[chosen].sum())}
             made = {**said, "judged": more["judged"], "draws": draws, "seed": seed}
             for name in ("audited-count", "legitimate"):
                 estimate = _estimate(cells, chosen, name, Signature.of(statistic=name, label=label, **made))
                 findings.append(Finding({"measure": name, "label": label, **columns, **more}, estimate))
     return findings
+
+
+def _rows(labels: Sequence[str]) -> dict[str, Ints]:
+    """Which cells belong to each label, and to `any`."""
+    rows = {label: np.flatnonzero([each == label for each in labels]) for label in dict.fromkeys(labels)}
+    return rows | {ANY: np.arange(len(labels))}
 
 
 def _judged(reading: Reading, said: pl.DataFrame, artefacts: Artefacts) -> pl.DataFrame:
@@ -135,20 +149,40 @@ def _judged(reading: Reading, said: pl.DataFrame, artefacts: Artefacts) -> pl.Da
     return rows.select("at", "category", share=share, artefact=is_artefact, left_out=left_out)
 
 
-def _cells(reading: Reading, counts: Floats, judged: pl.DataFrame, at: Ints, draws: int, seed: int) -> _Cells:
+def _cells(
+    reading: Reading,
+    counts: Floats,
+    judged: pl.DataFrame,
+    stratum: Ints,
+    at: Ints,
+    rng: np.random.Generator,
+    draws: int,
+) -> _Cells:
     labels = reading.labels[:-1] or reading.labels
-    mine = counts[: len(labels), at]
-    rng = np.random.default_rng(seed)
+    present, own = np.unique(stratum[at], return_inverse=True)
+    size = max(1, len(present)) * len(labels)  # cells: strata times labels
+    rows = own * len(labels) + np.arange(len(labels))[:, None]
+    mine = np.zeros((size, len(at)))
+    mine[rows, np.arange(len(at))] = counts[: len(labels), at]
+    n, right, artefacts = _tally(judged, dict(zip(at.tolist(), (own * len(labels)).tolist(), strict=True)), size)
     drawn = draw(reading.documents[at], reading.annotators[at], draws, rng, "documents")
-    own = judged.filter(pl.col("at").is_in(pl.Series(at).implode()))
-    counted, odd = own.filter(~pl.col("left_out")), own.filter("artefact")
+    means = mine.mean(axis=1) if len(at) else np.zeros(size)
+    again = drawn.values(mine, np.ones_like(mine))
+    names = labels * (size // len(labels))
+    return _Cells(names, means, again, ratio(right, n), n, artefacts, drawn.documents.shape[1])
+
+
+def _tally(judged: pl.DataFrame, first: dict[int, int], size: int) -> tuple[Floats, Floats, Floats]:
+    """Marks judged, legitimate and artefacts in each cell; `first` is the first cell of each annotation's stratum."""
+    mine = judged.filter(pl.col("at").is_in(list(first)))
+    start = pl.col("at").replace_strict(first, return_dtype=pl.Int64) if first else pl.col("at")
+    mine = mine.with_columns(cell=start + pl.col("category"))
+    counted, odd = mine.filter(~pl.col("left_out")), mine.filter("artefact")
     n, right, artefacts = (
-        np.bincount(rows["category"], weights, len(labels)).astype(np.float64)
+        np.bincount(rows["cell"], weights, size).astype(np.float64)
         for rows, weights in ((counted, None), (counted, counted["share"]), (odd, None))
     )
-    means = mine.mean(axis=1) if len(at) else np.zeros(len(labels))
-    again = drawn.values(mine, np.ones_like(mine))
-    return _Cells(labels, means, again, ratio(right, n), n, artefacts, drawn.documents.shape[1])
+    return n, right, artefacts
 
 
 def wilson(share: Floats, n: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
@@ -188,7 +222,7 @@ def _estimate(cells: _Cells, rows: Ints, name: str, signature: Signature) -> Est
 def _why(cells: _Cells, rows: Ints, name: str) -> str:
     if math.isnan(cells.counts.sum()) or not cells.documents:
         return "no annotations"
-    missing = [cells.labels[row] for row in rows if cells.counts[row] > 0 and not cells.judged[row]]
+    missing = dict.fromkeys(cells.labels[row] for row in rows if cells.counts[row] > 0 and not cells.judged[row])
     if missing:
         return f"no judged marks of {', '.join(missing)}"
     return "no marks" if name == "legitimate" and not cells.counts[rows].any() else ""

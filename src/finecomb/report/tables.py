@@ -45,10 +45,18 @@ def finding_rows(findings: Sequence[Finding]) -> tuple[list[Row], str]:
     for finding, own in zip(findings, fields, strict=True):
         particular = "|".join(f"{name}:{value}" for name, value in own.items() if name not in shared)
         rows.append(estimate_row(finding.estimate, **finding.columns) | {"signature": particular})
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = sorted(dict.fromkeys(name for row in rows for name in row), key=_place)
     return [{name: row.get(name, "") for name in names} for row in rows], "|".join(
         f"{n}:{v}" for n, v in shared.items()
     )
+
+
+_LATE = ("value", "low", "high", "p", "p_adjusted", "df", "a_mean", "b_mean", "n", "texts", "test", "why", "signature")
+
+
+def _place(name: str) -> int:
+    """What a row is about comes first, then its number, then how that was tested."""
+    return _LATE.index(name) + 1 if name in _LATE else 0
 
 
 def rows_of(frame: pl.DataFrame) -> list[Row]:

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+import finecomb as fc
+from finecomb.core.errors import FinecombError
+from tests.test_cli import refused, run
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("numbers") / "study"
+    fc.write(fc.demo(readers=3), folder)
+    return folder
+
+
+def table(*words: str | Path) -> list[dict[str, object]]:
+    result = json.loads(run(*words, "--json").output)
+    assert set(result) == {"table", "signature", "notes"}
+    assert "version:" in result["signature"] + result["table"][0]["signature"]
+    rows: list[dict[str, object]] = result["table"]
+    for row in rows:
+        assert row["value"] is not None or row["why"], row
+    return rows
+
+
+def test_measure_prints_what_the_notebook_computes(demo: Path) -> None:
+    rows = table("measure", demo, "-m", "coverage", "--by", "model", "--draws", "50")
+    study = fc.read(demo)
+    from finecomb.measure.view import Filters, view
+
+    for row in rows:
+        if row["label"] == "any":
+            only = view(study, Filters(where=(("model", str(row["model"])),)))
+            assert row["value"] == pytest.approx(fc.coverage(only, draws=0).value)
+
+
+def test_coverage_by_label_adds_up_to_any(demo: Path) -> None:
+    rows = table("measure", demo, "-m", "coverage", "--by", "", "--where", "model=comb-small", "--draws", "0")
+    parts = [float(str(row["value"])) for row in rows if row["label"] != "any"]
+    whole = [float(str(row["value"])) for row in rows if row["label"] == "any"]
+    assert math.isclose(sum(parts), whole[0])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["measure", "-m", "count,rate-1000,severity,fraction", "--back-off", "group"],
+        ["measure", "-m", "variation", "--sizes", "4,8"],
+        ["measure", "-m", "depth,noticed", "--label", "redundant"],
+        [
+            "measure",
+            "-m",
+            "count",
+            "--target",
+            "1",
+            "--drop",
+            "grammar-usage:1",
+            "--merge",
+            "facts=bad-math+encyclopedic",
+        ],
+        ["measure", "-m", "coverage", "--resample", "two-way", "--average", "document", "--overlap", "union"],
+        ["agree"],
+        ["agree", "-m", "alpha,f1,kappa-cohen,ac1,observed", "--level", "char"],
+        ["agree", "-m", "alpha", "--level", "sentence", "--by", "model", "--boundaries", "union"],
+        ["agree", "-m", "kappa-fleiss", "--level", "item", "--align", "overlap"],
+        ["agree", "--who"],
+        ["test", "-m", "count"],
+        ["test", "--each-label", "--paired", "no", "--correction", "bonferroni"],
+        ["power", "--half-width", "0.1", "--runs", "200"],
+        ["power", "--budget", "60", "--runs", "200", "--annotators", "2,3"],
+    ],
+)
+def test_every_row_has_a_number_or_says_why_not(words: list[str], demo: Path) -> None:
+    more = [] if words[0] == "power" or "--who" in words else ["--draws", "50"]
+    assert table(words[0], demo, *words[1:], *more)
+
+
+def test_power_without_a_pilot_plans_a_human_or_machine_study() -> None:
+    rows = table("power", "--runs", "500")
+    assert {row["evaluators"] for row in rows} == {130}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["measure", "-m", "coverge"], "no measure is called 'coverge'; did you mean 'coverage'?"),
+        (["measure", "--label", "redundent"], "did you mean 'redundant'?"),
+        (["measure", "--where", "model=gpt"], "nothing has model 'gpt'"),
+        (["measure", "--where", "model"], "--where model: expected NAME=VALUE"),
+        (["measure", "--by", "modle"], "did you mean 'model'?"),
+        (["measure", "-m", "variation", "--sizes", "a"], "expected whole numbers with commas"),
+        (["agree", "-m", "alfa"], "did you mean 'alpha'?"),
+        (["agree", "-a", "nobody"], "no annotator is called 'nobody'"),
+        (["test", "--by", "topik"], "did you mean 'topic'?"),
+        (["power", "--half-width", "-1"], "a half-width is more than 0"),
+    ],
+)
+def test_slips_are_named(words: list[str], message: str, demo: Path) -> None:
+    assert message in refused(words[0], demo, *words[1:])
+
+
+def test_the_same_seed_gives_the_same_intervals(demo: Path) -> None:
+    first, again, other = (run("agree", demo, "--json", "--seed", seed).output for seed in ("1", "1", "2"))
+    assert first == again != other
+
+
+def test_a_study_without_annotations_has_no_numbers_but_reasons(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,text\na,One lake.\n", encoding="utf-8")
+    run("new", tmp_path / "s", "-p", "scarecrow", "-d", tmp_path / "t.csv")
+    for command in ("measure", "agree"):
+        try:
+            rows = json.loads(run(command, tmp_path / "s", "--json").output)["table"]
+        except FinecombError as error:
+            rows = [{"value": None, "why": str(error)}]
+        assert all(row["value"] is None and row["why"] for row in rows)
