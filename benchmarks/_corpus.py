@@ -27,7 +27,9 @@ def documents(count: int, words: int, seed: int = 0) -> list[Document]:
     return texts
 
 
-def corpus(count: int = 1300, annotators: int = 10, words: int = 104, rate: float = 3.9, seed: int = 0) -> Iterator[Item]:
+def corpus(
+    count: int = 1300, annotators: int = 10, words: int = 104, rate: float = 3.9, seed: int = 0
+) -> Iterator[Item]:
     protocol = shipped("scarecrow")
     texts = documents(count, words, seed)
     truth = {each.document: each for each in plant(texts, protocol, rate, seed)}
@@ -41,5 +43,5 @@ def corpus(count: int = 1300, annotators: int = 10, words: int = 104, rate: floa
 
 
 def written(folder: Path, **size: int) -> Path:
-    save(corpus(**size), folder)  # type: ignore[arg-type]
+    save(corpus(**size), folder)
     return folder

@@ -1,4 +1,4 @@
-"""Reading and checking a study beside the floor: `json.loads` on every line, which checks nothing and keeps everything."""
+"""Reading and checking beside the floor: `json.loads` on every line, which checks nothing and keeps everything."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def peak_of(source: Path, target: Path) -> tuple[float, float]:
     """Seconds and peak megabytes of a conversion in a process of its own."""
     start = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.reading", str(source), str(target)], check=True, capture_output=True, text=True
+        [sys.executable, "-m", "benchmarks.reading", str(source), str(target)],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return time.perf_counter() - start, float(done.stdout)
 
@@ -47,7 +50,9 @@ def main() -> None:
         print(f"{len(study.annotations):,} annotations, {len(study.marks):,} marks: read and checked in {ours:.2f} s")
         print(f"json.loads alone {bare:.2f} s; ratio {ours / bare:.1f}")
         large = written(Path(place) / "large", count=16000, annotators=20)
-        marks = sum(len(json.loads(line)["marks"]) for line in (large / "annotations.jsonl").open(encoding="utf-8"))
+        marks = sum(
+            len(json.loads(line).get("marks", ())) for line in (large / "annotations.jsonl").open(encoding="utf-8")
+        )
         for target in ("copy", "marks.csv", "frames.parquet"):
             took, peak = peak_of(large, Path(place) / target)
             print(f"{marks:,} marks streamed to {target}: {took:.0f} s, peak {peak:,.0f} MB")

@@ -1,26 +1,21 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from finecomb.agreement.agree import FAMILIES, MEASURES, Marked, agree, draw, estimated, source
+from finecomb.agreement.agree import FAMILIES, MEASURES, Marked, agree, source
 from finecomb.agreement.agree import Asked as Asks
-from finecomb.agreement.alpha import agreement, alpha, masi, pooled_alpha
-from finecomb.agreement.pairs import Cells, cell_pairs, f1
+from finecomb.agreement.alpha import agreement, alpha, masi
 from finecomb.agreement.ratings import CONVENTIONS
-from finecomb.agreement.tally import Floats, Weights, tally_votes
 from finecomb.core.errors import FinecombError
-from finecomb.core.estimate import Finding, Signature
+from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
-from finecomb.formats import Options, read, snac, thomson_reiter
 from finecomb.measure.view import Filters, view
 from tests.agreement.worlds import TEXT, rated, studies, study
 from tests.agreement.worlds import Marked as Given
-from tests.golden import agreement as golden
 
 fewer = settings(max_examples=settings().max_examples // 2)
 ON_MARKS = [name for name, measure in MEASURES.items() if "marks" in measure.kinds]
@@ -30,82 +25,6 @@ ON_ANSWERS = [name for name, measure in MEASURES.items() if "answers" in measure
 
 def values(found: list[Finding], measure: str) -> dict[str, float]:
     return {str(each.columns["label"]): each.estimate.value for each in found if each.columns["measure"] == measure}
-
-
-# --- released data -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def basketball(data: Path) -> Study:
-    path = data / "no_licence_stated" / "thomson_reiter_2020" / "participants_and_annotations.xlsx"
-    return Study.from_items(thomson_reiter.read(path, Options()))
-
-
-@pytest.mark.parametrize(("convention", "figures"), golden.THOMSON_REITER_2020.items())
-def test_agreement_by_item_under_every_convention(
-    basketball: Study, convention: str, figures: dict[str, float]
-) -> None:
-    found = agree(basketball, list(figures), "item", by_label=False, convention=convention, draws=100)
-    for each in found:
-        published = figures[str(each.columns["measure"])]
-        assert each.estimate.value == pytest.approx(published, abs=5e-4 if published == round(published, 3) else 5e-5)
-        assert each.estimate.low < each.estimate.value < each.estimate.high
-        assert each.estimate.signature["convention"] == convention
-
-
-@pytest.mark.parametrize(("convention", "figures"), golden.THOMSON_REITER_2020_COHEN.items())
-def test_cohens_kappa_of_each_pair_by_item(
-    basketball: Study, convention: str, figures: tuple[float, float, float]
-) -> None:
-    asked = ["kappa-cohen-pairs", "kappa-cohen"]
-    *pairs, mean = agree(basketball, asked, "item", by_label=False, convention=convention, draws=0)
-    assert [each.columns["pair"] for each in pairs] == ["T1, T2", "T1, T3", "T2, T3"]
-    assert [each.estimate.value for each in pairs] == pytest.approx(figures, abs=5e-5)
-    assert mean.estimate.value == pytest.approx(np.mean(figures), abs=5e-5)
-
-
-def test_two_agree_by_item_is_the_share_of_errors_in_the_gold_standard(basketball: Study) -> None:
-    found = agree(basketball, ["two-agree"], "item", by_label=False, draws=0)
-    assert found[0].estimate.value == pytest.approx(100 * 418 / 536)
-
-
-@pytest.mark.parametrize("tokens", golden.SNAC_2022)
-def test_pooled_votes_reproduce_snacs_table_5(data: Path, tokens: str) -> None:
-    crowd = Study.from_items(snac.read(data / "snac" / "SNaC_data.json", Options()))
-    found = agree(crowd, ("alpha", "two-agree", "kappa-cohen"), tokens=tokens, draws=0)
-    for label, (published_alpha, published_share) in golden.SNAC_2022[tokens].items():
-        assert values(found, "alpha")[label] == pytest.approx(published_alpha, abs=5e-4)
-        assert values(found, "two-agree")[label] == pytest.approx(published_share, abs=0.051)
-    whys = {each.estimate.why for each in found if each.columns["measure"] == "kappa-cohen"}
-    assert whys == {"pooled votes do not say who marked what"}
-
-
-@pytest.fixture(scope="module")
-def d2t(data: Path) -> Study:
-    return read(data / "span_annotation/annotations/human/d2t-eval/iaa")
-
-
-def test_characters_and_tokens_of_29_annotators(d2t: Study) -> None:
-    found = agree(d2t, ("alpha", "two-agree"), "char", draws=0)
-    assert list(values(found, "alpha")) == list(golden.D2T_LABELS)
-    assert list(values(found, "alpha").values()) == pytest.approx(golden.D2T_ALPHA_CHARACTERS, abs=5e-5)
-    assert list(values(found, "two-agree").values()) == pytest.approx(golden.D2T_TWO_AGREE_CHARACTERS, abs=5e-3)
-    found = agree(d2t, ("alpha",), tokens="whitespace", draws=0)
-    assert list(values(found, "alpha").values()) == pytest.approx(golden.D2T_ALPHA_WHITESPACE, abs=5e-5)
-
-
-def test_pairs_of_29_annotators(d2t: Study) -> None:
-    found = agree(d2t, [*golden.D2T_PAIRS, "pearson"], "char", by_label=False, draws=0)
-    assert {name: values(found, name)["any"] for name in golden.D2T_PAIRS} == pytest.approx(golden.D2T_PAIRS, abs=5e-5)
-    assert values(found, "pearson")["any"] == pytest.approx(golden.D2T_PEARSON, abs=5e-4)
-    every = agree(d2t, ["kappa-cohen-pairs"], by_label=False, draws=0)
-    assert len(every) == golden.D2T_NUMBER_OF_PAIRS
-
-
-def test_only_first_rounds_count(data: Path) -> None:
-    tasks = read(data / "span_annotation/annotations/human/d2t-eval/qualification/qualification-task")
-    found = agree(tasks, ("alpha",), "char", by_label=False, draws=0)
-    assert found[0].estimate.value == pytest.approx(golden.D2T_QUALIFICATION_ALPHA, abs=5e-5)
 
 
 # --- one study, many names ---------------------------------------------------------------------------------------
@@ -119,7 +38,7 @@ def many(documents: int = 30, readers: int = 4) -> Study:
         for person in range(readers):
             chance = 0.8 if at % 2 else 0.3
             own = [(0, 3, "red"), (4, 7, "blue"), (4, 7, "red")]
-            read[f"d{at}", f"p{person}"] = [each for each in own if rng.random() < chance]  # type: ignore[misc]
+            read[f"d{at}", f"p{person}"] = [each for each in own if rng.random() < chance]
     return study({f"d{at}": TEXT for at in range(documents)}, read)
 
 
@@ -314,52 +233,3 @@ def test_filters_reach_the_signature() -> None:
     found = agree(seen, ["f1"], boundaries="union", draws=5, seed=9)[0].estimate.signature
     assert (found["labels"], found["boundaries"], found["overlap"]) == ("red", "union", "add")
     assert (found["draws"], found["seed"]) == ("5", "9")
-
-
-# --- intervals ---------------------------------------------------------------------------------------------------
-
-READERS, UNITS = 4, 30
-
-
-def world(documents: int, rng: np.random.Generator) -> Cells:
-    """Texts that differ in how much is wrong; an error is seen by each reader with chance .6, elsewhere .05."""
-    share = rng.beta(2, 8, size=documents)
-    wrong = rng.random((documents, UNITS)) < share[:, None]
-    seen = rng.random((documents, READERS, UNITS)) < np.where(wrong, 0.6, 0.05)[:, None]
-    return Cells(
-        seen.reshape(1, -1).astype(np.int16),
-        np.arange(documents * READERS + 1) * UNITS,
-        np.repeat(np.arange(documents), READERS),
-        np.tile(np.arange(READERS), documents),
-        tuple("pqrs"),
-    )
-
-
-def both(own: Cells, weights: Weights) -> dict[str, Floats]:
-    documents = weights.shape[1]
-    k = own.depth.reshape(documents, READERS, UNITS).sum(axis=1).reshape(1, -1).astype(np.int64)
-    m = np.full(documents * UNITS, READERS)
-    tally = tally_votes(("any",), k, m, np.arange(documents + 1) * UNITS)
-    return {"alpha": pooled_alpha(tally, weights)[:, 0], "f1": f1(cell_pairs(own), weights)[:, 0]}
-
-
-def covered(runs: int, documents: int = 100) -> dict[str, float]:
-    truth = {
-        name: value[0] for name, value in both(world(20_000, np.random.default_rng(0)), np.ones((1, 20_000))).items()
-    }
-    hits = dict.fromkeys(truth, 0)
-    for run in range(1, runs + 1):
-        drawn = both(world(documents, np.random.default_rng(run)), draw(documents, 400, run))
-        for name, each in drawn.items():
-            found = estimated(each, Signature.of(statistic=name), "")
-            hits[name] += found.low <= truth[name] <= found.high
-    return {name: count / runs for name, count in hits.items()}
-
-
-def test_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
-    assert all(0.88 <= share <= 0.99 for share in covered(150).values())
-
-
-@pytest.mark.long
-def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
-    assert all(0.93 <= share <= 0.97 for share in covered(1000).values())

@@ -109,8 +109,8 @@ def audited(
     The interval joins both sources of error (Zou and Donner 2008): that of the counts, from drawing documents again
     with p fixed, and the Wilson intervals of p. NaN for labels that have marks and no judged ones, and then for `any`.
 
-    `strata` are the columns by which the sample was drawn, those of `by` unless said; where they are more, e.g. a sample
-    drawn by model and a result for all models, each stratum has its own p and counts as often as it has marks.
+    `strata` are the columns by which the sample was drawn, those of `by` unless said. Where they are more, as in a
+    sample by model and a result for all models, each stratum has its own p and counts as often as it has marks.
     """
     strata = tuple(by) if strata is None else tuple(strata)
     reading = read_view(view, tuple(dict.fromkeys((*by, *strata))), "document")

@@ -31,7 +31,7 @@ def t_test(values: ArrayLike, chance: float = 0.5, level: float = 0.95, fields: 
     NaN p when there are fewer than two values, or all are equal.
 
     >>> round(t_test([0.4, 0.6, 0.8, 0.6]).columns["p"], 3)
-    0.316
+    0.308
     """
     seen = _clean(values)
     signature = Signature.of(statistic="t-test", chance=chance, values=len(seen), **(fields or {}))
