@@ -262,8 +262,9 @@ def test_every_dependency_is_justified() -> None:
 
 def test_every_page_is_in_the_navigation() -> None:
     config = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
-    listed = re.findall(r"[\w-]+\.md", str(config["nav"]))
-    assert sorted(listed) == sorted(path.name for path in PAGES if path.parent == DOCS)
+    listed = re.findall(r"[\w/-]+\.md", str(config["nav"]))
+    pages = [path.relative_to(DOCS).as_posix() for path in PAGES if path.is_relative_to(DOCS)]
+    assert sorted(listed) == sorted(pages)
 
 
 def test_the_citation_names_this_version_and_five_papers() -> None:
