@@ -28,7 +28,7 @@ types: $(VENV)/.test
 	$(BIN)/mypy
 
 docs: $(VENV)/.test
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from finecomb.agreement.agree import agree
 from finecomb.agreement.alpha import agreement
+from finecomb.agreement.trust import trust
 from finecomb.core.check import check as _check
 from finecomb.core.errors import FinecombError, Problem
 from finecomb.core.estimate import Estimate
@@ -19,7 +21,11 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark, Unit
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.formats import Options, read, with_lines, write
+from finecomb.measure.compare import compare
 from finecomb.measure.coverage import coverage
+from finecomb.measure.measures import measure
+from finecomb.measure.power import power
+from finecomb.measure.view import Filters, View, view
 from finecomb.protocols import load as protocol
 from finecomb.simulate.demo import demo_study as _demo_study
 from finecomb.version import __version__
@@ -29,6 +35,7 @@ __all__ = [
     "Annotator",
     "Document",
     "Estimate",
+    "Filters",
     "FinecombError",
     "Mark",
     "Options",
@@ -37,13 +44,20 @@ __all__ = [
     "Span",
     "Study",
     "Unit",
+    "View",
     "__version__",
+    "agree",
     "agreement",
     "check",
+    "compare",
     "coverage",
     "demo",
+    "measure",
+    "power",
     "protocol",
     "read",
+    "trust",
+    "view",
     "write",
 ]
 

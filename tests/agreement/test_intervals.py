@@ -36,10 +36,10 @@ def both(own: Cells, weights: Weights) -> dict[str, Floats]:
     return {"alpha": pooled_alpha(tally, weights)[:, 0], "f1": f1(cell_pairs(own), weights)[:, 0]}
 
 
-def covered(runs: int, documents: int = 100) -> dict[str, float]:
-    truth = {
-        name: value[0] for name, value in both(world(20_000, np.random.default_rng(0)), np.ones((1, 20_000))).items()
-    }
+def covered(runs: int, everywhere: int, documents: int = 100) -> dict[str, float]:
+    """Share of runs whose interval holds the value of a study with very many documents."""
+    everything = both(world(everywhere, np.random.default_rng(0)), np.ones((1, everywhere)))
+    truth = {name: value[0] for name, value in everything.items()}
     hits = dict.fromkeys(truth, 0)
     for run in range(1, runs + 1):
         drawn = both(world(documents, np.random.default_rng(run)), draw(documents, 400, run))

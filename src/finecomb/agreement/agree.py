@@ -23,7 +23,7 @@ from finecomb.core.study import Study
 from finecomb.measure.bootstrap import ratio
 from finecomb.measure.grid import Grid, Votes, lay, placed, votes
 from finecomb.measure.grid import Level as GridLevel
-from finecomb.measure.view import ANY, View, view
+from finecomb.measure.view import ANY, View, as_view
 
 Level = Literal["token", "char", "sentence", "segment", "document", "item"]
 Kind = Literal["marks", "items", "answers"]
@@ -455,7 +455,7 @@ def agree(
 
     Intervals are over documents, the same draws for all measures. The other parameters are described in `Asked`.
     """
-    seen = study if isinstance(study, View) else view(study)
+    seen = as_view(study)
     names = _named(measures)
     asked = Asked(level, tokens, question, by_label, overlap, boundaries, align, convention, rest)
     return [

@@ -14,7 +14,7 @@ from finecomb.core.estimate import Estimate, Signature
 from finecomb.core.study import Study
 from finecomb.measure.bootstrap import Sums, interval, ratio
 from finecomb.measure.grid import Level, Votes, lay, votes
-from finecomb.measure.view import View, view
+from finecomb.measure.view import View, as_view
 
 Ratings = NDArray[np.float64]  # (annotators, units); NaN where not rated
 Distance = Callable[[Floats, Floats], Floats]
@@ -219,10 +219,12 @@ def agreement(
     seed: int = 0,
 ) -> Estimate:
     """Agreement on marks of one category, or on any mark, pooled over documents, with an interval over documents."""
-    seen = study if isinstance(study, View) else view(study)
+    seen = as_view(study)
     if label is not None and label not in seen.categories:
         raise FinecombError(f"no label is called {label!r}{did_you_mean(label, seen.categories)}")
     counted = votes(seen.study, lay(seen.study, level, tokens), [label] if label else None)
+    if statistic not in STATISTICS:
+        raise FinecombError(f"no such statistic: {statistic!r}{did_you_mean(statistic, STATISTICS)}; `agree` has more")
     to_sums, of_sums = STATISTICS[statistic]
     sums = to_sums(counted)[0]
     signature = Signature.of(

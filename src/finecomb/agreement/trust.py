@@ -15,10 +15,11 @@ from finecomb.agreement.alpha import binary_alpha
 from finecomb.agreement.dawid_skene import mark_matrix, patterns, reader_matrix, skill
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.study import Study
 from finecomb.measure.bootstrap import Sums, interval, ratio
 from finecomb.measure.grid import Grid, lay
 from finecomb.measure.permutation import unpaired
-from finecomb.measure.view import ANY, View
+from finecomb.measure.view import ANY, View, as_view
 
 Bools = NDArray[np.bool_]
 
@@ -55,7 +56,7 @@ class Work:
 
 
 def trust(
-    seen: View,
+    study: Study | View,
     labels: Sequence[str] | None = None,
     tokens: str = "words",
     model: bool = True,
@@ -67,6 +68,7 @@ def trust(
     `labels` are those for which agreement and the model are given; without any, `any` and every category. Columns:
     annotator, measure, label, texts, p (of drift and label usage). Pooled votes have no annotators and are refused.
     """
+    seen = as_view(study)
     wanted = _labels(seen, labels)
     work = _work(seen, tokens, draws, seed)
     rows = [*_marks_per_text(work), *_speed(work), *_drift(work), *_usage(work)]

@@ -39,7 +39,7 @@ def show_protocol(
     name: Annotated[str, typer.Argument(help="A shipped protocol's name or your YAML file.", show_default=False)],
     as_json_: AsJson = False,
 ) -> None:
-    """Labels, questions, rules and examples of one protocol; your own file is checked on the way.
+    """Labels, questions, rules and work of one protocol; your own file is checked on the way.
 
     Example: `finecomb protocols show my-protocol.yaml`
     """
@@ -52,5 +52,8 @@ def show_protocol(
 
 @protocols_app.command("schema")
 def protocol_schema() -> None:
-    """The JSON schema of a protocol file, for editors that check while you type."""
+    """The JSON schema of a protocol file, for editors that check while you type.
+
+    Example: `finecomb protocols schema > protocol.schema.json`
+    """
     typer.echo(json.dumps(Protocol.model_json_schema(), indent=1))

@@ -265,7 +265,7 @@ def stats(
     for title, rows in (
         ("Marks by label", rows_of(labels)),
         (f"By {', '.join(wanted)}", groups),
-        ("By annotator", people),
+        ("By annotator", [] if "annotator" in wanted else people),
     ):
         if rows:
             out.print()

@@ -550,7 +550,9 @@ class Protocol(Record):
 
     name: Annotated[Name, AfterValidator(_file_name)]
     """Lower case with hyphens."""
-    version: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    version: Annotated[
+        str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$"), BeforeValidator(lambda v: str(v) if type(v) is int else v)
+    ]
     """Counted up with every change."""
     title: Text
     """As people read it."""

@@ -17,11 +17,12 @@ from pydantic_core import from_json
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import meta
+from finecomb.core.study import Study
 from finecomb.measure.bootstrap import ratio
 from finecomb.measure.measures import MEASURES, Choices
 from finecomb.measure.permutation import Correction, Difference, Values, adjusted, paired, unpaired
 from finecomb.measure.reading import Overlap, read_view
-from finecomb.measure.view import ANY, View, answer
+from finecomb.measure.view import ANY, View, answer, as_view
 
 Pairing = Literal["auto", "yes", "no"]
 PerAnnotation = Callable[[View], pl.DataFrame]
@@ -70,7 +71,7 @@ def annotation_values(seen: View, statistic: str | PerAnnotation, label: str = A
 
 
 def compare(
-    seen: View,
+    study: Study | View,
     by: str = "model",
     statistic: str | PerAnnotation = "coverage",
     labels: Sequence[str] = (ANY,),
@@ -93,6 +94,7 @@ def compare(
     """
     if pairing not in ("auto", "yes", "no"):
         raise FinecombError(f"pairing is auto, yes or no, not {pairing!r}")
+    seen = as_view(study)
     name, per_annotation = named(statistic, tokens, overlap)
     parts = [(str(group[by]), part) for group, part in seen.split([by]) if group[by] is not None]
     if len(parts) < 2:

@@ -7,7 +7,7 @@ from finecomb.core.estimate import Estimate
 from finecomb.core.study import Study
 from finecomb.measure.measures import measure
 from finecomb.measure.reading import Overlap
-from finecomb.measure.view import ANY, View, view
+from finecomb.measure.view import ANY, View, as_view
 
 
 def coverage(
@@ -23,7 +23,7 @@ def coverage(
     Dou et al. (2022), section 6. Annotations without marks count 0; texts without tokens are left out. NaN when nobody
     has read anything. `overlap` says whether a token in two marks counts twice (`add`, Scarecrow's) or once (`union`).
     """
-    seen = study if isinstance(study, View) else view(study)
+    seen = as_view(study)
     wanted = label or ANY
     if wanted not in (ANY, *seen.categories):
         raise FinecombError(f"no marks can have the label {wanted!r}{did_you_mean(wanted, seen.categories)}")

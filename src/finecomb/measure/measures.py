@@ -14,11 +14,12 @@ from scipy import stats
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.study import Study
 from finecomb.measure.bootstrap import ratio
 from finecomb.measure.grid import Ints, Level
 from finecomb.measure.reading import Floats, Overlap, Reading, grouped, read_view
 from finecomb.measure.resample import Average, Draw, Resample, averaged, draw, percentiles
-from finecomb.measure.view import View
+from finecomb.measure.view import View, as_view
 
 Detail = Literal["label", "group", "any"]
 Missing = Literal["undefined", "leave-out"]
@@ -174,7 +175,7 @@ MEASURES: dict[str, Measure] = {
 
 
 def measure(
-    view: View,
+    study: Study | View,
     measures: Sequence[str] = ("coverage",),
     by: Sequence[str] = (),
     *,
@@ -190,14 +191,14 @@ def measure(
     draws: int = 1000,
     seed: int = 0,
 ) -> list[Finding]:
-    """Measures of a view by label and by the `by` columns, each with a bootstrap interval over documents.
+    """Measures of a study or view by label and by the `by` columns, each with a bootstrap interval over documents.
 
     Columns: measure, label (`any` for all together), the `by` columns and, with a `target`, target, t, df, p and test.
     Undefined values are NaN with the reason; so are intervals of fewer than two documents, or when all documents give
     the same value and drawing them again shows no spread.
     """
     choices = Choices(level, unit, tokens, overlap, antecedents, average, missing, target, resample, draws, seed)
-    chosen = [(name, named(name)) for name in measures]
+    chosen, view = [(name, named(name)) for name in measures], as_view(study)
     reading = read_view(grouped(view) if level == "group" else view, by, unit, tokens, antecedents)
     amounts = {name: each.amounts(reading, choices) for name, each in chosen}
     findings: dict[str, list[Finding]] = {name: [] for name in amounts}

@@ -22,8 +22,9 @@ from scipy import stats
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.study import Study
 from finecomb.measure.compare import annotation_values
-from finecomb.measure.view import ANY, View
+from finecomb.measure.view import ANY, View, as_view
 
 Values = NDArray[np.float64]  # (documents, annotators), NaN where not read
 Studies = NDArray[np.float64]  # (runs, documents, annotators)
@@ -168,7 +169,7 @@ def _tail(effect: Values, error: Values, df: int) -> Values:
 
 
 def power(
-    pilot: View,
+    study: Study | View,
     measure: str = "coverage",
     label: str = ANY,
     half_width: float | None = None,
@@ -188,6 +189,7 @@ def power(
     documents ("ten annotators or three?"). Without any of them the budget is that of the pilot.
     """
     _check(half_width, difference, budget, annotators, wanted, runs)
+    pilot = as_view(study)
     values = pilot_values(pilot, measure, label)
     found = components(values)
     said = {"statistic": "power", "measure": measure, "label": label, **pilot.fields}

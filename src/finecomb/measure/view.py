@@ -96,6 +96,11 @@ def view(study: Study, filters: Filters | None = None) -> View:
     return View(renamed, protocol, categories, _fields(protocol, filters), work.marks.select("label", mark="id"))
 
 
+def as_view(study: Study | View) -> View:
+    """A view as it is, a study with the default filters: so that every statistic takes either."""
+    return study if isinstance(study, View) else view(study)
+
+
 def _read_documents(study: Study) -> pl.DataFrame:
     return study.documents.filter(pl.col("id").is_in(study.annotations["document"].unique().implode()))
 

@@ -64,16 +64,22 @@ def rows_of(frame: pl.DataFrame) -> list[Row]:
     return list(frame.iter_rows(named=True))
 
 
-def table(rows: Sequence[Row], title: str = "", digits: int = 3, hide: Sequence[str] = ("signature",)) -> Table:
+def table(rows: Sequence[Row], title: str = "", digits: int = 3) -> Table:
     """Rows as a quiet table: numbers to the right, nulls as a dash, columns that are empty throughout left out."""
     shown = Table(title=title or None, title_justify="left", title_style="bold", box=None, padding=(0, _GAP, 0, 0))
-    names = [name for name in (rows[0] if rows else {}) if name not in hide and any(row[name] != "" for row in rows)]
+    names = _shown(rows)
     for name in names:
         number = any(isinstance(row[name], int | float) for row in rows)
         shown.add_column(name, justify="right" if number else "left", header_style="dim", overflow="fold")
     for row in rows:
         shown.add_row(*(_cell(row[name], digits) for name in names))
     return shown
+
+
+def _shown(rows: Sequence[Row]) -> list[str]:
+    """Columns worth printing: not the signature, and none that is empty throughout."""
+    names = list(rows[0]) if rows else []
+    return [name for name in names if name != "signature" and any(row[name] not in ("", None) for row in rows)]
 
 
 def _cell(value: object, digits: int) -> str:
@@ -95,6 +101,8 @@ def print_rows(
     """Print a table, or the words for an empty one; a table too wide comes in blocks of columns that fit."""
     if not rows:
         console.print(empty, style="dim")
+    shown = _shown(rows)
+    rows = [{name: row[name] for name in shown} for row in rows]
     for block in _blocks(rows, console.width, digits):
         console.print(table(block, title, digits))
         title = ""

@@ -1,0 +1,115 @@
+"""One JSONL file: plain texts to start a study with, or every record of a study on a line of its own.
+
+A line is an object with a `text`; `id`, `context`, `references`, `segments`, `data` and `meta` mean what they mean in a
+document, `prompt` is a context, and everything else goes into meta. Or a line is a record under its kind:
+`{"document": {...}}`, `{"annotation": {...}}`, `{"annotator": ...}`, `{"protocol": ...}`, `{"settings": ...}`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from finecomb.core.errors import FormatError, did_you_mean
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Annotator, Document, Settings
+from finecomb.core.study import Item
+from finecomb.formats.base import Format, Options
+from finecomb.formats.features import EVERYTHING
+from finecomb.formats.reading import Fields, json_lines, parse_json, record, starts_with
+from finecomb.formats.writing import sync
+
+KINDS: dict[str, type[Settings | Protocol | Document | Annotator | Annotation]] = {
+    "settings": Settings,
+    "protocol": Protocol,
+    "document": Document,
+    "annotator": Annotator,
+    "annotation": Annotation,
+}
+_FIELDS = ("id", "text", "context", "references", "segments", "data", "meta")
+_CONTEXTS = ("prompt", "source", "headline")
+_OF_OTHERS = {
+    "label",
+    "labels",
+    "entities",
+    "spans",
+    "tokens",
+    "sentences",
+    "annotations",
+    "output",
+    "box_score",
+    "_input_hash",
+}
+
+
+def read(path: Path, options: Options) -> Iterator[Item]:
+    """Records as they come; a plain text without an id is called by its line."""
+    for number, line in json_lines(path):
+        where = f"{path}:{number}"
+        value = Fields(parse_json(line, where), where).value
+        kind = next(iter(value)) if len(value) == 1 else ""
+        if kind in KINDS:
+            yield record(KINDS[kind], where, **Fields(value[kind], where).value)
+        else:
+            yield _plain(value, number, where, options)
+
+
+def _plain(value: dict[str, Any], number: int, where: str, options: Options) -> Document:
+    theirs = {their: our for our, their in options.columns.items()}
+    for our in options.columns:
+        if our not in (*_FIELDS, "document", *_CONTEXTS) and not our.startswith(("context.", "meta.")):
+            raise FormatError(
+                f"{where}: --map {our}=...: not a field we know{did_you_mean(our, [*_FIELDS, *_CONTEXTS])}"
+            )
+    named = {theirs.get(name, name): each for name, each in value.items()}
+    if "text" not in named:
+        raise FormatError(f"{where}: no 'text'{did_you_mean('text', value)}; name it with --map text=NAME")
+    own: dict[str, Any] = {name: named[name] for name in _FIELDS if named.get(name) is not None}
+    own["id"] = str(named.get("document", named.get("id", f"line-{number}")))
+    context = dict(Fields(own.get("context", {}), where).value)
+    meta = dict(Fields(own.get("meta", {}), where).value)
+    for name, each in named.items():
+        if name in (*_FIELDS, "document") or each is None:
+            continue
+        if name in _CONTEXTS or name.startswith("context."):
+            context[name.removeprefix("context.")] = each
+        else:
+            meta[name.removeprefix("meta.")] = each
+    return record(Document, where, **{**own, "context": context, "meta": meta})
+
+
+def write(items: Iterable[Item], path: Path, options: Options) -> None:
+    """Every record under its kind."""
+    names: dict[type[Item], str] = {kind: name for name, kind in KINDS.items()}
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for item in items:
+            if type(item) in names:
+                file.write(f'{{"{names[type(item)]}":{item.to_json()}}}\n')
+        sync(file)
+
+
+def looks_like(path: Path) -> bool:
+    """Whether its first line is a record under its kind, or an object with a text and nothing of other formats."""
+    if not path.name.lower().endswith((".jsonl", ".ndjson")) or not path.is_file():
+        return False
+    try:
+        value = json.loads(starts_with(path, 1 << 20).lstrip().partition("\n")[0])
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(value, dict):
+        return False
+    return set(value) <= set(KINDS) or ("text" in value and not _OF_OTHERS & set(value))
+
+
+FORMAT = Format(
+    "jsonl",
+    "JSON lines",
+    read,
+    write,
+    suffixes=(".jsonl", ".ndjson"),
+    sniff=looks_like,
+    holds=EVERYTHING,
+    options=frozenset(["columns"]),
+)
