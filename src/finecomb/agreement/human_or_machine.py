@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
+import scipy  # its parts load when first used: start-up stays quick
 from numpy.typing import NDArray
-from scipy import stats
 
 from finecomb.agreement.alpha import alpha_of, nominal, ordinal
 from finecomb.core.errors import FinecombError
@@ -262,7 +262,7 @@ def score_histogram(seen: View, by: Sequence[str] = ("model",)) -> list[Finding]
                 annotators=len(right),
             )
             for score, count in enumerate(counts):
-                low, high = stats.binomtest(int(count), len(right)).proportion_ci(0.95, "wilson")
+                low, high = scipy.stats.binomtest(int(count), len(right)).proportion_ci(0.95, "wilson")
                 columns = {
                     "measure": "share of evaluators",
                     **group,

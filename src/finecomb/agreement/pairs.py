@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
+import scipy  # its parts load when first used: start-up stays quick
 from numpy.typing import NDArray
-from scipy import sparse
 
 from finecomb.agreement.alpha import Distance
 from finecomb.agreement.kappa import cohen_of
@@ -115,13 +115,13 @@ class Pairs:
             each = [np.asarray(weights[some] @ table) for table in tables]
             yield some, np.stack(each, axis=1).reshape(len(each[0]), rows, len(self.names), width)
 
-    def _table(self, own: Floats, documents: int) -> Floats | sparse.csr_array:
+    def _table(self, own: Floats, documents: int) -> Floats | scipy.sparse.csr_array:
         """Sums of one category by document and pair, (documents, pairs x K); sparse where most of it is 0."""
         width = own.shape[1]
         document, which = np.nonzero(own)
         size = len(self.names) * width
         places = self.documents[document], self.pair[document] * width + which
-        table = sparse.csr_array((own[document, which], places), shape=(documents, size))
+        table = scipy.sparse.csr_array((own[document, which], places), shape=(documents, size))
         return table if table.nnz < 0.1 * documents * size else table.toarray()
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
-from scipy import stats
+import scipy  # its parts load when first used: start-up stays quick
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
@@ -192,7 +192,7 @@ def wilson(share: Floats, n: Floats, level: float = 0.95) -> tuple[Floats, Float
     >>> float(low[0]), round(float(high[0]), 4)
     (0.0, 0.2775)
     """
-    z = stats.norm.ppf((1 + level) / 2)
+    z = scipy.stats.norm.ppf((1 + level) / 2)
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     return np.maximum(0.0, centre - half), np.minimum(1.0, centre + half)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy  # its parts load when first used: start-up stays quick
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize, stats
 
 from finecomb.core.estimate import Estimate, Finding, Signature
 
@@ -41,7 +41,7 @@ def t_test(values: ArrayLike, chance: float = 0.5, level: float = 0.95, fields: 
     mean = float(seen.mean())
     if _constant(seen):
         return _finding(columns, mean, signature=signature, why=NO_SPREAD)
-    found: Any = stats.ttest_1samp(seen, chance)
+    found: Any = scipy.stats.ttest_1samp(seen, chance)
     bounds = found.confidence_interval(level)
     return _finding(columns, mean, bounds, signature, found.statistic, found.df, found.pvalue)
 
@@ -59,7 +59,7 @@ def two_sample(first: ArrayLike, second: ArrayLike, level: float = 0.95, fields:
     difference = float(a.mean() - b.mean())
     if _constant(a) and _constant(b):
         return _finding(columns, difference, signature=signature, why=NO_SPREAD)
-    found: Any = stats.ttest_ind(a, b)
+    found: Any = scipy.stats.ttest_ind(a, b)
     bounds = found.confidence_interval(level)
     return _finding(columns, difference, bounds, signature, found.statistic, found.df, found.pvalue)
 
@@ -77,9 +77,9 @@ def cohen_d(first: ArrayLike, second: ArrayLike, level: float = 0.95, fields: Fi
         return _finding(columns, math.nan, signature=signature, why="a group has fewer than two values")
     if _constant(a) and _constant(b):
         return _finding(columns, math.nan, signature=signature, why="all values of a group are equal")
-    found: Any = stats.ttest_ind(a, b)
+    found: Any = scipy.stats.ttest_ind(a, b)
     scale = math.sqrt(1 / len(a) + 1 / len(b))  # d = t * scale
-    low, high = noncentral(lambda nc: float(stats.nct.cdf(found.statistic, found.df, nc)), found.statistic, level)
+    low, high = noncentral(lambda nc: float(scipy.stats.nct.cdf(found.statistic, found.df, nc)), found.statistic, level)
     interval = (low * scale, high * scale)
     return _finding(columns, found.statistic * scale, interval, signature, found.statistic, found.df, found.pvalue)
 
@@ -96,9 +96,9 @@ def anova(groups: Groups, level: float = 0.95, fields: Fields = None) -> Finding
     columns = {"test": "one-way ANOVA", "groups": len(kept), "n": total}
     if why := _not_groups(kept):
         return _finding(columns, math.nan, signature=signature, why=why)
-    f, p = stats.f_oneway(*kept)
+    f, p = scipy.stats.f_oneway(*kept)
     df = (len(kept) - 1, total - len(kept))
-    low, high = noncentral(lambda nc: float(stats.ncf.cdf(f, *df, nc)), f * df[0], level, least=0)
+    low, high = noncentral(lambda nc: float(scipy.stats.ncf.cdf(f, *df, nc)), f * df[0], level, least=0)
     share = [nc / (nc + sum(df) + 1) for nc in (low, high)]  # eta squared in the population
     return _finding(columns, f * df[0] / (f * df[0] + df[1]), (share[0], share[1]), signature, f, df, p)
 
@@ -114,7 +114,7 @@ def tukey(groups: Groups, level: float = 0.95, fields: Fields = None) -> list[Fi
     columns = [{"test": "Tukey's HSD", "a": names[i], "b": names[j]} for i, j in pairs]
     if why := _not_groups(kept):
         return [_finding(each, math.nan, signature=signature, why=why) for each in columns]
-    found: Any = stats.tukey_hsd(*kept)
+    found: Any = scipy.stats.tukey_hsd(*kept)
     bounds = found.confidence_interval(level)
     df = sum(map(len, kept)) - len(kept)
     return [
@@ -145,9 +145,9 @@ def chi_square(table: ArrayLike, correct: bool = False, level: float = 0.95, fie
     if min(counts.shape) < 2:
         why = "fewer than two rows or columns have counts"
         return _finding(columns, math.nan, signature=signature, why=why)
-    found = stats.chi2_contingency(counts, correction=correct)
+    found = scipy.stats.chi2_contingency(counts, correction=correct)
     x, df, scale = float(found.statistic), int(found.dof), counts.sum() * (min(counts.shape) - 1)
-    low, high = noncentral(lambda nc: float(stats.ncx2.cdf(x, df, nc)), x, level, least=0)
+    low, high = noncentral(lambda nc: float(scipy.stats.ncx2.cdf(x, df, nc)), x, level, least=0)
     bounds = [min(1.0, math.sqrt(nc / scale)) for nc in (low, high)]  # V in the population
     return _finding(columns, math.sqrt(x / scale), bounds, signature, x, df, found.pvalue)
 
@@ -177,7 +177,7 @@ def _solved(cdf: Callable[[float], float], tail: float, start: float, least: flo
     while excess(high) > 0:
         step *= 2
         high += step
-    return float(optimize.brentq(excess, low, high))
+    return float(scipy.optimize.brentq(excess, low, high))
 
 
 def _clean(values: ArrayLike) -> Values:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import scipy  # its parts load when first used: start-up stays quick
 from numpy.typing import NDArray
-from scipy import stats
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Finding, Signature
@@ -346,5 +346,5 @@ def against(target: float, top: Floats, bottom: Floats, why: str = "") -> dict[s
     if np.ptp(residuals) == 0:
         return told | {"test": "undefined: all documents give the same value"}
     t = residuals.mean() / (residuals.std(ddof=1) / math.sqrt(len(residuals)))
-    p = 2 * stats.t.sf(abs(t), len(residuals) - 1)
+    p = 2 * scipy.stats.t.sf(abs(t), len(residuals) - 1)
     return told | {"t": float(t), "p": float(p), "test": "t over documents"}

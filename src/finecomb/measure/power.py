@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy  # its parts load when first used: start-up stays quick
 from numpy.typing import NDArray
-from scipy import stats
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
@@ -165,7 +165,7 @@ def _tail(effect: Values, error: Values, df: int) -> Values:
     """Two-sided p; without any spread 1 for no effect and 0 for one."""
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(error > 0, effect / error, np.where(effect == 0, 0.0, np.inf))
-    return np.asarray(2 * stats.t.sf(np.abs(t), df), dtype=np.float64)
+    return np.asarray(2 * scipy.stats.t.sf(np.abs(t), df), dtype=np.float64)
 
 
 def power(
@@ -363,7 +363,7 @@ def score_power(
                 runs=runs, seed=seed,
             )  # fmt: skip
             hits = int((p < alpha).sum())
-            low, high = stats.binomtest(hits, runs).proportion_ci(0.95, "wilson")
+            low, high = scipy.stats.binomtest(hits, runs).proportion_ci(0.95, "wilson")
             columns = {"measure": "power", "test": test, "accuracy": accuracy, "evaluators": evaluators, "texts": texts}
             rows.append(Finding(columns, Estimate(hits / runs, float(low), float(high), signature)))
     return rows

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from scipy import stats
+import scipy  # its parts load when first used: start-up stays quick
 
 from finecomb.core.estimate import Finding, Signature
 from finecomb.measure.overlap import correlated, correlation_sums
@@ -74,4 +74,4 @@ def two_tailed(r: float, n: int) -> float:
         return math.nan
     if abs(r) == 1:
         return 0.0
-    return float(2 * stats.t.sf(abs(r) * math.sqrt((n - 2) / (1 - r * r)), n - 2))
+    return float(2 * scipy.stats.t.sf(abs(r) * math.sqrt((n - 2) / (1 - r * r)), n - 2))
