@@ -28,7 +28,7 @@ def documents(count: int, words: int, seed: int = 0) -> list[Document]:
 
 
 def corpus(
-    count: int = 1300, annotators: int = 10, words: int = 104, rate: float = 3.9, seed: int = 0
+    count: int = 1300, annotators: int = 10, words: int = 104, rate: float = 3.45, seed: int = 0
 ) -> Iterator[Item]:
     protocol = shipped("scarecrow")
     texts = documents(count, words, seed)

@@ -64,7 +64,9 @@ def test_coverage_by_label_adds_up_to_any(demo: Path) -> None:
             "facts=bad-math+encyclopedic",
         ],
         ["measure", "-m", "coverage", "--resample", "two-way", "--average", "document", "--overlap", "union"],
+        ["measure", "-m", "crossed", "--by", "topic", "--normalise", "label"],
         ["agree"],
+        ["agree", "-m", "kappa,one-vs-rest"],
         ["agree", "-m", "alpha,f1,kappa-cohen,ac1,observed", "--level", "char"],
         ["agree", "-m", "alpha", "--level", "sentence", "--by", "model", "--boundaries", "union"],
         ["agree", "-m", "kappa-fleiss", "--level", "item", "--align", "overlap"],
@@ -78,6 +80,30 @@ def test_coverage_by_label_adds_up_to_any(demo: Path) -> None:
 def test_every_row_has_a_number_or_says_why_not(words: list[str], demo: Path) -> None:
     more = [] if words[0] == "power" or "--who" in words else ["--draws", "50"]
     assert table(words[0], demo, *words[1:], *more)
+
+
+def test_a_grid_has_one_column_across_and_one_down(demo: Path) -> None:
+    output = run("measure", demo, "-m", "count", "--by", "topic,model", "--grid", "--draws", "0").output
+    assert "count, model across" in output
+    assert "comb-large" in output.splitlines()[1]
+    assert "--grid needs two columns" in refused("measure", demo, "--by", "topic", "--grid")
+
+
+def test_an_audit_is_drawn_judged_and_read(demo: Path, tmp_path: Path) -> None:
+    drawn = tmp_path / "audit"
+    assert "to be judged by 'auditor'" in run("measure", demo, "--audit-sample", "2", "-o", drawn).output
+    lines = (
+        (drawn / "annotations.jsonl")
+        .read_text(encoding="utf-8")
+        .replace('"status":"draft"', '"status":"submitted","answers":{"verdict":"legitimate"}')
+    )
+    (drawn / "annotations.jsonl").write_text(lines, encoding="utf-8")
+    assert run("check", drawn).exit_code == 0
+    rows = table("measure", demo, "-m", "count", "--audit", drawn, "--draws", "50")
+    shares = [row["value"] for row in rows if row["measure"] == "legitimate" and row["value"] is not None]
+    assert shares
+    assert shares == pytest.approx([1.0] * len(shares))
+    assert "needs -o" in refused("measure", demo, "--audit-sample", "2")
 
 
 def test_power_without_a_pilot_plans_a_human_or_machine_study() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from finecomb import formats, protocols
+from finecomb.agreement.agree import FAMILIES
 from finecomb.agreement.agree import MEASURES as AGREEMENTS
 from finecomb.agreement.agree import agree as agreed
 from finecomb.agreement.comment_codes import coder_agreement, comment_codes
@@ -30,12 +33,16 @@ from finecomb.cli.filters import (
     filters,
     names,
 )
-from finecomb.cli.shared import AsJson, From, StudyPath, app, out, read, say
+from finecomb.cli.shared import AsJson, From, StudyPath, app, counted, done, out, read, say
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
-from finecomb.measure.audit import audited
+from finecomb.core.records import Annotator
+from finecomb.core.study import Study
+from finecomb.measure.audit import audit_annotations, audited
+from finecomb.measure.audit import audit_sample as draw_audit
 from finecomb.measure.compare import compare
 from finecomb.measure.counts import meta_names
+from finecomb.measure.crossed import crossed, pivot
 from finecomb.measure.measures import MEASURES
 from finecomb.measure.measures import measure as measured
 from finecomb.measure.overlap import depth, noticed
@@ -44,7 +51,7 @@ from finecomb.measure.power import score_power
 from finecomb.measure.ratings import count_rating
 from finecomb.measure.variation import variation
 from finecomb.measure.view import View, view
-from finecomb.report.tables import as_json, finding_rows, print_rows
+from finecomb.report.tables import as_json, finding_rows, print_rows, rows_of
 
 Level = Annotated[
     Literal["token", "char", "sentence", "segment", "document", "item"],
@@ -77,7 +84,7 @@ def _known(wanted: Sequence[str], known: Sequence[str]) -> None:
             raise FinecombError(f"no measure is called {name!r}{did_you_mean(name, known)}")
 
 
-SPECIAL = ("variation", "depth", "noticed", "count-rating")
+SPECIAL = ("variation", "depth", "noticed", "count-rating", "crossed")
 
 
 @app.command()
@@ -115,7 +122,23 @@ def measure(
     sizes: Annotated[str, typer.Option(help="For variation: numbers of documents.")] = "25,50,100",
     replace: Annotated[bool, typer.Option(help="For variation: draw documents with replacement.")] = True,
     question: Annotated[str, typer.Option(help="For count-rating: the document's question.")] = "rating",
+    normalise: Annotated[
+        Literal["column", "label"], typer.Option(help="For crossed: shares of each column, or of each label.")
+    ] = "column",
+    grid: Annotated[bool, typer.Option("--grid", help="With two --by columns: one across, one down.")] = False,
     audit: OtherStudy = None,
+    audit_sample: Annotated[
+        int | None,
+        typer.Option(
+            "--audit-sample",
+            min=1,
+            help="Draw so many marks of each label and system to be judged.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="For --audit-sample: the study to write.", show_default=False)
+    ] = None,
     resample: Annotated[
         Literal["documents", "two-way"],
         typer.Option(help="Intervals over documents, or over documents and annotators."),
@@ -132,10 +155,14 @@ def measure(
     `finecomb measure demo-study --measure variation --sizes 4,8,16`
     """
     chosen = filters(protocol, labels, drop, where, annotators, kinds, rounds, back_off, merge)
-    seen = view(read(study, from_), chosen)
+    whole = read(study, from_)
+    seen = view(whole, chosen)
     asked = names(measures)
     _known(asked, [*MEASURES, *SPECIAL])
     columns = _default_by(seen, by)
+    if audit_sample:
+        _draw_audit(whole, seen, audit_sample, columns, output, seed)
+        return
     plain = [name for name in asked if name in MEASURES]
     found: list[Finding] = []
     if plain:
@@ -148,12 +175,39 @@ def measure(
         "depth": lambda: depth(seen, columns, tokens=tokens, draws=draws, seed=seed),
         "noticed": lambda: noticed(seen, columns, tokens=tokens, draws=draws, seed=seed),
         "count-rating": lambda: count_rating(seen, question, draws=draws, seed=seed),
+        "crossed": lambda: crossed(
+            seen, columns[0] if columns else "topic", normalise=normalise, draws=draws, seed=seed
+        ),
     }
     for name in asked:
         found += special[name]() if name in special else []
     if audit:
         found += audited(seen, read(audit), columns, draws=draws, seed=seed)
-    _print(found, as_json_, "Measures")
+    if grid and not as_json_:
+        _print_grid(found, columns)
+    else:
+        _print(found, as_json_, "Measures")
+
+
+def _print_grid(found: Sequence[Finding], columns: Sequence[str]) -> None:
+    """Each measure of all marks together as a grid, as for decoding settings."""
+    if len(columns) < 2:
+        raise FinecombError("--grid needs two columns, e.g. --by temperature,top_p")
+    whole = [finding for finding in found if finding.columns["label"] == "any"]
+    for name in dict.fromkeys(str(finding.columns["measure"]) for finding in whole):
+        own = [finding for finding in whole if finding.columns["measure"] == name]
+        print_rows(out, rows_of(pivot(own, list(columns[:-1]), columns[-1])), f"{name}, {columns[-1]} across")
+
+
+def _draw_audit(whole: Study, seen: View, count: int, columns: Sequence[str], output: Path | None, seed: int) -> None:
+    """Write the study with drafts of an audit in it: one annotation about each mark drawn, still without a verdict."""
+    if output is None:
+        raise FinecombError("--audit-sample needs -o: the study to write")
+    protocol, auditor = protocols.shipped("audit"), Annotator(id="auditor", kind="human")
+    sample = draw_audit(seen, count, columns, seed)
+    drafts = audit_annotations(sample, auditor.id, protocol.id)
+    formats.save(itertools.chain(whole.items(), [protocol, auditor], drafts), output)
+    done(output, f"{counted(len(sample), 'mark')} to be judged by {auditor.id!r} under {protocol.id}")
 
 
 def _numbers(text: str) -> list[int]:
@@ -207,7 +261,7 @@ def agree(
         _print(trust(seen, tokens=tokens, seed=seed), as_json_, "Whom to trust")
         return
     asked = names(measures)
-    _known(asked, list(AGREEMENTS))
+    _known(asked, [*AGREEMENTS, *FAMILIES])
     found = agreed(
         seen, asked, level, tokens, by=names(by), question=question, overlap=overlap, boundaries=boundaries,
         align=align, convention=convention, draws=draws, seed=seed,
