@@ -209,15 +209,13 @@ def conformity(annotation: Annotation, protocol: Protocol) -> Iterator[tuple[Lev
 
 def _mark_conformity(mark: Mark, annotation: Annotation, protocol: Protocol) -> Iterator[tuple[Level, str]]:
     label = protocol.named(mark.label)
-    names = [each.name for each in protocol.labels]
     for reading in (each for set_ in mark.alternatives for each in set_):
         if reading.label is not None and protocol.named(reading.label) is None:
-            near = did_you_mean(reading.label, names)
-            yield "error", f"label {reading.label!r} of an alternative is not in protocol {protocol.id}{near}"
+            yield "error", f"label {reading.label!r} of an alternative {_not_in(protocol, reading.label)}"
     if mark.label is None and not (protocol.unlabelled or mark.label_votes):
         yield "warning", f"has no label, though protocol {protocol.id} asks for one"
     if mark.label is not None and label is None:
-        yield "error", f"label {mark.label!r} is not in protocol {protocol.id}{did_you_mean(mark.label, names)}"
+        yield "error", f"label {mark.label!r} {_not_in(protocol, mark.label)}"
         return
     if label is not None and mark.antecedents is not None and label.antecedent == "none":
         yield "warning", f"has an antecedent, which protocol {protocol.id} does not ask of '{label.name}'"
@@ -231,6 +229,10 @@ def _mark_conformity(mark: Mark, annotation: Annotation, protocol: Protocol) -> 
     if mark.votes is not None and annotation.readers is not None and mark.votes > annotation.readers:
         yield "warning", f"has {mark.votes} votes of {annotation.readers} readers"
     yield from _answer_problems(mark.answers, protocol.questions_of(mark.label), annotation.status == "submitted")
+
+
+def _not_in(protocol: Protocol, label: str) -> str:
+    return f"is not in protocol {protocol.id}{did_you_mean(label, [each.name for each in protocol.labels])}"
 
 
 def _unit_conformity(unit: Unit, protocol: Protocol) -> Iterator[tuple[Level, str]]:

@@ -126,7 +126,7 @@ class Question(Record):
             raise ValueError(f"low {self.low:g} is more than high {self.high:g}")
         return self
 
-    @property
+    @functools.cached_property
     def values(self) -> tuple[bool | int | float | str, ...]:
         """The values of its options."""
         return tuple(option.value for option in self.options)
