@@ -133,10 +133,14 @@ def test_a_slip_is_one_line_with_its_place_and_the_way_out(text: str, message: s
     assert message in lines[0]
 
 
+def test_a_version_may_be_a_bare_whole_number() -> None:
+    assert parse_protocol("name: p\nversion: 2\ntitle: P\nsummary: s\n", "p.yaml").id == "p@2"
+
+
 def test_all_slips_are_told_at_once() -> None:
-    assert refused("nam: p\nversion: 1\ntitle: P\n") == [
+    assert refused("nam: p\nversion: 1.5\ntitle: P\n") == [
         "p.yaml:1: name: missing",
-        "p.yaml:2: version: expected a valid string, found 1",
+        "p.yaml:2: version: expected a valid string, found 1.5",
         "p.yaml:1: summary: missing",
         "p.yaml:1: nam: unknown key; did you mean 'name'?",
     ]

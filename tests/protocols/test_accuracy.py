@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -189,14 +189,14 @@ ADDITIVE = [
 
 @pytest.mark.parametrize("column", ADDITIVE)
 def test_the_players_of_the_invented_game_add_up_to_their_team(column: str) -> None:
-    data: dict[str, list[dict[str, Any]]] = TEST.data
+    data = cast(dict[str, list[dict[str, Any]]], TEST.data)
     for team in data["teams"]:
         players = [each for each in data["players"] if team["team"].endswith(each["team"])]
         assert sum(each[column] for each in players) == team[column]
 
 
 def test_points_follow_from_shots_and_from_quarters() -> None:
-    data: dict[str, list[dict[str, Any]]] = TEST.data
+    data = cast(dict[str, list[dict[str, Any]]], TEST.data)
     for row in [*data["teams"], *data["players"]]:
         assert row["points"] == 2 * row["shots_made"] + row["threes_made"] + row["free_throws_made"]
     for team in data["teams"]:
