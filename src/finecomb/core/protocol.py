@@ -260,7 +260,8 @@ def locate(quote: str, text: str, nth: int = 1, part: str = TEXT) -> Span:
     for _ in range(nth):
         at = text.find(quote, at + 1)
         if at < 0:
-            raise ValueError(f"quote {shorten(quote)!r} is not in the {part} {nth} time(s)")
+            often = "" if nth == 1 else f" {nth} times"
+            raise ValueError(f"quote {shorten(quote)!r} is not in the {part}{often}")
     return Span(at, at + len(quote), part)
 
 
