@@ -61,12 +61,23 @@ def test_unpaired_p_is_that_of_scipy() -> None:
 
 
 def test_monte_carlo_comes_near_the_exact_p() -> None:
-    a, b = rng().normal(0, 1, 8), np.random.default_rng(1).normal(0.8, 1, 8)
-    for test in (paired, unpaired):
-        exact, drawn = test(a, b, 20_000, rng()), test(a, b, 200, rng())
+    a, b = rng().normal(0, 1, 14), np.random.default_rng(1).normal(0.8, 1, 14)
+    for test, first, second in ((paired, a, b), (unpaired, a[:9], b[:8])):
+        exact, drawn = test(first, second, 30_000, rng()), test(first, second, 200, rng())
         assert exact.exact
         assert not drawn.exact
         assert drawn.p == pytest.approx(exact.p, abs=0.08)
+
+
+def test_few_arrangements_are_all_looked_at_however_few_draws_are_asked_for() -> None:
+    a, b = rng().normal(0, 1, 4), np.random.default_rng(1).normal(0.8, 1, 4)
+    for test in (paired, unpaired):
+        assert test(a, b, 0, rng()).p == test(a, b, 20_000, rng()).p
+
+
+def test_without_draws_there_is_no_monte_carlo_p() -> None:
+    a, b = np.arange(30.0), 100 + np.arange(30.0)
+    assert math.isnan(unpaired(a, b, 0, rng()).p)
 
 
 def test_monte_carlo_never_says_p_is_0() -> None:

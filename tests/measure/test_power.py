@@ -128,7 +128,7 @@ def test_too_few_annotators_can_never_be_enough() -> None:
 
     found = _documents_for(Planner(normal_sampler(Components(0, 0.01, 1, 0.01)), runs=100), 0.5, 2, {"seed": 0})
     assert math.isnan(found.estimate.value)
-    assert found.estimate.why == "10,000 documents are not enough: annotators differ too much; take more of them"
+    assert found.estimate.why == "10,000 documents are not enough; ask for a wider interval or take more annotators"
 
 
 def test_one_annotator_is_no_pilot() -> None:

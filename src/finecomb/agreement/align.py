@@ -53,7 +53,7 @@ def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _by_item(rows: pl.DataFrame, study: Study) -> Ints:
     if len(rows) and rows["item"].null_count() == len(rows):
-        raise FinecombError("no mark has an `item` that ties it to others; align by `overlap` instead")
+        raise FinecombError("no mark has an `item` that ties it to others; align by overlap instead: --align overlap")
     alone = pl.concat_str(pl.lit("\0"), "mark")
     keys = rows.select(key=pl.concat_str("document", pl.lit("\0"), pl.coalesce("item", alone)))["key"]
     return keys.rank("dense").to_numpy().astype(np.int64)

@@ -21,7 +21,11 @@ Drop = Annotated[
 ]
 Where = Annotated[
     list[str] | None,
-    typer.Option("--where", help="NAME=VALUE of document meta or an annotator's field.", show_default=False),
+    typer.Option(
+        "--where",
+        help="NAME=VALUE of document meta or an annotator's field; several values of a name may be given.",
+        show_default=False,
+    ),
 ]
 Annotators = Annotated[
     list[str] | None,
@@ -29,7 +33,11 @@ Annotators = Annotated[
 ]
 Kinds = Annotated[
     list[str] | None,
-    typer.Option("--kind", help="Only annotators of this kind; everybody but gold when absent.", show_default=False),
+    typer.Option(
+        "--kind",
+        help="Only annotators of this kind; without it everybody but gold, unless there is only gold.",
+        show_default=False,
+    ),
 ]
 Rounds = Annotated[Literal["first", "all"], typer.Option(help="Whether second passes count.")]
 BackOff = Annotated[

@@ -70,7 +70,7 @@ def _print(findings: Sequence[Finding], as_json_: bool, title: str) -> None:
         return
     print_rows(out, rows, title, "Nothing to show.")
     if signature:
-        say(f"{signature} (95% intervals; --json has each row's own signature)")
+        say(f"{signature} (95% intervals; with --json each row adds what is particular to it)")
 
 
 def _default_by(seen: View, by: str) -> list[str]:
@@ -314,6 +314,10 @@ def run_tests(
         return
     seen = view(whole, filters(protocol, labels, drop, where, annotators, kinds, back_off=back_off))
     columns = names(by)
+    if seen.study.annotations.is_empty():
+        raise FinecombError(f"{study}: has no annotations to test")
+    if what == "systems" and len(columns) > 1:
+        raise FinecombError(f"--by {by}: systems are told apart by one column; choose others with --where")
     if what == "systems":
         rows = ["any", *(seen.categories if each else ())]
         found = compare(

@@ -320,5 +320,6 @@ def simulate(
 def _truth(study: Study, annotator: str) -> dict[str, Annotation]:
     found = {each.document: each for each in study.iter_annotations() if each.annotator == annotator}
     if not found:
-        raise FinecombError(f"no annotations by {annotator!r}{did_you_mean(annotator, study.annotators['id'])}")
+        authors = study.annotations["annotator"].unique(maintain_order=True)
+        raise FinecombError(f"no annotations by {annotator!r}{did_you_mean(annotator, authors)}")
     return found

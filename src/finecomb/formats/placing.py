@@ -33,9 +33,15 @@ class Folded:
         return cls("".join(each for each, _ in pairs), tuple(at for _, at in pairs))
 
     def places(self, words: str) -> list[Range]:
-        """Where the folded `words` stand, as ranges of the original text."""
+        """Where the folded `words` stand, as ranges of the original text; never half of a character."""
         wanted = "".join(map(_folded, words))
-        return [(self.origins[at], self.origins[at + len(wanted) - 1] + 1) for at in occurrences(wanted, self.text)]
+        found = [(at, at + len(wanted)) for at in occurrences(wanted, self.text)]
+        whole = [(first, last) for first, last in found if self._edge(first) and self._edge(last)]
+        return [(self.origins[first], self.origins[last - 1] + 1) for first, last in whole]
+
+    def _edge(self, at: int) -> bool:
+        """Whether a character of the original begins or ends there: a double quote folds to two."""
+        return at in (0, len(self.origins)) or self.origins[at - 1] != self.origins[at]
 
 
 def _folded(character: str) -> str:

@@ -88,9 +88,10 @@ def compare(
     `statistic` is a measure by name (coverage, count, rate-1000, ...), `answer:NAME`, or a function of a view.
 
     Systems are the values of `by`, document meta or an annotator's field. Documents are paired by `key` (a name of
-    document meta; else `prompt_id`, else the text of the context `prompt`; the document itself where systems share
-    documents, as when `by` is `condition`), and several of one system with the same key are averaged. With `auto` a
-    comparison is paired when every key of one system is found in the other. NaN with fewer than two documents or pairs.
+    document meta; else `prompt_id`, else the text of the context `prompt`, `source` or `headline`; the document itself
+    where systems share documents, as when `by` is `condition`), and several of one system with the same key are
+    averaged. With `auto` a comparison is paired when every key of one system is found in the other. NaN with fewer than
+    two documents or pairs.
     """
     if pairing not in ("auto", "yes", "no"):
         raise FinecombError(f"pairing is auto, yes or no, not {pairing!r}")
@@ -151,8 +152,12 @@ def _keys(seen: View, parts: Iterable[tuple[str, View]], key: str) -> pl.DataFra
         if found["key"].null_count() == len(found):
             raise FinecombError(f"no document has the meta {key!r} to pair by")
         return found
-    prompt = pl.col("context").map_elements(lambda text: from_json(text).get("prompt"), pl.String)
-    return texts.select(pl.col("id").alias("document"), key=pl.coalesce(meta("prompt_id"), prompt))
+    inputs = [pl.col("context").map_elements(_context(name), pl.String) for name in ("prompt", "source", "headline")]
+    return texts.select(pl.col("id").alias("document"), key=pl.coalesce(meta("prompt_id"), *inputs))
+
+
+def _context(name: str) -> Callable[[str], str | None]:
+    return lambda text: from_json(text).get(name)
 
 
 def _keyed(values: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:

@@ -36,9 +36,9 @@ def meta_names(study: Study) -> list[str]:
 ANNOTATOR_FIELDS = ("kind", "condition", "platform")
 
 
-def described(study: Study, by: Sequence[str]) -> pl.DataFrame:
+def described(study: Study, by: Sequence[str], option: str = "--by") -> pl.DataFrame:
     """One row per annotation: annotation, document, annotator and `by` (document meta and annotator fields alike)."""
-    own = {"annotator", "document", "protocol", "round", "status", "phase"}
+    own = ("annotator", "document", "protocol", "round", "status", "phase")
     frame = study.annotations.select("id", *own)
     kinds = study.annotators.select(pl.col("id").alias("annotator"), *ANNOTATOR_FIELDS)
     wanted = [name for name in by if name not in own and name not in ANNOTATOR_FIELDS]
@@ -46,7 +46,7 @@ def described(study: Study, by: Sequence[str]) -> pl.DataFrame:
     for name in wanted:
         if name not in known:
             near = did_you_mean(name, [*known, *own, *ANNOTATOR_FIELDS])
-            raise FinecombError(f"--by {name}: documents have no meta of that name{near}")
+            raise FinecombError(f"{option} {name}: documents have no meta of that name{near}")
     texts = study.documents.select(pl.col("id").alias("document"), *[meta(name) for name in wanted])
     joined = frame.join(kinds, on="annotator", how="left").join(texts, on="document", how="left")
     return joined.select(pl.col("id").alias("annotation"), *dict.fromkeys(["document", "annotator", *by]))

@@ -29,16 +29,20 @@ class Difference(NamedTuple):
     """Whether every arrangement was looked at."""
 
 
+_ALWAYS_EXACT = 10_000  # so many arrangements are listed in no time
+
+
 def paired(first: Values, second: Values, draws: int, rng: np.random.Generator) -> Difference:
     """Mean of `first - second`; under the null each difference could have had the other sign.
 
-    Exact when there are no more than `draws` arrangements, else p = (1 + hits) / (1 + draws) (Phipson and Smyth 2010).
+    Exact when there are no more than `draws` (or 10,000) arrangements, else p = (1 + hits) / (1 + draws) (Phipson and
+    Smyth 2010), NaN without draws.
     The interval resamples pairs. All NaN with fewer than two pairs.
     """
     d = first - second
     if len(d) < 2:
         return Difference(float(d.mean()) if len(d) else math.nan, math.nan, math.nan, math.nan, exact=False)
-    exact = 2 ** len(d) <= draws
+    exact = 2 ** len(d) <= max(draws, _ALWAYS_EXACT)
     null = _all_signs(d) if exact else _random_signs(d, draws, rng)
     low, high = interval(np.stack([d, np.ones(len(d))], axis=1), lambda s: ratio(s[:, 0], s[:, 1]), draws, rng)
     return Difference(float(d.mean()), _p(null, float(d.mean()), exact), low, high, exact)
@@ -55,7 +59,7 @@ def unpaired(first: Values, second: Values, draws: int, rng: np.random.Generator
         return Difference(difference, math.nan, math.nan, math.nan, exact=False)
     both, n = np.concatenate([first, second]), len(first)
     difference = float(first.mean() - second.mean())
-    exact = math.comb(len(both), n) <= draws
+    exact = math.comb(len(both), n) <= max(draws, _ALWAYS_EXACT)
     sums = _all_splits(both, n) if exact else _random_splits(both, n, draws, rng)
     null = sums / n - (both.sum() - sums) / len(second)
     spread = _resampled(first, draws, rng) - _resampled(second, draws, rng)
@@ -68,6 +72,8 @@ def _p(null: Values, seen: float, exact: bool) -> float:
     hits = int((np.abs(null) >= abs(seen) * (1 - 1e-12) - 1e-12).sum())
     if exact:
         return hits / len(null)
+    if not len(null):
+        return math.nan  # no draws were wanted
     return (1 + hits) / (1 + len(null))
 
 

@@ -283,7 +283,7 @@ def _documents_for(planner: Planner, half_width: float, annotators: int, said: d
     """Fewest documents whose half-width is small enough."""
     width = functools.cache(lambda documents: planner.half_width(documents, annotators))
     signature = Signature.of(**said, half_width=half_width)
-    why = f"{_MOST_DOCUMENTS:,} documents are not enough: annotators differ too much; take more of them"
+    why = f"{_MOST_DOCUMENTS:,} documents are not enough; ask for a wider interval or take more annotators"
     need = _fewest(width, half_width)
     if need is None:
         return _needed("documents needed", None, None, None, annotators, signature, why)

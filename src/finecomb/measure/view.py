@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import polars as pl
 from pydantic_core import from_json
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.protocol import Protocol
+from finecomb.core.records import Kind
 from finecomb.core.study import Study
 from finecomb.measure.counts import described
 
@@ -30,7 +31,7 @@ class Filters:
     drop: tuple[str, ...] = ()
     """Labels or groups to leave out; `grammar-usage:1` leaves out that label with severity 1 only."""
     where: tuple[tuple[str, str], ...] = ()
-    """Only documents with this meta, or annotators with this field, e.g. ("model", "gpt2")."""
+    """Only documents with this meta, or annotators with this field; one name may have several values."""
     annotators: tuple[str, ...] = ()
     """Only these annotators."""
     kinds: tuple[str, ...] = ()
@@ -120,6 +121,9 @@ def _annotators(study: Study, filters: Filters) -> Study:
             raise FinecombError(f"no annotator is called {name!r}{did_you_mean(name, known)}")
     if filters.annotators:
         return study.only(pl.col("annotator").is_in(list(filters.annotators)))
+    for kind in filters.kinds:
+        if kind not in get_args(Kind):
+            raise FinecombError(f"no kind of annotator is called {kind!r}{did_you_mean(kind, get_args(Kind))}")
     kinds = dict(study.annotators.select("id", "kind").iter_rows())
     present = {kinds.get(id) for id in study.annotations["annotator"].unique()}
     wanted = set(filters.kinds) or (present - {"gold"}) or present
@@ -127,12 +131,15 @@ def _annotators(study: Study, filters: Filters) -> Study:
 
 
 def _where(study: Study, where: Sequence[tuple[str, str]]) -> Study:
-    for name, value in where:
-        rows = described(study, [name])
-        found = rows.filter(pl.col(name) == value)
-        if found.is_empty() and not rows.is_empty():
-            seen = [str(each) for each in rows[name].unique().drop_nulls().sort()]
-            raise FinecombError(f"nothing has {name} {value!r}{did_you_mean(value, seen)}")
+    """Only what has one of the values asked for, for every name."""
+    for name in dict.fromkeys(name for name, _ in where):
+        rows = described(study, [name], "--where")
+        wanted = [value for other, value in where if other == name]
+        seen = [str(each) for each in rows[name].unique().drop_nulls().sort()]
+        for value in wanted:
+            if value not in seen and not rows.is_empty():
+                raise FinecombError(f"nothing has {name} {value!r}{did_you_mean(value, seen)}")
+        found = rows.filter(pl.col(name).is_in(wanted))
         study = study.only(pl.col("id").is_in(found["annotation"].implode()))
     return study
 
@@ -158,9 +165,20 @@ def _marks(marks: pl.DataFrame, protocol: Protocol | None, filters: Filters) -> 
         name, _, severity = entry.partition(":")
         hit = pl.col("label").is_in(sorted(label_set(protocol, [name])))
         if severity:
+            _check_severity(protocol, name, severity, marks)
             hit &= answer("severity") == severity
         marks = marks.filter(~hit.fill_null(value=False))
     return marks
+
+
+def _check_severity(protocol: Protocol, label: str, severity: str, marks: pl.DataFrame) -> None:
+    """Refuse to drop a severity that no mark of the protocol can have."""
+    asked = [question for name in label_set(protocol, [label]) for question in protocol.questions_of(name)]
+    offered = [str(value) for question in asked if question.name == "severity" for value in question.values]
+    given = marks.select(answer("severity"))["severity"].drop_nulls().unique().to_list()
+    if severity not in offered and severity not in given:
+        nearest = did_you_mean(severity, dict.fromkeys([*offered, *sorted(given)]))
+        raise FinecombError(f"--drop {label}:{severity}: no such severity{nearest}")
 
 
 def answer(name: str) -> pl.Expr:
@@ -178,6 +196,8 @@ def _answer_text(name: str) -> Callable[[str], str | None]:
 
 def _renamed(study: Study, protocol: Protocol | None, filters: Filters) -> tuple[Study, tuple[str, ...]]:
     """Marks with their category in place of the label, and the categories in order."""
+    if protocol is not None:
+        _check_merged(protocol, filters)
     names = [label.name for label in protocol.labels] if protocol else []
     names += sorted(set(study.marks["label"].drop_nulls()) - set(names))
     kept = set(names) if not filters.labels or protocol is None else label_set(protocol, filters.labels)
@@ -190,6 +210,14 @@ def _renamed(study: Study, protocol: Protocol | None, filters: Filters) -> tuple
     marks = study.marks.with_columns(label.fill_null(typeless))
     categories = dict.fromkeys([*mapping.values(), *([typeless] if has_typeless else [])])
     return replace(study, marks=marks), tuple(categories)
+
+
+def _check_merged(protocol: Protocol, filters: Filters) -> None:
+    """A new name must not be one that other marks go by."""
+    for new, old in filters.merge:
+        taken = {label.name for label in protocol.labels} - label_set(protocol, old) | {ANY, NO_TYPE}
+        if new in taken:
+            raise FinecombError(f"--merge {new}={'+'.join(old)}: {new!r} is in use; choose another name")
 
 
 def _category(name: str, protocol: Protocol | None, filters: Filters) -> str:

@@ -109,22 +109,24 @@ def print_rows(
 
 
 def _blocks(rows: Sequence[Row], width: int, digits: int) -> Iterator[list[Row]]:
-    """The rows with only so many columns at a time as fit `width`; the first column leads every block.
+    """The rows with only so many columns at a time as fit `width`; what a row is about leads every block.
 
     Columns of words may be folded, so only what cannot be folded counts: the longest word.
     """
     names = list(rows[0] if rows else {})
     need = {name: max(_least(name), *(_least(_cell(row[name], digits)) for row in rows)) + _GAP for name in names}
+    keys = names[: names.index("value")] if "value" in names else names[:1]
+    room = max(width, sum(need[name] for name in keys) + max((need[name] for name in names), default=0))
     while names:
-        first, used, taken = names[0], need[names[0]], [names[0]]
-        for name in names[1:]:
-            if used + need[name] > width and len(taken) > 1:
+        used, taken = sum(need[name] for name in keys), list(keys)
+        for name in names[len(keys) :]:
+            if used + need[name] > room:
                 break
             used += need[name]
             taken.append(name)
         yield [{name: row[name] for name in taken} for row in rows]
         rest = names[len(taken) :]
-        names = [first, *rest] if rest else []
+        names = [*keys, *rest] if rest else []
 
 
 def _least(words: str) -> int:
