@@ -119,6 +119,13 @@ def test_power_without_a_pilot_plans_a_human_or_machine_study() -> None:
         (["measure", "--where", "model=gpt"], "nothing has model 'gpt'"),
         (["measure", "--where", "model"], "--where model: expected NAME=VALUE"),
         (["measure", "--by", "modle"], "did you mean 'model'?"),
+        (["measure", "--where", "modle=x"], "--where modle: documents have no meta of that name"),
+        (["measure", "--drop", "grammar-usage:9"], "no such severity; there are: 1, 2, 3"),
+        (["measure", "--kind", "robot"], "no kind of annotator is called 'robot'"),
+        (["measure", "--merge", "redundant=off-prompt+bad-math"], "'redundant' is in use; choose another name"),
+        (["measure", "--resample", "two-way", "-a", "reader-1"], "a two-way interval needs two annotators"),
+        (["test", "--by", "model,topic"], "systems are told apart by one column"),
+        (["test", "-m", "answer:ratng"], "no such question of the document"),
         (["measure", "-m", "variation", "--sizes", "a"], "expected whole numbers with commas"),
         (["agree", "-m", "alfa"], "did you mean 'alpha'?"),
         (["agree", "-a", "nobody"], "no annotator is called 'nobody'"),
@@ -128,6 +135,13 @@ def test_power_without_a_pilot_plans_a_human_or_machine_study() -> None:
 )
 def test_slips_are_named(words: list[str], message: str, demo: Path) -> None:
     assert message in refused(words[0], demo, *words[1:])
+
+
+def test_several_values_of_one_name_are_alternatives(demo: Path) -> None:
+    rows = table(
+        "measure", demo, "-m", "count", "--where", "model=human", "--where", "model=comb-small", "--draws", "0"
+    )
+    assert {row["model"] for row in rows} == {"human", "comb-small"}
 
 
 def test_the_same_seed_gives_the_same_intervals(demo: Path) -> None:

@@ -14,6 +14,7 @@ from finecomb.core.study import Item, Study
 from finecomb.formats import folder
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import Tally
+from finecomb.formats.reading import neighbours
 from finecomb.formats.writing import replacing
 
 __all__ = [
@@ -48,7 +49,7 @@ def named(name: str) -> Format:
 def format_of(path: Path) -> Format:
     """The format of an existing path, guessed from its name and its first characters."""
     if not path.exists():
-        near = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = neighbours(path)
         raise FormatError(f"{path}: no such file or folder{did_you_mean(path.name, near) if near else ''}")
     readable = [each for each in formats().values() if each.read]
     for each in readable:

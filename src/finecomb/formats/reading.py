@@ -21,12 +21,17 @@ from finecomb.core.records import Record
 R = TypeVar("R", bound=Record)
 
 
+def neighbours(path: Path) -> list[str]:
+    """Names of the files beside a path, in order, hidden ones left out."""
+    return sorted(each.name for each in path.parent.iterdir() if each.name[0] != ".") if path.parent.is_dir() else []
+
+
 def open_text(path: Path) -> IO[str]:
     """Open for reading as UTF-8 (a byte-order mark is dropped), line ends untouched; what goes wrong is said."""
     try:
         return path.open(encoding="utf-8-sig", newline="")
     except FileNotFoundError:
-        near = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = neighbours(path)
         raise FormatError(f"{path}: no such file{did_you_mean(path.name, near) if near else ''}") from None
     except IsADirectoryError:
         raise FormatError(f"{path}: is a folder; expected a file") from None

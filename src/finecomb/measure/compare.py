@@ -45,6 +45,11 @@ def measured(seen: View, name: str, tokens: str = "words", overlap: Overlap = "a
 
 def answer_of(seen: View, question: str) -> pl.DataFrame:
     """A numeric answer of each annotation, e.g. `rating`; who did not answer is left out."""
+    answered = seen.study.answers.filter(pl.col("of") == "annotation")["question"].unique().sort().to_list()
+    asked = [each.name for each in seen.protocol.document_questions] if seen.protocol else []
+    if question not in (*asked, *answered):
+        near = did_you_mean(question, dict.fromkeys([*asked, *answered]))
+        raise FinecombError(f"answer:{question}: no such question of the document{near}")
     rows = seen.study.annotations.with_columns(value=answer(question).cast(pl.Float64, strict=False))
     return rows.filter(pl.col("value").is_not_null()).select("document", "value", annotation="id")
 

@@ -199,6 +199,7 @@ def measure(
     """
     choices = Choices(level, unit, tokens, overlap, antecedents, average, missing, target, resample, draws, seed)
     chosen, view = [(name, named(name)) for name in measures], as_view(study)
+    _refuse_pointless(view, resample)
     reading = read_view(grouped(view) if level == "group" else view, by, unit, tokens, antecedents)
     amounts = {name: each.amounts(reading, choices) for name, each in chosen}
     findings: dict[str, list[Finding]] = {name: [] for name in amounts}
@@ -207,6 +208,15 @@ def measure(
         for name in amounts:
             findings[name] += group.findings(name, amounts[name])
     return [finding for each in findings.values() for finding in each]
+
+
+def _refuse_pointless(view: View, resample: Resample) -> None:
+    """Nothing to count where nobody was asked to mark; nobody to draw again where there is one annotator."""
+    if view.protocol is not None and not view.protocol.labels and view.study.marks.is_empty():
+        way = "its answers are compared by `finecomb test --measure answer:NAME`"
+        raise FinecombError(f"protocol {view.protocol.id} asks for no marks; {way}")
+    if resample == "two-way" and view.study.annotations["annotator"].n_unique() == 1:
+        raise FinecombError("a two-way interval needs two annotators; there is one, so resample documents")
 
 
 def named(name: str) -> Measure:

@@ -168,10 +168,10 @@ def _mark_table(shown: Sequence[Shown]) -> Table:
 
 
 def _quote(mark: Mark) -> Text:
-    words = " … ".join(mark.quotes)
+    words = _printable(" … ".join(mark.quotes))
     text = Text(f"“{words}”" if words else "(something missing)", overflow="ellipsis")
     if mark.antecedents:
-        text.append(f"  ← “{' … '.join(mark.antecedents.quotes)}”", "dim")
+        text.append(f"  ← “{_printable(' … '.join(mark.antecedents.quotes))}”", "dim")
     if mark.unlocated:
         text.append(f"  not placed: {mark.unlocated}", "italic")
     return text
