@@ -8,22 +8,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks._corpus import written
+from benchmarks._timing import seconds
 from finecomb.formats import convert, read
 
 MEGABYTE = 1024 * (1 if sys.platform != "darwin" else 1024)
-
-
-def seconds(run: Callable[[], object], repeats: int = 3) -> float:
-    best = float("inf")
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        best = min(best, time.perf_counter() - start)
-    return best
 
 
 def floor(folder: Path) -> int:

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import krippendorff
 import numpy as np
 
 from benchmarks._corpus import corpus
+from benchmarks._timing import seconds
 from finecomb.agreement.agree import agree
 from finecomb.core.study import Study
 from finecomb.measure.grid import lay, votes
 from finecomb.measure.measures import MEASURES, measure
 from finecomb.measure.view import View, view
-
-
-def seconds(run: Callable[[], object], repeats: int = 3) -> float:
-    best = float("inf")
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        best = min(best, time.perf_counter() - start)
-    return best
 
 
 def peer(seen: View) -> float:

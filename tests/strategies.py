@@ -9,7 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from finecomb.core.protocol import Label, Protocol, Question
+from finecomb.core.protocol import Label, Protocol
+from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Segment, Settings, Unit
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item

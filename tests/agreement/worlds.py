@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from finecomb.agreement.alpha import Ratings
-from finecomb.core.protocol import Label, Protocol, Question
+from finecomb.core.protocol import Label, Protocol
+from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Answers, Document, Kind, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study

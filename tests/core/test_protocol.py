@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finecomb.core.errors import ProtocolError
-from finecomb.core.protocol import Example, Exercise, Label, Protocol, Question, Solution, Weight, fold, locate
+from finecomb.core.practice import Example, Exercise, Solution, locate
+from finecomb.core.protocol import Label, Protocol, Weight, fold
 from finecomb.core.protocol_text import format_yaml, parse_protocol, parse_yaml
+from finecomb.core.question import Question
 from finecomb.core.records import Mark, Settings
 from finecomb.core.span import Span
 from finecomb.protocols import names, shipped

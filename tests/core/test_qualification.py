@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finecomb.core.protocol import Choice, Exercise, Part, Protocol, Qualification, Solution
+from finecomb.core.practice import Choice, Exercise, Part, Qualification, Solution
+from finecomb.core.protocol import Protocol
 from finecomb.core.qualification import Grade, grade, matched
 from finecomb.core.records import Mark
 from finecomb.core.span import Span

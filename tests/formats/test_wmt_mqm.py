@@ -18,6 +18,7 @@ from finecomb.formats import format_of, wmt_mqm
 from finecomb.formats.base import Options
 from finecomb.protocols import shipped
 from tests.formats.damage import damage, places, read_or_refuse
+from tests.golden.measures import MQM_SCORES
 from tests.strategies import PLAIN, PROTOCOL, canonical, round_trip, studies
 
 HEAD = "system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\tcomment\n"
@@ -179,24 +180,6 @@ def test_any_table_is_read_or_refused(cells: list[tuple[int, str]], place: tuple
         read_or_refuse(wmt_mqm.FORMAT, path)
 
 
-MEANS = {
-    "ref": 0.91,
-    "Facebook-AI": 1.06,
-    "Online-W": 1.12,
-    "VolcTrans-AT": 1.24,
-    "metricsystem3": 1.44,
-    "VolcTrans-GLAT": 1.49,
-    "HuaweiTSC": 1.50,
-    "metricsystem1": 1.63,
-    "metricsystem2": 1.69,
-    "metricsystem5": 1.72,
-    "UEdin": 1.77,
-    "metricsystem4": 1.78,
-    "eTranslation": 1.97,
-    "Nemo": 2.14,
-}
-
-
 def test_the_ted_talks_have_their_counts_and_scores(data: Path, tmp_path: Path) -> None:
     path = data / "wmt_mqm_ted_ende" / "mqm_ted_ende.tsv"
     items = read(path)
@@ -208,7 +191,7 @@ def test_the_ted_talks_have_their_counts_and_scores(data: Path, tmp_path: Path) 
     for annotation in only(items, Annotation):
         system = annotation.document.partition("/")[0]
         scores[system].append(sum(shipped("mqm").weight(mark) or 0 for mark in annotation.marks))
-    assert {system: round(sum(own) / 529, 2) for system, own in scores.items()} == MEANS
+    assert {system: round(sum(own) / 529, 2) for system, own in scores.items()} == MQM_SCORES
     wmt_mqm.write(items, tmp_path / "t.tsv", Options())
     before, after = ({*each.read_text(encoding="utf-8").split("\n")} for each in (path, tmp_path / "t.tsv"))
     assert len(before - after) == 1  # the row whose <v> has no partner

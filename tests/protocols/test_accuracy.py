@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from finecomb.core.protocol import Exercise, Guideline
+from finecomb.core.practice import Exercise
+from finecomb.core.protocol import Guideline
 from finecomb.core.qualification import Grade, grade
 from finecomb.core.records import Mark
 from finecomb.protocols import shipped

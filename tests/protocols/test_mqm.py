@@ -10,6 +10,7 @@ import pytest
 
 from finecomb.core.records import Mark
 from finecomb.protocols import shipped
+from tests.golden.measures import MQM_SCORES
 
 MQM = shipped("mqm")
 SEVERITY = next(question for question in MQM.questions if question.name == "severity")
@@ -142,26 +143,6 @@ def test_every_category_has_its_own_key_and_flag() -> None:
     assert len({label.key for label in MQM.labels}) == len({label.flag for label in MQM.labels}) == len(MQM.labels)
 
 
-# Mean score per segment of the English-German TED talks, as printed in the README of google/wmt-mqm-human-evaluation.
-# For eTranslation the README prints 1.96; the file gives 1.97.
-TED_ENDE = {
-    "ref": 0.91,
-    "Facebook-AI": 1.06,
-    "Online-W": 1.12,
-    "VolcTrans-AT": 1.24,
-    "metricsystem3": 1.44,
-    "VolcTrans-GLAT": 1.49,
-    "HuaweiTSC": 1.50,
-    "metricsystem1": 1.63,
-    "metricsystem2": 1.69,
-    "metricsystem5": 1.72,
-    "UEdin": 1.77,
-    "metricsystem4": 1.78,
-    "eTranslation": 1.97,
-    "Nemo": 2.14,
-}
-
-
 def test_weights_reproduce_the_scores_of_wmt_2021_ted_talks() -> None:
     folder = os.environ.get("FINECOMB_DATA")
     file = Path(folder or "") / "wmt_mqm_ted_ende" / "mqm_ted_ende.tsv"
@@ -180,4 +161,4 @@ def test_weights_reproduce_the_scores_of_wmt_2021_ted_talks() -> None:
             assert weight is not None
             total[system] += weight
     scores = {system: total[system] / len(segments[system]) for system in segments}
-    assert scores == pytest.approx(TED_ENDE, abs=0.005)
+    assert scores == pytest.approx(MQM_SCORES, abs=0.005)

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from finecomb.core.protocol import Condition, Example, Exercise, Protocol, Question
+from finecomb.core.practice import Example, Exercise
+from finecomb.core.protocol import Condition, Protocol
 from finecomb.core.protocol_text import format_yaml, parse_protocol
+from finecomb.core.question import Question
 from finecomb.core.records import Answers
 from finecomb.protocols import names, shipped
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 import pytest
 
-from finecomb.core.protocol import Choice, Exercise, Qualification, Solution, locate
+from finecomb.core.practice import Choice, Exercise, Qualification, Solution, locate
 from finecomb.core.protocol_text import format_yaml, parse_protocol
 from finecomb.core.qualification import grade
 from finecomb.core.records import Answer, Mark

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from finecomb.core.protocol import Example, Exercise
+from finecomb.core.practice import Example, Exercise
 from finecomb.core.qualification import Grade, grade
 from finecomb.core.records import Mark
 from finecomb.core.tokens import sentences

@@ -11,7 +11,8 @@ import pytest
 
 from finecomb.core.check import check
 from finecomb.core.errors import FinecombError
-from finecomb.core.protocol import Protocol, Question
+from finecomb.core.protocol import Protocol
+from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import TEXT, Span, token_range
 from finecomb.core.study import Study

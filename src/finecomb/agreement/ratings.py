@@ -11,7 +11,7 @@ import polars as pl
 from finecomb.agreement.alpha import Ratings
 from finecomb.agreement.tally import Ints
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.protocol import Question
+from finecomb.core.question import Question
 from finecomb.measure.view import NO_TYPE, View
 
 NO_ERROR = "no error"

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 from finecomb.core.errors import Problem, StudyError, apart, did_you_mean
-from finecomb.core.protocol import Protocol, Question
+from finecomb.core.protocol import Protocol
+from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Answers, Document, Mark, Settings, Unit, parts_of
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from finecomb.core.protocol import Exercise, Part, Protocol
+from finecomb.core.practice import Exercise, Part
+from finecomb.core.protocol import Protocol
 from finecomb.core.records import Answer, Mark
 
 Given = Mapping[str, Sequence[Mark] | Answer]

@@ -22,7 +22,8 @@ from urllib.parse import quote as escaped
 from urllib.parse import unquote
 
 from finecomb.core.errors import FinecombError, FormatError, shorten
-from finecomb.core.protocol import Protocol, Question, fold
+from finecomb.core.protocol import Protocol, fold
+from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Document, Mark, Note
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item

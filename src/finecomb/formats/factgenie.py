@@ -14,7 +14,8 @@ import yaml
 from pydantic_core import to_json
 
 from finecomb.core.errors import FormatError, ProtocolError
-from finecomb.core.protocol import Label, Protocol, Question
+from finecomb.core.protocol import Label, Protocol
+from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from finecomb.core.errors import FormatError
-from finecomb.core.protocol import Protocol, Question
+from finecomb.core.protocol import Protocol
+from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
 from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from finecomb.core.errors import FormatError, did_you_mean, shorten
-from finecomb.core.protocol import Option, Protocol, Question, fold
+from finecomb.core.protocol import Protocol, fold
+from finecomb.core.question import Option, Question
 from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Document, Exclusion, Mark, Note
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item

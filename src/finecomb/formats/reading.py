@@ -14,8 +14,9 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from finecomb.core.errors import FormatError, ProtocolError, did_you_mean, shorten
-from finecomb.core.protocol import Label, Protocol, Question, fold
+from finecomb.core.protocol import Label, Protocol, fold
 from finecomb.core.protocol_text import explain
+from finecomb.core.question import Question
 from finecomb.core.records import Record
 
 R = TypeVar("R", bound=Record)

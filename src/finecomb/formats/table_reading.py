@@ -12,7 +12,8 @@ from typing import Any, Literal
 from finecomb import protocols
 from finecomb.core.check import misplaced
 from finecomb.core.errors import FormatError, ProtocolError, did_you_mean, shorten
-from finecomb.core.protocol import Protocol, Question, fold
+from finecomb.core.protocol import Protocol, fold
+from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note, storable
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item

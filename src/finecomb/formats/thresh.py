@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from finecomb.core.errors import FormatError, ProtocolError, shorten
-from finecomb.core.protocol import Option, Protocol, Question
+from finecomb.core.protocol import Protocol
+from finecomb.core.question import Option, Question
 from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Document, Mark, Note
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item

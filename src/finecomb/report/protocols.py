@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from finecomb.core.palette import Look, looks
-from finecomb.core.protocol import Protocol, Question
+from finecomb.core.protocol import Protocol
+from finecomb.core.question import Question
 
 
 def protocol_view(protocol: Protocol) -> RenderableType:

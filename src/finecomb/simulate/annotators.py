@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.protocol import Protocol, Question
+from finecomb.core.protocol import Protocol
+from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Document, Mark
 from finecomb.core.span import TEXT, Offsets, Span, token_range, touched
 from finecomb.core.tokens import Tokenizer, words

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import resources
 
-from finecomb.core.protocol import Name, Protocol, Solution, locate
+from finecomb.core.practice import Solution, locate
+from finecomb.core.protocol import Protocol
 from finecomb.core.protocol_text import parse_yaml
+from finecomb.core.question import Name
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Record, Settings, Text
 from finecomb.core.span import TEXT
 from finecomb.core.study import Item
