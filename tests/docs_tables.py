@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from finecomb import formats, protocols
 from finecomb.cli import app
-from finecomb.core import frames, protocol, records
+from finecomb.core import frames, practice, protocol, question, records
 from finecomb.formats.features import EVERYTHING
 
 
@@ -137,7 +137,7 @@ def protocol_list() -> str:
 
 _RECORDS: Mapping[str, type[BaseModel]] = {
     kind.__name__.lower(): kind
-    for module in (records, protocol)
+    for module in (records, question, practice, protocol)
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, BaseModel)
 }

@@ -69,3 +69,17 @@ SCARECROW_VARIATION = {
     "needs-google": (482.84, 42.22, 8.7),
 }
 SCARECROW_VARIATION_TOTAL = (1268.48, 55.59, 19.72)
+
+# FRANK (Pagnoni et al. 2021), all 2,246 summaries: documents, Pearson, Spearman and partial Pearson given the system of
+# metrics with human factuality, recomputed from the release.
+FRANK_CORRELATIONS = {
+    "rouge-1": (2246, 0.3345, 0.3429, 0.1367),
+    "rouge-l": (2246, 0.1753, 0.1768, 0.1309),
+    "bleu": (2246, 0.2540, 0.2819, 0.1014),
+    "meteor": (2246, 0.3717, 0.3923, 0.1370),
+    "bertscore-p-art": (2246, 0.6163, 0.6294, 0.2711),
+    "factcc": (2246, 0.5998, 0.5842, 0.2039),
+    "qags": (2246, 0.5784, 0.5677, 0.0650),
+    "feqa": (2242, 0.5588, 0.5643, 0.0045),
+    "dep-entail": (2163, 0.1107, 0.0887, 0.1624),
+}

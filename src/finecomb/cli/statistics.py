@@ -45,6 +45,7 @@ from finecomb.measure.counts import meta_names
 from finecomb.measure.crossed import crossed, pivot
 from finecomb.measure.measures import MEASURES
 from finecomb.measure.measures import measure as measured
+from finecomb.measure.metrics import metrics
 from finecomb.measure.overlap import depth, noticed
 from finecomb.measure.power import power as planned
 from finecomb.measure.power import score_power
@@ -273,8 +274,12 @@ def agree(
 def run_tests(
     study: StudyPath,
     what: Annotated[
-        Literal["systems", "human-or-machine", "scores", "histogram", "codes", "coders"],
-        typer.Option("--what", "-w", help="Systems compared, or one of the tables of a human-or-machine study."),
+        Literal["systems", "metrics", "human-or-machine", "scores", "histogram", "codes", "coders"],
+        typer.Option(
+            "--what",
+            "-w",
+            help="Systems compared, scalar metrics against people, or a table of a human-or-machine study.",
+        ),
     ] = "systems",
     by: By = "",
     statistic: Annotated[
@@ -284,6 +289,7 @@ def run_tests(
         Literal["auto", "yes", "no"], typer.Option("--paired", help="Pair texts of one prompt.")
     ] = "auto",
     key: Annotated[str, typer.Option(help="Document meta that pairs texts.", show_default=False)] = "",
+    question: Annotated[str, typer.Option(help="For metrics: the question that people answered.")] = "rating",
     correction: Annotated[Literal["holm", "bonferroni", "none"], typer.Option(help="For many comparisons.")] = "holm",
     each: Annotated[bool, typer.Option("--each-label", help="For systems: every label too.")] = False,
     labels: Labels = None,
@@ -308,6 +314,10 @@ def run_tests(
     `finecomb test turing-study --what human-or-machine --by domain`
     """
     whole = read(study, from_)
+    if what == "metrics":
+        given = names(by)[0] if names(by) else "model"
+        _print(metrics(whole, question, given, min(draws, 1000), seed), as_json_, "Metrics against people")
+        return
     if what in ("codes", "coders"):
         table = comment_codes(whole, names(by), draws=draws, seed=seed) if what == "codes" else coder_agreement(whole)
         _print(table, as_json_, "Comment codes")
