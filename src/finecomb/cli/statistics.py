@@ -316,6 +316,8 @@ def run_tests(
     whole = read(study, from_)
     if what == "metrics":
         given = names(by)[0] if names(by) else "model"
+        if draws > 1000:
+            say("metrics are resampled 1,000 times; every draw ranks all texts again")
         _print(metrics(whole, question, given, min(draws, 1000), seed), as_json_, "Metrics against people")
         return
     if what in ("codes", "coders"):
