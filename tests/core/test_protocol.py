@@ -53,6 +53,11 @@ def protocol(**more: Any) -> Protocol:
         ("labels: [{name: a, flag: A}, {name: b, flag: A}]", "flag 'A' is there twice"),
         ("labels: [{name: a, key: x}, {name: b, key: x}]", "key 'x' is there twice"),
         ("labels: [{name: a, key: x}, {name: b, key: X}]", "key 'x' is there twice"),
+        ("labels: [{name: a, key: '['}]", "label 'a' has the key '[', which resizes a mark; take another"),
+        (
+            "labels: [{name: a, key: A}, {name: b, antecedent: optional}]",
+            "label 'a' has the key 'A', which picks an antecedent; take another",
+        ),
         ("labels: [{name: a, flag: LONG}]", "labels[0].flag: "),
         ("groups: [{name: one}]\nlabels: [{name: a, group: onne}]", "not listed; did you mean 'one'?"),
         ("labels: [{name: a, aliases: [B]}, {name: b}]", "label or alias 'b' is there twice"),

@@ -36,6 +36,9 @@ def _name_or_family(value: str) -> str:
     return value
 
 
+_RESERVED_KEYS = {"?": "opens the guide", "+": "adds words to a mark", "^": "marks words left out"} | dict.fromkeys(
+    "[]{}", "resizes a mark"
+)
 Names = Annotated[str, AfterValidator(_name_or_family)]
 """The name of a label, or `accuracy/*` for all that begin so."""
 Pattern = Annotated[str, AfterValidator(_pattern)]
@@ -254,6 +257,7 @@ class Protocol(Record):
             _check_conditions(what, questions)
         unique("flag", [label.flag for label in self.labels if label.flag])
         unique("key", [label.key.lower() for label in self.labels if label.key])
+        self._check_keys()
         spellings = [{fold(label.name), *map(fold, label.aliases)} for label in self.labels]
         unique("label or alias", [spelling for own in spellings for spelling in sorted(own)])
         unique("exercise", self._exercise_names())
@@ -267,6 +271,15 @@ class Protocol(Record):
         if self.mode is not None and self.mode not in modes:
             raise ValueError(f"mode {self.mode!r} is not among modes{did_you_mean(self.mode, modes)}")
         return self
+
+    def _check_keys(self) -> None:
+        """Keys that do something else while marking are no label's."""
+        antecedents = any(label.antecedent != "none" for label in self.labels)
+        taken = _RESERVED_KEYS | ({"a": "picks an antecedent"} if antecedents else {})
+        for label in self.labels:
+            if label.key and label.key.lower() in taken:
+                does = taken[label.key.lower()]
+                raise ValueError(f"label '{label.name}' has the key {label.key!r}, which {does}; take another")
 
     def _question_lists(self) -> list[tuple[str, tuple[Question, ...]]]:
         marks = [(f"label '{label.name}'", self.questions + label.questions) for label in self.labels]

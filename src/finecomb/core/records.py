@@ -354,6 +354,15 @@ class Annotator(Record):
     """Anything else, e.g. a model's settings."""
 
 
+class Offer(Record):
+    """Machine marks that annotators are shown to accept, edit or reject."""
+
+    annotator: Id
+    """Whose marks are offered."""
+    blind: float = Field(default=0.2, ge=0, le=1)
+    """Share of documents shown without them, so that anchoring can be measured."""
+
+
 class Settings(Record):
     """`study.yaml`: what a study is called and how it is run."""
 
@@ -366,9 +375,15 @@ class Settings(Record):
     strata: tuple[Text, ...] = ()
     """Document meta that assignment balances, e.g. `model`."""
     quotas: Mapping[Text, int] = Field(default_factory=dict)
-    """Most annotations per annotator condition or stratum."""
+    """Most annotations per condition of annotators or per value of a stratum, by its name."""
     attention_checks: tuple[Id, ...] = ()
-    """Ids of documents whose answers are known."""
+    """Ids of documents whose answers are known: a gold annotation says them."""
+    offer: Offer | None = None
+    """Machine marks shown to annotators; none unless set."""
+    lease: int = Field(default=120, ge=1)
+    """Minutes that a text is kept for somebody who does nothing."""
+    pilot: int = Field(default=5, ge=1)
+    """How many documents are handed out in pilot mode."""
     price: float | None = Field(default=None, ge=0)
     """Pay per annotation."""
     fees: float = Field(default=0, ge=0)

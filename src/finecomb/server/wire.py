@@ -1,0 +1,270 @@
+"""What goes between server and browser: the source of the OpenAPI description and of the TypeScript types.
+
+An annotator gets a `Task`: the text under an opaque id, without the document's id, model or other meta. Whatever the
+annotator does is kept in *entries* of the task, each saved on its own by one idempotent PUT:
+
+    PUT /api/tasks/{task}/marks/{id}         Change[MarkBody]        -> Saved
+    PUT /api/tasks/{task}/units/{start-end}  Change[UnitBody]        -> Saved
+    PUT /api/tasks/{task}/answers            Change[AnswersBody]     -> Saved
+    PUT /api/tasks/{task}/decisions/{id}     Change[SuggestionBody]  -> Saved
+    PUT /api/tasks/{task}/finish             Finish                  -> Saved
+    PUT /api/tasks/{task}/reopen             Finish                  -> Saved
+    GET /api/me -> Me,  POST /api/next -> Next,  GET /api/tasks/{task} -> Task
+
+Every error is a `Problem`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Generic, Literal, TypeVar
+
+from pydantic import Field
+
+from finecomb.core.practice import Example
+from finecomb.core.protocol import Group, Guideline, Label, Mode, Work
+from finecomb.core.question import Question
+from finecomb.core.records import Answers, Id, Json, Record, Text, Time
+from finecomb.core.span import Span
+
+State = Literal["pilot", "open", "paused", "closed"]
+Code = Literal[
+    "signed-out",  # 401: no session, or an expired one
+    "not-allowed",  # 403: the session may not do this, or the request does not come from our pages
+    "not-found",  # 404: no such thing, or somebody else's
+    "conflict",  # 409: the entry was changed elsewhere; `stored` is what it is now
+    "finished",  # 409: the task was handed in; reopen it first
+    "lease-over",  # 409: the text went to somebody else; what was marked is kept
+    "incomplete",  # 409: something required is missing; `missing` lists the entries
+    "refused",  # 422: the entry does not fit the text or the protocol
+    "too-large",  # 413
+    "too-many",  # 429: too many attempts; try again later
+    "paused",  # 423: the study takes no work at the moment
+    "closed",  # 423: the study is over
+    "failed",  # 500: our fault; the work is kept in the browser and tried again
+]
+
+
+class AntecedentBody(Record):
+    """Earlier words that a mark refers to."""
+
+    spans: tuple[Span, ...] = Field(min_length=1)
+    quotes: tuple[Text, ...]
+
+
+class MarkBody(Record):
+    """A mark as it travels; its id is the entry's."""
+
+    spans: tuple[Span, ...] = Field(min_length=1)
+    """`[start, end]` or `[part, start, end]`, in code points and in text order; start == end for words left out."""
+    quotes: tuple[Text, ...]
+    """What the spans cover; the server refuses any other."""
+    label: Text | None
+    """A label's name."""
+    answers: Answers = {}
+    """To the label's questions."""
+    antecedent: AntecedentBody | None = None
+    """Earlier words."""
+    made_from: tuple[Id, ...] = ()
+    """The offered mark it was accepted or edited from."""
+
+
+class UnitBody(Record):
+    """A part that was judged; being there says it was seen, also without marks."""
+
+    answers: Answers = {}
+    """To the unit's questions; `cannot_judge` with a reason."""
+    seconds: float = Field(default=0, ge=0)
+    """Active time spent on it."""
+
+
+class AnswersBody(Record):
+    """Answers about the whole text."""
+
+    answers: Answers = {}
+    """To the document's questions; `cannot_judge` with a reason."""
+    no_errors: bool = False
+    """Said explicitly: read, and nothing found."""
+
+
+class SuggestionBody(Record):
+    """What was decided about an offered mark."""
+
+    decision: Literal["accepted", "edited", "rejected"]
+    mark: Id | None = None
+    """The mark that was made of it."""
+
+
+Body = TypeVar("Body", bound=Record)
+
+
+class Entry(Record, Generic[Body]):
+    """One thing an annotator did in a task; the server keeps its latest version."""
+
+    id: Id
+    """Of a mark: made by the browser. Of a judged part: `start-end`. Of the answers: `text`. Of a decision: the
+    offered mark's id."""
+    version: int = Field(ge=1)
+    """Counted up by the server with every accepted change."""
+    body: Body | None
+    """None when it was deleted."""
+
+
+class Change(Record, Generic[Body]):
+    """A save. The same change may arrive any number of times and counts once."""
+
+    change: Id
+    """Made by the browser; a repeated one is answered as the first was."""
+    base: int = Field(default=0, ge=0)
+    """The version that was changed; 0 for a new entry. Another one on the server is a `conflict`."""
+    body: Body | None = None
+    """None deletes."""
+    active: float = Field(default=0, ge=0)
+    """Active seconds in this task so far; the server keeps the most, and never more than wall time."""
+
+
+class Finish(Record):
+    """Hands a task in; doing so twice is doing so once."""
+
+    change: Id
+    active: float = Field(default=0, ge=0)
+
+
+class Problem(Record):
+    """The one shape of every error."""
+
+    code: Code
+    """What the interface goes by."""
+    say: str
+    """For people: what happened, what is safe, what to do."""
+    stored: Entry[MarkBody] | Entry[UnitBody] | Entry[AnswersBody] | Entry[SuggestionBody] | None = None
+    """For `conflict`: the entry as it is on the server."""
+    missing: tuple[str, ...] = ()
+    """For `incomplete`: `kind/id: what is missing`."""
+
+
+class Saved(Record):
+    """The change is on disk."""
+
+    change: Id
+    version: int
+    """Of the entry now; 0 for `finish`."""
+
+
+class Part(Record):
+    """One part of a text that is judged part by part."""
+
+    start: int
+    end: int
+    title: Text = ""
+    role: Text = ""
+
+
+class Offered(Record):
+    """A mark that a machine suggests; who suggests it is not said."""
+
+    id: Id
+    spans: tuple[Span, ...]
+    quotes: tuple[Text, ...]
+    label: Text | None
+    answers: Answers = {}
+
+
+class Task(Record):
+    """One text to judge, with what was done so far."""
+
+    id: Id
+    """Opaque; says nothing about the text."""
+    number: int
+    """Counted from 1 in this annotator's order."""
+    text: Text
+    context: Mapping[Id, Text] = {}
+    """Named texts beside it, unless the protocol hides them."""
+    parts: tuple[Part, ...] = ()
+    """Where the protocol goes part by part."""
+    data: Json = None
+    """Where the protocol shows it."""
+    offered: tuple[Offered, ...] = ()
+    """Marks to accept, edit or reject."""
+    marks: tuple[Entry[MarkBody], ...] = ()
+    """Without deleted ones, here and below."""
+    units: tuple[Entry[UnitBody], ...] = ()
+    answers: Entry[AnswersBody] | None = None
+    decisions: tuple[Entry[SuggestionBody], ...] = ()
+    """What was decided about offered marks."""
+    status: Literal["draft", "submitted"] = "draft"
+    active: float = 0
+    """Active seconds so far."""
+    lease: Time | None = None
+    """Until when it is kept for this annotator; every save renews it."""
+
+
+class Brief(Record):
+    """A task in the annotator's list: one tooth of the comb."""
+
+    id: Id
+    number: int
+    status: Literal["draft", "submitted"]
+
+
+class Look(Record):
+    """How a label looks, everywhere the same."""
+
+    label: str
+    """Empty for a mark without a label."""
+    title: str
+    slot: str
+    """`A1` ... `C2` or `none`: names the colour and line tokens."""
+    flag: str
+    key: str
+
+
+class Guide(Record):
+    """What annotators see of the protocol: never solutions, never weights."""
+
+    id: str
+    title: Text
+    summary: Text
+    language: Text
+    groups: tuple[Group, ...]
+    labels: tuple[Label, ...]
+    looks: tuple[Look, ...]
+    """In the order of the labels; the last is for marks without a label."""
+    unlabelled: bool
+    questions: tuple[Question, ...]
+    unit_questions: tuple[Question, ...]
+    document_questions: tuple[Question, ...]
+    rules: tuple[Text, ...]
+    guidelines: tuple[Guideline, ...]
+    mode: Mode | None
+    """The one in force."""
+    work: Work
+    instructions: Text
+    examples: tuple[Example, ...]
+    thanks: Text
+
+
+class Me(Record):
+    """Who is signed in and how far they are."""
+
+    annotator: Id
+    title: Text
+    """Of the study."""
+    state: State
+    guide: Guide
+    tasks: tuple[Brief, ...]
+    """In the order they were given out."""
+    of: int
+    """How many texts this annotator can expect in all."""
+    code: str = ""
+    """The completion code, once there is nothing more to do."""
+    csrf: str
+    """To be sent as `X-Finecomb-Token` with every request that changes something."""
+
+
+class Next(Record):
+    """The answer to "what next?"."""
+
+    task: Task | None = None
+    why: Literal["", "all-done", "none-now", "paused", "closed"] = ""
+    """Why there is no task: everything done, or nothing free at the moment."""
