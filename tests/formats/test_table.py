@@ -154,7 +154,7 @@ HEAD = "document,text,annotator,label,start,end,quote,part,round\n"
         (HEAD + "d,x,a,l,0,,,,\n", "t.csv:2: column 'start': has a start but neither 'end' nor 'quote'"),
         (HEAD + "d,x,a,l,,1,,,\n", "t.csv:2: column 'end': has an end but no 'start'"),
         (HEAD + "d,xyz,a,l,0,2,yz,,\n", "t.csv:2: column 'quote': quote 'yz' is not what the text has at [0, 2): 'xy'"),
-        (HEAD + "d,x,a,l,0,9,,,\n", "t.csv:2: column 'quote': span [0, 9) ends after the text"),
+        (HEAD + "d,x,a,l,0,9,,,\n", "t.csv:2: column 'end': span [0, 9) ends after the text"),
         (HEAD + "d,x,a,l,0,1,,prompt,\n", "t.csv:2: column 'part': document 'd' has no 'prompt'; there are: text"),
         (HEAD + "d,x,a,l,0,1,,,\nd,y,a,l,0,1,,,\n", "t.csv:3: column 'text': document 'd' has 'y' here but 'x' at "),
         (HEAD + "d,x,a,,,,,,first\n", "t.csv:2: round: expected a valid integer"),

@@ -421,11 +421,11 @@ def _span(
     if not start <= end:
         raise FormatError(f"{where}: column '{prefix}end': {end} is before the start, {start}")
     span = Span(start, end, part)
-    if quote is None:
-        quote = text[start:end]
-    if problem := misplaced(span, quote, document):
-        raise FormatError(f"{where}: column '{prefix}quote': {problem}")
-    return span, quote
+    said = text[start:end] if quote is None else quote
+    if problem := misplaced(span, said, document):
+        column = "end" if quote is None else "quote"
+        raise FormatError(f"{where}: column '{prefix}{column}': {problem}")
+    return span, said
 
 
 def _whole(cell: str, where: str, column: str) -> int:
