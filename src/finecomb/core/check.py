@@ -252,10 +252,17 @@ def _answer_problems(answers: Answers, questions: tuple[Question, ...], finished
                 yield "warning", f"answers {name!r}, which is not asked there{did_you_mean(name, by_name)}"
         elif problem := by_name[name].problem(answer):
             yield "error", problem
-    if finished and "cannot_judge" not in answers:
-        for question in questions:
-            if question.required and question.name not in answers and _applies(question, answers):
-                yield "warning", f"has no answer to '{question.name}'"
+    if finished:
+        for name in unanswered(answers, questions):
+            yield "warning", f"has no answer to '{name}'"
+
+
+def unanswered(answers: Answers, questions: tuple[Question, ...]) -> list[str]:
+    """Names of the required questions that have no answer; those not asked after the given answers are left out."""
+    if "cannot_judge" in answers:
+        return []
+    open_ = (question for question in questions if question.required and question.name not in answers)
+    return [question.name for question in open_ if _applies(question, answers)]
 
 
 def _applies(question: Question, answers: Answers) -> bool:

@@ -11,11 +11,12 @@ from pathlib import Path
 from finecomb.core.check import checked
 from finecomb.core.errors import FinecombError, FormatError, Problem, StudyError, did_you_mean
 from finecomb.core.study import Item, Study
-from finecomb.formats import folder
+from finecomb.formats import database, folder
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import Tally
 from finecomb.formats.reading import neighbours
 from finecomb.formats.writing import replacing
+from finecomb.store.places import FILE
 
 __all__ = [
     "Format",
@@ -48,7 +49,7 @@ def named(name: str) -> Format:
 
 def format_of(path: Path) -> Format:
     """The format of an existing path, guessed from its name and its first characters."""
-    if not path.exists():
+    if not path.exists() and not database.looks_like(path):
         near = neighbours(path)
         raise FormatError(f"{path}: no such file or folder{did_you_mean(path.name, near) if near else ''}")
     readable = [each for each in formats().values() if each.read]
@@ -107,7 +108,8 @@ def read(path: str | Path, format: str = "", options: Options | None = None, wat
 
 def with_lines(problems: Iterable[Problem], path: Path) -> list[Problem]:
     """Problems with file and line, where `path` is a study's folder."""
-    return folder.located(problems, path) if folder.looks_like(path) else list(problems)
+    plain = folder.looks_like(path) and not (path / FILE).exists()
+    return folder.located(problems, path) if plain else list(problems)
 
 
 def write(study: Study, path: str | Path, format: str = "", force: bool = False) -> list[str]:
@@ -139,6 +141,8 @@ def save(
     target = named(format) if format else format_for_writing(path)
     if target.write is None:
         raise FinecombError(f"{target.title} can be read but not written")
+    if (path / FILE).exists():
+        raise FinecombError(f"{path}: holds what annotators did, in {FILE}; choose another name, or move it away first")
     tally = Tally()
     with replacing(path, force) as temporary:
         target.write(tally.watch(items), temporary, options or Options())

@@ -317,18 +317,24 @@ class _Marks:
             Mark,
             span.where,
             id=id,
-            quotes=(span.get("text", str),),
             label=self.labels[kind],
             answers={"explanation": reason} if reason else {},
-            **self._placed(span, document.text),
+            **({"quotes": (span.get("text", str),)} | self._placed(span, document.text)),
         )
 
     def _placed(self, span: Fields, text: str) -> dict[str, Any]:
-        """Where the file says, else at the nearest place with the same words, else nowhere; `start` is then kept."""
+        """Where the file says, else at the nearest place with the same words, else nowhere; `start` is then kept.
+
+        A model that begins a quote in lower case means the words that stand there; what it wrote is kept as `quoted`.
+        """
         start, quote = _start(span), span.get("text", str)
         meta = span.rest("type", "text", "start", "id", "reason")
-        if text[start : start + len(quote)] == quote and start <= len(text):
+        there = text[start : start + len(quote)]
+        if there == quote and start <= len(text):
             return {"spans": (Span(start, start + len(quote)),), "meta": meta}
+        if there.casefold() == quote.casefold() and len(there) == len(quote):
+            place = {"spans": (Span(start, start + len(quote)),), "quotes": (there,)}
+            return place | {"meta": meta | {"quoted": quote}}
         places = occurrences(quote, text)
         self.moved += bool(places)
         self.lost += not places

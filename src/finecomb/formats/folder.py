@@ -1,4 +1,4 @@
-"""The native form: a folder with `study.yaml`, `protocols/`, and three JSONL files."""
+"""The native form: a folder with `study.yaml`, `protocols/`, three JSONL files, and the database of a served study."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.protocol_text import explain, format_yaml, parse_protocol, parse_yaml
 from finecomb.core.records import Annotation, Annotator, Document, Record, Settings
 from finecomb.core.study import Item
+from finecomb.formats import database
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
 from finecomb.formats.reading import json_lines, read_text
 from finecomb.formats.writing import sync
+from finecomb.store.places import FILE
 
 R = TypeVar("R", bound=Record)
 
@@ -35,6 +37,11 @@ def read(path: Path, options: Options) -> Iterator[Item]:
     """Settings, protocols, documents, annotators, annotations, in that order."""
     if not path.is_dir():
         raise FormatError(f"{path}: not a folder; a study is a folder with {SETTINGS}")
+    return database.together(files(path), path) if (path / FILE).exists() else files(path)
+
+
+def files(path: Path) -> Iterator[Item]:
+    """The same without the database that `finecomb serve` keeps in the folder."""
     yield settings_of(path)
     yield from protocols(path)
     for kind, name in FILES.items():

@@ -3,13 +3,16 @@
 An annotator gets a `Task`: the text under an opaque id, without the document's id, model or other meta. Whatever the
 annotator does is kept in *entries* of the task, each saved on its own by one idempotent PUT:
 
-    PUT /api/tasks/{task}/marks/{id}         Change[MarkBody]        -> Saved
-    PUT /api/tasks/{task}/units/{start-end}  Change[UnitBody]        -> Saved
-    PUT /api/tasks/{task}/answers            Change[AnswersBody]     -> Saved
-    PUT /api/tasks/{task}/decisions/{id}     Change[SuggestionBody]  -> Saved
-    PUT /api/tasks/{task}/finish             Finish                  -> Saved
-    PUT /api/tasks/{task}/reopen             Finish                  -> Saved
+    PUT /api/tasks/{task}/marks/{id}         MarkChange        -> Saved
+    PUT /api/tasks/{task}/units/{start-end}  UnitChange        -> Saved
+    PUT /api/tasks/{task}/answers            AnswersChange     -> Saved
+    PUT /api/tasks/{task}/decisions/{id}     SuggestionChange  -> Saved
+    PUT /api/tasks/{task}/finish             Finish            -> Saved
+    PUT /api/tasks/{task}/reopen             Finish            -> Saved
     GET /api/me -> Me,  POST /api/next -> Next,  GET /api/tasks/{task} -> Task
+    GET /api/join/{token} -> Welcome,  POST /api/join/{token} -> SignedIn,  POST /api/leave
+
+A link leads to the page `/join/{token}`, personal or open; the page shows `Welcome` and signs in by the POST.
 
 Every error is a `Problem`.
 """
@@ -17,7 +20,7 @@ Every error is a `Problem`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Generic, Literal, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import Field
 
@@ -95,6 +98,7 @@ class SuggestionBody(Record):
     """The mark that was made of it."""
 
 
+ChangeId = Annotated[Id, Field(max_length=100)]
 Body = TypeVar("Body", bound=Record)
 
 
@@ -113,7 +117,7 @@ class Entry(Record, Generic[Body]):
 class Change(Record, Generic[Body]):
     """A save. The same change may arrive any number of times and counts once."""
 
-    change: Id
+    change: ChangeId
     """Made by the browser; a repeated one is answered as the first was."""
     base: int = Field(default=0, ge=0)
     """The version that was changed; 0 for a new entry. Another one on the server is a `conflict`."""
@@ -123,10 +127,42 @@ class Change(Record, Generic[Body]):
     """Active seconds in this task so far; the server keeps the most, and never more than wall time."""
 
 
+class MarkEntry(Entry[MarkBody]):
+    """A mark with its version."""
+
+
+class MarkChange(Change[MarkBody]):
+    """A save of a mark."""
+
+
+class UnitEntry(Entry[UnitBody]):
+    """A judged part with its version."""
+
+
+class UnitChange(Change[UnitBody]):
+    """A save of a judged part."""
+
+
+class AnswersEntry(Entry[AnswersBody]):
+    """The answers about the text with its version."""
+
+
+class AnswersChange(Change[AnswersBody]):
+    """A save of the answers about the text."""
+
+
+class SuggestionEntry(Entry[SuggestionBody]):
+    """A decision about an offered mark with its version."""
+
+
+class SuggestionChange(Change[SuggestionBody]):
+    """A save of a decision about an offered mark."""
+
+
 class Finish(Record):
     """Hands a task in; doing so twice is doing so once."""
 
-    change: Id
+    change: ChangeId
     active: float = Field(default=0, ge=0)
 
 
@@ -137,7 +173,7 @@ class Problem(Record):
     """What the interface goes by."""
     say: str
     """For people: what happened, what is safe, what to do."""
-    stored: Entry[MarkBody] | Entry[UnitBody] | Entry[AnswersBody] | Entry[SuggestionBody] | None = None
+    stored: MarkEntry | UnitEntry | AnswersEntry | SuggestionEntry | None = None
     """For `conflict`: the entry as it is on the server."""
     missing: tuple[str, ...] = ()
     """For `incomplete`: `kind/id: what is missing`."""
@@ -186,11 +222,11 @@ class Task(Record):
     """Where the protocol shows it."""
     offered: tuple[Offered, ...] = ()
     """Marks to accept, edit or reject."""
-    marks: tuple[Entry[MarkBody], ...] = ()
+    marks: tuple[MarkEntry, ...] = ()
     """Without deleted ones, here and below."""
-    units: tuple[Entry[UnitBody], ...] = ()
-    answers: Entry[AnswersBody] | None = None
-    decisions: tuple[Entry[SuggestionBody], ...] = ()
+    units: tuple[UnitEntry, ...] = ()
+    answers: AnswersEntry | None = None
+    decisions: tuple[SuggestionEntry, ...] = ()
     """What was decided about offered marks."""
     status: Literal["draft", "submitted"] = "draft"
     active: float = 0
@@ -268,3 +304,35 @@ class Next(Record):
     task: Task | None = None
     why: Literal["", "all-done", "none-now", "paused", "closed"] = ""
     """Why there is no task: everything done, or nothing free at the moment."""
+
+
+class Welcome(Record):
+    """What a link opens, before anybody is signed in."""
+
+    title: Text
+    """Of the study."""
+    personal: bool
+    """Whether the link is one person's own; by the open link everybody comes in as somebody new."""
+    state: State
+    summary: Text
+    consent: Text = ""
+    """What people agree to by starting."""
+
+
+class SignedIn(Record):
+    """The cookie is set; `GET /api/me` says the rest."""
+
+    annotator: Id
+    csrf: str
+
+
+class ResearcherMe(Record):
+    """Which researcher is signed in."""
+
+    researcher: Id
+    role: Literal["viewer", "editor", "owner"]
+    title: Text
+    """Of the study."""
+    state: State
+    csrf: str
+    """To be sent as `X-Finecomb-Token` with every request that changes something."""

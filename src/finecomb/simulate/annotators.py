@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Document, Mark
 from finecomb.core.span import TEXT, Offsets, Span, token_range, touched
 from finecomb.core.tokens import Tokenizer, words
+from finecomb.engine.seeds import generator
 
 _END_OF_ERROR = 0.3  # chance that a planted error ends after a token: 3.3 tokens on average
 _RUN_UP = 200  # tokens
@@ -54,12 +54,6 @@ class Simulated:
             "confusion": self.confusion,
         }
         return Annotator(id=self.id, kind="human", meta={"simulated": True, **traits})
-
-
-def generator(*parts: object) -> np.random.Generator:
-    """A generator that depends on nothing but `parts`, e.g. a seed, a document's id and an annotator's."""
-    digest = hashlib.blake2b("\x1f".join(map(str, parts)).encode(), digest_size=16).digest()
-    return np.random.default_rng(int.from_bytes(digest))
 
 
 def crowd(count: int, like: Simulated, spread: float, seed: int) -> list[Simulated]:

@@ -1,0 +1,193 @@
+"""The topic model beside tomotopy's CTModel, and n-gram models; processor seconds, so that a busy machine counts less.
+
+Both models see the same 5,000 documents, drawn from a correlated topic model of 60 topics, and are judged alike: on the
+second half of each of 300 held-out documents, given what our inference makes of the first half under their parameters;
+for tomotopy its own inference is tried too and the better one counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import tomotopy
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.special import softmax
+
+from finecomb.critics.ngrams import Ngrams
+from finecomb.critics.topics_em import Beliefs, CorrelatedTopics, em, infer, word_log_likelihood
+
+Floats = NDArray[np.float64]
+DOCUMENTS, HELD_OUT, WORDS, VOCABULARY, TRUE_TOPICS = 5000, 300, 240, 8000, 60
+PATIENCE = 10  # how many times our time the peer is given
+TOLERANCE = 2e-4
+
+
+class Corpus(NamedTuple):
+    fit: csr_array
+    first: csr_array
+    second: csr_array
+    truth: CorrelatedTopics
+
+
+class Mark(NamedTuple):
+    seconds: float
+    iterations: int
+    held_out: float
+    """Nats a word of the second halves."""
+
+
+def corpus(seed: int = 0) -> Corpus:
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(VOCABULARY, 0.02), TRUE_TOPICS) * 0.98 + 0.02 / VOCABULARY
+    loadings = rng.normal(size=(TRUE_TOPICS, 8))
+    covariance = loadings @ loadings.T / 4 + 2 * np.eye(TRUE_TOPICS)
+    shares = softmax(rng.multivariate_normal(np.zeros(TRUE_TOPICS), covariance, DOCUMENTS + HELD_OUT), axis=1)
+    chances = shares @ topics
+    lengths = rng.poisson(WORDS, len(chances))
+    bags = csr_array(np.array([rng.multinomial(n, chance) for n, chance in zip(lengths, chances, strict=True)], float))
+    held = csr_array(bags[DOCUMENTS:])
+    first = csr_array((rng.binomial(held.data.astype(int), 0.5).astype(float), held.indices, held.indptr), held.shape)
+    second = csr_array(held - first)
+    truth = CorrelatedTopics(topics, np.zeros(TRUE_TOPICS), covariance)
+    return Corpus(csr_array(bags[:DOCUMENTS]), first, second, truth)
+
+
+def completion(model: CorrelatedTopics, found: Corpus, beliefs: Beliefs | None = None) -> float:
+    beliefs = beliefs or infer(model, found.first)
+    return word_log_likelihood(model, found.second, beliefs) / float(found.second.sum())
+
+
+def ours(found: Corpus, topics: int) -> list[Mark]:
+    """Held-out likelihood after every fifth step, the clock stopped while it is taken."""
+    marks: list[Mark] = []
+    steps, spent, last = em(found.fit, topics, np.random.default_rng(0)), 0.0, -np.inf
+    enough = TOLERANCE * float(found.fit.sum())
+    for number in range(200):
+        start = time.process_time()
+        step = next(steps)
+        spent += time.process_time() - start
+        done = step.bound - last < enough
+        last = step.bound
+        if done or number % 5 == 0:
+            marks.append(Mark(spent, number + 1, completion(step.model, found)))
+        if done:
+            break
+    return marks
+
+
+def peer(found: Corpus, topics: int, budget: float) -> list[Mark]:
+    """The same for tomotopy, one worker, its defaults, until the budget is spent."""
+    model = tomotopy.CTModel(k=topics, seed=0)
+    for row in _documents(found.fit):
+        model.add_doc(row)
+    spent, done, marks = 0.0, 0, list[Mark]()
+    while spent < budget:
+        start = time.process_time()
+        model.train(2, workers=1)
+        spent, done = spent + time.process_time() - start, done + 2
+        marks.append(Mark(spent, done, _peer_held_out(model, found, topics)))
+    return marks
+
+
+def _peer_held_out(model: tomotopy.CTModel, found: Corpus, topics: int) -> float:
+    words = np.full((topics, VOCABULARY), 1e-12)
+    words[:, [int(word) for word in model.used_vocabs]] = [model.get_topic_word_dist(k) for k in range(topics)]
+    words /= words.sum(axis=1, keepdims=True)
+    covariance = np.array(model.prior_cov, float).reshape(topics, topics)
+    parameters = CorrelatedTopics(words, np.array(model.prior_mean, float), covariance)
+    rows = [model.make_doc(row) for row in _documents(found.first)]
+    shares = np.maximum(model.infer(rows, iterations=50, workers=1)[0], 1e-12)
+    own = completion(parameters, found, Beliefs(np.log(shares), np.ones(shares.shape)))
+    try:
+        return max(own, completion(parameters, found))
+    except np.linalg.LinAlgError:  # a covariance that is not positive definite
+        return own
+
+
+def _documents(bags: csr_array) -> list[list[str]]:
+    starts = zip(bags.indptr[:-1], bags.indptr[1:], strict=True)
+    return [np.repeat(bags.indices[a:b], bags.data[a:b].astype(int)).astype(str).tolist() for a, b in starts]
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without what the peer's C++ prints about its sampler."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    sys.stderr.flush()
+    os.dup2(nowhere, 2)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def topic_models() -> None:
+    found = corpus()
+    words = int(found.fit.sum())
+    ceiling = completion(found.truth, found)
+    print(f"{DOCUMENTS:,} documents, {words:,} words; the process that made them: {ceiling:.3f} nats a held-out word")
+    for topics in (20, 50, 100):
+        mine = ours(found, topics)
+        end = mine[-1]
+        print(
+            f"  K = {topics}: ours {end.seconds / end.iterations:.2f} s a step, {end.iterations} steps, "
+            f"{end.seconds:.0f} s, held out {end.held_out:.3f};",
+            flush=True,
+        )
+        with quiet():
+            theirs = peer(found, topics, max(60.0, PATIENCE * end.seconds))
+        best = max(theirs, key=lambda mark: mark.held_out)
+        reached = next((mark.seconds for mark in mine if mark.held_out >= best.held_out), None)
+        print(
+            f"    tomotopy {best.seconds / best.iterations:.1f} s an iteration, best {best.held_out:.3f} after "
+            f"{best.seconds:.0f} of {theirs[-1].seconds:.0f} s; "
+            + (
+                f"ours was there after {reached:.1f} s: {best.seconds / reached:.0f} times" if reached else "ours never"
+            ),
+            flush=True,
+        )
+
+
+def rate(tokens: int, run: Callable[[], object]) -> float:
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        run()
+        times.append(time.process_time() - start)
+    return tokens / min(times) / 1e6
+
+
+def ngram_models() -> None:
+    rng = np.random.default_rng(0)
+    for size in (53, 5000):
+        texts = [rng.zipf(1.3, rng.integers(20, 400)) % size for _ in range(5000)]
+        tokens = sum(map(len, texts))
+        for order in (3, 5):
+            model = Ngrams.fit(texts, order, size)
+            counted = rate(tokens, functools.partial(Ngrams.fit, texts, order, size))
+            scored = rate(tokens, functools.partial(model.log_probs, texts))
+            print(
+                f"  {tokens:,} tokens of {size:,} kinds, order {order}: {counted:.1f} M tokens/s counted, "
+                f"{scored:.1f} M scored, {1 / (1 / counted + 1 / scored):.1f} M both",
+                flush=True,
+            )
+
+
+def main() -> None:
+    print("n-gram models")
+    ngram_models()
+    print("topic models")
+    topic_models()

@@ -1,0 +1,38 @@
+"""Seconds that the box-score checker takes for one text on one core, with fitting for comparison."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.boxscore import read
+from finecomb.detect import Choices, named
+from finecomb.detect.boxscore.fitting import examples, train
+from finecomb.protocols import load
+
+LIMIT = 0.2
+
+
+def main() -> None:
+    place = os.environ.get("FINECOMB_DATA")
+    if not place:
+        sys.exit("set FINECOMB_DATA to the folder of real data")
+    study = read(Path(place) / "accuracy_shared_task")
+    documents = list(study.iter_documents())
+    checker = named("boxscore").make(load("accuracy"), Choices())
+    checker(documents[0])  # tables and patterns are read once
+    seconds = []
+    for document in documents:
+        start = time.process_time()
+        checker(document)
+        seconds.append(time.process_time() - start)
+    print(
+        f"{len(seconds)} texts: mean {sum(seconds) / len(seconds):.3f} s, slowest {max(seconds):.3f} s, limit {LIMIT} s"
+    )
+    gold = {each.document: each.marks for each in study.iter_annotations()}
+    known = examples(documents, gold)
+    start = time.process_time()
+    train(known)
+    print(f"fitting with its threshold cross-validated: {time.process_time() - start:.1f} s")

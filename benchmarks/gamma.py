@@ -1,0 +1,126 @@
+"""Best alignments beside pygamma-agreement on Scarecrow-like paragraphs, then alone where that cannot follow.
+
+Each row runs in a process of its own, so that memory is its own.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+
+from benchmarks._corpus import corpus
+from finecomb.agreement.gamma.best import best_alignment
+from finecomb.agreement.gamma.continuum import Continuum, continua
+from finecomb.agreement.gamma.measured import Settings
+from finecomb.agreement.gamma.pooled import measure_view
+from finecomb.core.study import Study
+from finecomb.engine.pool import cores
+from finecomb.measure.view import View, view
+
+MEGABYTE = 1024 * (1 if sys.platform != "darwin" else 1024)
+WORDS, RATE = 112, 3.2  # about 3.15 marks an annotation
+
+
+def seen(count: int, annotators: int, rate: float) -> View:
+    return view(Study.from_items(corpus(count, annotators, WORDS, rate)))
+
+
+def paragraphs(count: int, annotators: int, rate: float) -> list[Continuum]:
+    chosen = seen(count, annotators, rate)
+    return [each.continuum for each in continua(chosen.study, chosen.categories)]
+
+
+def ours(texts: list[Continuum]) -> dict[str, float]:
+    best_alignment(texts[0])  # imports
+    began = time.perf_counter()
+    found = [best_alignment(each) for each in texts]
+    took = (time.perf_counter() - began) / len(texts)
+    gaps = [1 - each.lower / each.upper for each in found]
+    return {
+        "seconds": took,
+        "proven": sum(each.status == "proven" for each in found),
+        "gap": max(gaps),
+        "disorder": found[0].upper,
+    }
+
+
+def peer(texts: list[Continuum]) -> dict[str, float]:
+    import pygamma_agreement
+    from pyannote.core import Segment
+
+    distance = pygamma_agreement.CombinedCategoricalDissimilarity()
+
+    def copied(marks: Continuum) -> Any:
+        copy = pygamma_agreement.Continuum()
+        for annotator in range(marks.annotators):
+            copy.add_annotator(f"{annotator:02}")
+        for owner, start, end, category in zip(marks.owner, marks.start, marks.end, marks.category, strict=True):
+            copy.add(f"{owner:02}", Segment(float(start), float(end)), str(category))
+        return copy
+
+    began = time.perf_counter()
+    disorders = [copied(each).get_best_alignment(distance).disorder for each in texts]
+    return {"seconds": (time.perf_counter() - began) / len(texts), "disorder": float(disorders[0])}
+
+
+def corpus_seconds(count: int) -> dict[str, float]:
+    chosen = seen(count, 10, RATE)
+    began = time.perf_counter()
+    texts = measure_view(chosen, Settings(), 0, cores())
+    took = time.perf_counter() - began
+    proven = sum(each.lowest[0] == each.observed[0] for each in texts if not each.why)
+    return {"seconds": took, "proven": proven, "texts": sum(not each.why for each in texts)}
+
+
+def _child(what: str, count: int, annotators: int, rate: float) -> dict[str, float]:
+    """The text of middle size when there is one, else the first ones."""
+    if what == "corpus":
+        return corpus_seconds(count)
+    texts = paragraphs(20, annotators, rate)
+    if count == 1:
+        texts = sorted(texts, key=len)[10:11]
+    return {"marks": float(np.mean([len(each) for each in texts])), **{"ours": ours, "peer": peer}[what](texts[:count])}
+
+
+def run(what: str, count: int, annotators: int, rate: float = RATE) -> dict[str, float]:
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.gamma", what, str(count), str(annotators), str(rate)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def main() -> None:
+    print("one paragraph of middle size:")
+    for annotators in (3, 5, 8, 10):
+        own, other = run("ours", 1, annotators), run("peer", 1, annotators)
+        same = "same disorder" if abs(own["disorder"] - other["disorder"]) < 1e-4 else "OTHER DISORDER"
+        print(
+            f"  n = {annotators}, {own['marks']:.0f} marks: {own['seconds']:.3f} s, {own['peak']:.0f} MB; pygamma-agreement"
+            f" {other['seconds']:.2f} s, {other['peak']:,.0f} MB: {other['seconds'] / own['seconds']:,.0f} times; {same}",
+            flush=True,
+        )
+    print("20 paragraphs:")
+    for annotators, rate in ((10, RATE), (15, RATE), (20, RATE), (30, RATE), (20, 2.5 * RATE)):
+        own = run("ours", 20, annotators, rate)
+        print(
+            f"  n = {annotators}, {own['marks'] / annotators:.2f} marks an annotation: {own['seconds']:.2f} s each,"
+            f" {own['peak']:.0f} MB, {own['proven']:.0f} proven, largest gap {own['gap']:.2%}",
+            flush=True,
+        )
+    own = run("corpus", 130, 10)
+    print(
+        f"130 paragraphs, n = 10, 30 samples of chance each, {cores()} processes: {own['seconds']:.0f} s,"
+        f" {own['proven']:.0f} of {own['texts']:.0f} proven; so 1,300 in {own['seconds'] / 6:.0f} minutes"
+    )
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    found = _child(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))
+    print(json.dumps({**found, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MEGABYTE}))

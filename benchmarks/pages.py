@@ -1,0 +1,81 @@
+"""The researcher's pages on 13,000 annotations: what a look costs, and what saving feels of it meanwhile.
+
+Seconds are of the processor, since the clock also runs while other programs do. The delay is that of an event loop that
+wakes up every 5 ms while the overview is computed in a thread beside it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks._corpus import corpus
+from finecomb.server.admin_desk import Desk
+from finecomb.server.admin_documents import Wanted, document_list, document_page
+from finecomb.store import running
+from finecomb.store.again import read_again
+from finecomb.store.places import FILE, place
+from finecomb.store.store import Store, open_store
+
+CHANGED = "d00500/reader-3"
+
+
+def spent(what: str, run: Callable[[], object]) -> None:
+    before, start = time.process_time(), time.perf_counter()
+    run()
+    busy, took = time.process_time() - before, time.perf_counter() - start
+    print(f"  {what:42} {busy:6.2f} s of processor time, {took:6.2f} s", flush=True)
+
+
+def change(store: Store, desk: Desk) -> None:
+    """One annotation is excluded or restored: as much news as one that is handed in."""
+    excluded = bool(store.study().annotations.filter(id=CHANGED)["excluded"][0])
+    undo = running.restore_annotation, ("bench", CHANGED)
+    do = running.exclude_annotation, ("bench", CHANGED, "to see")
+    job, asked = undo if excluded else do
+    store.change_now(job, *asked)
+    desk.forget()
+
+
+async def delays(compute: Callable[[], object]) -> np.ndarray:
+    """How late an event loop wakes up while `compute` runs in a thread, in ms."""
+    thread = threading.Thread(target=compute)
+    late = []
+    thread.start()
+    while thread.is_alive():
+        start = time.perf_counter()
+        await asyncio.sleep(0.005)
+        late.append(1000 * (time.perf_counter() - start) - 5)
+    return np.array(late)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store = open_store(place(Path(folder) / FILE), corpus())
+        desk = Desk(store)
+        first = read_again(store)
+        print(first.study)
+        spent("reading the study at first", lambda: read_again(store))
+        change(store, desk)
+        spent("reading it again after one change", lambda: read_again(store, first))
+        spent("overview at first", lambda: desk.ask(lambda made: made.overview))
+        change(store, desk)
+        spent("overview after one change", lambda: desk.ask(lambda made: made.overview))
+        spent("overview when nothing changed", lambda: desk.ask(lambda made: made.overview))
+        spent("documents, first page", lambda: desk.ask(lambda made: document_list(made.documents, Wanted())))
+        search = Wanted(search="zuver", show="disputed")
+        spent("documents, searched and filtered", lambda: desk.ask(lambda made: document_list(made.documents, search)))
+        spent("one document", lambda: desk.ask(lambda made: document_page(made.now, made.documents, "d00500")))
+        spent("one annotator at first", lambda: desk.ask(lambda made: made.people.page("reader-1")))
+        spent("another annotator", lambda: desk.ask(lambda made: made.people.page("reader-2")))
+        change(store, desk)
+        late = asyncio.run(delays(lambda: desk.ask(lambda made: made.overview)))
+        half, most = np.quantile(late, [0.5, 0.99])
+        print(f"  an event loop meanwhile is late by {half:.1f} ms (median), {most:.1f} ms (99%), {late.max():.1f} ms")
+        store.close()

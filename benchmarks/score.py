@@ -1,0 +1,54 @@
+"""Scoring 13,000 annotations by ten judges against gold with 1,000 resamples, beside one pass in plain Python."""
+
+from __future__ import annotations
+
+import time
+
+from benchmarks._corpus import corpus
+from benchmarks._timing import seconds
+from finecomb.core.records import Annotation
+from finecomb.core.study import Study
+from finecomb.gold.merge import gold
+from finecomb.gold.score import Match, score
+
+LIMIT = 5.0
+MATCHES: tuple[Match, ...] = ("optimal", "overlap", "exact", "partial", "token", "char")
+
+
+def floor(truth: Study, study: Study) -> dict[str, int]:
+    """Matches of every judge by the task's rule: no labels, no checks, no intervals."""
+    known = {each.document: each for each in truth.iter_annotations()}
+    found: dict[str, int] = {}
+    for each in study.iter_annotations():
+        found[each.annotator] = found.get(each.annotator, 0) + _matches(known[each.document], each)
+    return found
+
+
+def _matches(truth: Annotation, judge: Annotation) -> int:
+    used: set[int] = set()
+    for gold_mark in sorted(truth.marks, key=lambda mark: mark.spans):
+        for at, mark in enumerate(sorted(judge.marks, key=lambda mark: mark.spans)):
+            if at not in used and any(one.overlap(other) for one in gold_mark.spans for other in mark.spans):
+                used.add(at)
+                break
+    return len(used)
+
+
+def row(truth: Study, study: Study, match: Match) -> None:
+    rows = len(score(truth, study, match, draws=0).rows)
+    before = time.process_time()
+    took = seconds(lambda: score(truth, study, match, draws=1000), 1)
+    busy = time.process_time() - before  # of the processor; the clock also runs while other programs do
+    verdict = "within" if busy < LIMIT else "OVER"
+    print(f"  {match:8} {rows} rows: {took:.2f} s, {busy:.2f} s of processor time, {verdict} {LIMIT:.0f} s", flush=True)
+
+
+def main() -> None:
+    study = Study.from_items(corpus())
+    print(f"merging ten annotators into gold by overlap: {seconds(lambda: gold(study, align='overlap'), 1):.2f} s")
+    truth = gold(study, align="overlap").study
+    counts = f"{len(study.annotations):,} annotations, {len(study.marks):,} marks"
+    print(f"{counts}, against {len(truth.marks):,} gold marks with 1,000 resamples:", flush=True)
+    for match in MATCHES:
+        row(truth, study, match)
+    print(f"  plain Python, matches of all labels together, once: {seconds(lambda: floor(truth, study)):.2f} s")

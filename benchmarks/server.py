@@ -1,0 +1,230 @@
+"""Saves per second: the study server beside a bare Starlette + SQLite floor, in the same run, durable commits in both.
+
+Annotators are asyncio clients on loopback, each on its own connection: a save, its answer, the next save. The floor
+does the least that any server must: it parses the same body and commits it, one commit per save, with the same pragmas.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from finecomb import formats, protocols
+from finecomb.core.records import Document, Settings
+from finecomb.store.places import FILE
+
+SECONDS = 6.0
+TEXT = "The ferry was built by seven men in a week, and it has crossed the harbour every morning since then. " * 10
+
+
+# --- the floor ---------------------------------------------------------------------------------------------------
+
+
+def floor(file: str) -> None:
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse
+    from starlette.routing import Route
+
+    connection = sqlite3.connect(file, isolation_level=None)
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+        connection.execute(f"PRAGMA {pragma}")
+    connection.execute("CREATE TABLE entry (task, id, version, body, PRIMARY KEY (task, id))")
+
+    async def save(request: Request) -> JSONResponse:
+        change = await request.json()
+        values = (
+            request.path_params["task"],
+            request.path_params["id"],
+            change["base"] + 1,
+            json.dumps(change["body"]),
+        )
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?)", values)
+        connection.execute("COMMIT")
+        return JSONResponse({"change": change["change"], "version": change["base"] + 1})
+
+    app = Starlette(routes=[Route("/api/tasks/{task}/marks/{id}", save, methods=["PUT"])])
+    config: Any = uvicorn.Config(app, port=0, log_level="warning", access_log=False, lifespan="off")
+    server = uvicorn.Server(config)
+
+    async def run() -> None:
+        running = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        print(f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}", flush=True)
+        await running
+
+    asyncio.run(run())
+
+
+# --- annotators --------------------------------------------------------------------------------------------------
+
+
+class Browser:
+    """One connection that speaks just enough HTTP."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.headers = ""
+        self.writer: asyncio.StreamWriter | None = None
+
+    async def connect(self) -> Browser:
+        if self.writer is not None:
+            self.writer.close()
+        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
+        return self
+
+    async def send(self, method: str, path: str, body: str = "") -> tuple[dict[str, str], Any]:
+        assert self.writer is not None
+        content = body.encode()
+        head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nContent-Type: application/json\r\n"
+        self.writer.write(f"{head}{self.headers}Content-Length: {len(content)}\r\n\r\n".encode() + content)
+        status, *lines = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+        answer = await self.reader.readexactly(int(headers.get("content-length", 0)))
+        if not status.startswith("HTTP/1.1 200"):
+            raise RuntimeError(f"{method} {path}: {status} {answer[:300]!r}")
+        return headers, json.loads(answer or "null")
+
+
+async def joined(port: int, link: str) -> tuple[Browser, str]:
+    """Somebody signed in, with a task."""
+    browser = await Browser(port).connect()
+    headers, me = await browser.send("POST", f"/api/join/{link}")
+    browser.headers = f"Cookie: {headers['set-cookie'].partition(';')[0]}\r\nX-Finecomb-Token: {me['csrf']}\r\n"
+    _, found = await browser.send("POST", "/api/next")
+    return browser, found["task"]["id"]
+
+
+def bodies(who: int) -> Iterator[tuple[str, str]]:
+    """Path and body of one save after another: a new mark, its severity, its explanation, and so on."""
+    for number in itertools.count():
+        start = number * 7 % 900
+        mark = {"spans": [[start, start + 12]], "quotes": [TEXT[start : start + 12]], "label": "incoherent"}
+        for base, answers in enumerate(({}, {"severity": 2}, {"severity": 2, "explanation": "It cannot be so. " * 4})):
+            change = {
+                "change": f"{who}-{number}-{base}",
+                "base": base,
+                "body": mark | {"answers": answers},
+                "active": number,
+            }
+            yield f"mark-{who}-{number}", json.dumps(change)
+
+
+async def annotate(browser: Browser, task: str, who: int, until: float, pause: float) -> list[float]:
+    took: list[float] = []
+    for id, body in bodies(who):
+        start = time.perf_counter()
+        if start > until:
+            return took
+        await browser.send("PUT", f"/api/tasks/{task}/marks/{id}", body)
+        took.append(time.perf_counter() - start)
+        if pause:
+            await asyncio.sleep(max(0.0, pause - took[-1]))
+    return took
+
+
+# --- measuring ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Measured:
+    rate: float
+    p50: float
+    p99: float
+    cpu: float
+    """Milliseconds of the server's processor per save."""
+
+    def __str__(self) -> str:
+        times = f"p50 {1000 * self.p50:.0f} ms, p99 {1000 * self.p99:.0f} ms"
+        return f"{self.rate:,.0f} saves/s, {times}, {self.cpu:.2f} ms of CPU per save"
+
+
+def spent(process: psutil.Process) -> float:
+    return sum(sum(each.cpu_times()[:2]) for each in [process, *process.children(recursive=True)])
+
+
+async def measured(process: psutil.Process, people: list[tuple[Browser, str]], round: int, pause: float) -> Measured:
+    for browser, _ in people:
+        await browser.connect()  # a server closes connections that stand idle
+    before, start = spent(process), time.perf_counter()
+    until = start + SECONDS
+    took = await asyncio.gather(
+        *(annotate(browser, task, 1000 * round + who, until, pause) for who, (browser, task) in enumerate(people))
+    )
+    every = sorted(itertools.chain.from_iterable(took))
+    seconds = time.perf_counter() - start
+    p99 = every[int(0.99 * len(every))]
+    return Measured(len(every) / seconds, statistics.median(every), p99, 1000 * (spent(process) - before) / len(every))
+
+
+@contextlib.asynccontextmanager
+async def started(*command: str) -> AsyncIterator[tuple[psutil.Process, list[str]]]:
+    """A server as a process of its own, with the lines it prints when it is ready."""
+    process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(4 if "serve" in command else 1)]
+    try:
+        yield psutil.Process(process.pid), lines
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def make_study(folder: Path) -> None:
+    asked = protocols.load("scarecrow")
+    texts = [Document(id=f"text-{number}", text=TEXT) for number in range(50)]
+    formats.save([Settings(protocols=(asked.id,), annotators=1000), asked, *texts], folder)
+
+
+async def compare(annotators: int, pause: float, db: str = "") -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        study = Path(temporary) / "study"
+        make_study(study)
+        serve = ["-c", "from finecomb.cli import main; main()", "serve", str(study), "--port", "0"]
+        async with (
+            started(*serve, *(["--db", db] if db else [])) as (ours, lines),
+            started("-m", "benchmarks.server", str(Path(temporary) / "floor.db")) as (bare, (url,)),
+        ):
+            address, _, link = lines[2].split()[-1].partition("/join/")
+            people = [await joined(int(address.rpartition(":")[2]), link) for _ in range(annotators)]
+            port = int(url.strip().rpartition(":")[2])
+            others = [(await Browser(port).connect(), f"task-{who}") for who in range(annotators)]
+            pace = f", {annotators / pause:,.0f} saves/s asked for" if pause else ", as fast as it goes"
+            rounds = [
+                (await measured(ours, people, round, pause), await measured(bare, others, round, pause))
+                for round in range(3)
+            ]
+        best, least = (min(column, key=lambda each: each.cpu) for column in zip(*rounds, strict=True))
+        print(f"{annotators} annotators{pace}, {'PostgreSQL' if db else 'SQLite'}")
+        print(f"  ours   {best}")
+        print(f"  floor  {least}")
+        ratio = statistics.median(one.cpu / other.cpu for one, other in rounds)
+        print(f"  CPU per save, ours / floor, median of {len(rounds)} rounds: {ratio:.2f}", flush=True)
+        integrity = sqlite3.connect(study / FILE).execute("PRAGMA integrity_check").fetchone()[0] if not db else "ok"
+        assert integrity == "ok", integrity
+
+
+def main() -> None:
+    for annotators, pause in ((20, 0.0), (100, 0.0), (100, 100 / 300)):
+        asyncio.run(compare(annotators, pause))
+
+
+if __name__ == "__main__":
+    floor(sys.argv[1])

@@ -1,0 +1,62 @@
+import { getContext, setContext } from "svelte";
+import { Api, Refusal } from "../lib/api";
+import { t } from "../lib/catalogue/admin.en";
+import { parse } from "./model/route";
+import type { Me, Role, State } from "./wire";
+
+const ROLES: readonly Role[] = ["viewer", "editor", "owner"];
+
+/** What all pages share: who is signed in, where they are, and what was last said to them. */
+export class Desk {
+  readonly api = new Api();
+  me = $state.raw<Me | null>(null);
+  signedOut = $state(false);
+  route = $state.raw(parse(location.hash));
+  /** Said politely; the last thing that worked. */
+  said = $state("");
+  /** Said at once; the last thing that did not. */
+  refused = $state("");
+
+  constructor() {
+    addEventListener("hashchange", () => (this.route = parse(location.hash)));
+  }
+
+  /** Whether whoever is signed in may do what `role` may. */
+  may = (role: Role): boolean => this.me !== null && ROLES.indexOf(this.me.role) >= ROLES.indexOf(role);
+
+  /** Find out who is signed in. */
+  async meet(): Promise<void> {
+    await this.run(async () => {
+      this.me = await this.api.get<Me>("/api/admin/session");
+      this.api.token = this.me.csrf;
+    });
+  }
+
+  /** Do something that may fail, say what came of it, and tell whether it worked. */
+  async run(action: () => Promise<unknown>, done = ""): Promise<boolean> {
+    try {
+      await action();
+      [this.said, this.refused] = [done, ""];
+      return true;
+    } catch (error) {
+      this.signedOut = error instanceof Refusal && error.problem.code === "signed-out";
+      [this.said, this.refused] = ["", error instanceof Refusal ? error.problem.say : t("unreachable")];
+      return false;
+    }
+  }
+
+  /** Open, pause or close the study. */
+  async turn(state: State): Promise<void> {
+    await this.run(() => this.api.put("/api/admin/state", { state }), t(`now-${state}`));
+    await this.refresh();
+  }
+
+  /** Ask again what holds for the whole study, leaving what was said last in place. */
+  async refresh(): Promise<void> {
+    this.me = await this.api.get<Me>("/api/admin/session").catch(() => this.me);
+  }
+}
+
+const KEY = Symbol("desk");
+export const provideDesk = (): Desk => setContext(KEY, new Desk());
+export const useDesk = (): Desk => getContext<Desk>(KEY);

@@ -1,0 +1,70 @@
+/** A stretch of text that the same number of people marked, in UTF-16 units. */
+export interface Stretch {
+  readonly start: number;
+  readonly end: number;
+  readonly count: number;
+}
+export type Extent = readonly [start: number, end: number];
+
+/** How many people marked each stretch of `[0, length)`; whoever marked a word twice counts once. */
+export function depth(length: number, people: readonly (readonly Extent[])[]): Stretch[] {
+  const steps = new Map<number, number>([
+    [0, 0],
+    [length, 0],
+  ]);
+  const step = (at: number, by: number) => steps.set(at, (steps.get(at) ?? 0) + by);
+  for (const [start, end] of people.flatMap(union)) {
+    step(start, 1);
+    step(end, -1);
+  }
+  const edges = [...steps].sort(([a], [b]) => a - b);
+  const result: Stretch[] = [];
+  let count = 0;
+  edges.forEach(([start, by], index) => {
+    count += by;
+    const end = edges[index + 1]?.[0];
+    if (end === undefined) return;
+    const last = result.at(-1);
+    if (last?.count === count) result[result.length - 1] = { ...last, end };
+    else result.push({ start, end, count });
+  });
+  return result;
+}
+
+/** The same places as intervals that do not overlap, in order; empty ones are gone. */
+export function union(extents: readonly Extent[]): Extent[] {
+  const sorted = extents.filter(([start, end]) => start < end).sort(([a], [b]) => a - b);
+  const result: [number, number][] = [];
+  for (const [start, end] of sorted) {
+    const last = result.at(-1);
+    if (last && start <= last[1]) last[1] = Math.max(last[1], end);
+    else result.push([start, end]);
+  }
+  return result;
+}
+
+/** The part of each stretch that lies in `[start, end)`, also cut at the edges of `frame`. */
+export function clipped(stretches: readonly Stretch[], start: number, end: number, frame: Extent | null): Stretch[] {
+  const cuts = frame ? frame.filter((cut) => cut > start && cut < end) : [];
+  const result: Stretch[] = [];
+  for (let at = firstEndingAfter(stretches, start); at < stretches.length && stretches[at]!.start < end; at++) {
+    const own = stretches[at]!;
+    let from = Math.max(own.start, start);
+    const to = Math.min(own.end, end);
+    for (const cut of [...cuts.filter((each) => each > from && each < to), to]) {
+      result.push({ start: from, end: cut, count: own.count });
+      from = cut;
+    }
+  }
+  return result;
+}
+
+function firstEndingAfter(stretches: readonly Stretch[], position: number): number {
+  let [low, high] = [0, stretches.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (stretches[middle]!.end <= position) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,9 @@
+/** `name:value` pairs of a signature; a value may hold colons of its own. */
+export const fields = (signature: string): [name: string, value: string][] =>
+  signature
+    .split("|")
+    .filter((each) => each !== "")
+    .map((each) => {
+      const colon = each.indexOf(":");
+      return [each.slice(0, colon), each.slice(colon + 1)];
+    });

@@ -1,0 +1,32 @@
+/** What goes between the server and the researcher's pages, by the names of `finecomb.server.admin_wire`. */
+import type { Overview, ResearcherMe, Running as Described, Settings as Sendable } from "../lib/schema";
+
+export type {
+  Added,
+  Address,
+  Did,
+  DocumentList,
+  DocumentPage,
+  DocumentRow,
+  Exclusion,
+  Export,
+  Figure,
+  Links,
+  Overview,
+  Person,
+  PersonalLink,
+  PersonPage,
+  Progress,
+  ProtocolRow,
+  Reader,
+  ReaderMark,
+  ResearcherRow,
+} from "../lib/schema";
+
+export type Me = ResearcherMe;
+export type Role = Me["role"];
+export type State = Overview["state"];
+export type Show = "all" | "unfinished" | "disputed";
+/** Settings as they come from the server, where every one of them is there. */
+export type Settings = Required<Sendable>;
+export type Running = Described & { settings: Settings };

@@ -1,0 +1,58 @@
+/** The little Markdown that guides are written in, as data: text reaches the page as text nodes only. */
+export interface Run {
+  readonly text: string;
+  readonly style: "plain" | "strong" | "emphasis" | "code";
+}
+export type Block =
+  | { readonly type: "heading" | "paragraph"; readonly runs: readonly Run[] }
+  | { readonly type: "list"; readonly ordered: boolean; readonly items: readonly (readonly Run[])[] }
+  | { readonly type: "table"; readonly rows: readonly (readonly (readonly Run[])[])[] };
+
+const ITEM = /^\s*(?:[-*]|(\d+)\.)\s+/;
+
+/** Headings, paragraphs, lists and tables; anything else is a paragraph. */
+export const blocks = (markdown: string): Block[] =>
+  markdown
+    .split(/\n\s*\n/)
+    .flatMap((chunk) => chunk.split(/\n(?=#)|(?<=^#.*)\n/m))
+    .map((chunk) => chunk.trim())
+    .filter((chunk) => chunk !== "")
+    .map(block);
+
+function block(chunk: string): Block {
+  const lines = chunk.split("\n");
+  if (/^#{1,6}\s/.test(chunk)) return { type: "heading", runs: runs(chunk.replace(/^#+\s*/, "")) };
+  if (lines.every((line) => line.trim().startsWith("|")))
+    return { type: "table", rows: lines.filter(isRow).map(cells) };
+  if (ITEM.test(chunk)) return { type: "list", ordered: /^\s*\d/.test(chunk), items: items(lines) };
+  return { type: "paragraph", runs: runs(lines.join(" ")) };
+}
+
+const isRow = (line: string): boolean => !/^[\s|:-]+$/.test(line);
+const cells = (line: string) =>
+  line
+    .trim()
+    .replace(/^\||\|$/g, "")
+    .split("|")
+    .map((cell) => runs(cell.trim()));
+
+/** List items; a line without a bullet continues the item before it. */
+function items(lines: readonly string[]): Run[][] {
+  const texts: string[] = [];
+  for (const line of lines) {
+    if (ITEM.test(line)) texts.push(line.replace(ITEM, ""));
+    else texts[texts.length - 1] += ` ${line.trim()}`;
+  }
+  return texts.map(runs);
+}
+
+/** Words in bold, italics and code. */
+export function runs(line: string): Run[] {
+  const parts = line.split(/(\*\*[^*]+\*\*|\*[^*\s][^*]*\*|`[^`]+`)/).filter((part) => part !== "");
+  return parts.map((part): Run => {
+    if (/^\*\*.+\*\*$/.test(part)) return { text: part.slice(2, -2), style: "strong" };
+    if (/^\*.+\*$/.test(part)) return { text: part.slice(1, -1), style: "emphasis" };
+    if (/^`.+`$/.test(part)) return { text: part.slice(1, -1), style: "code" };
+    return { text: part, style: "plain" };
+  });
+}

@@ -1,0 +1,87 @@
+import { describe, expect, test } from "vitest";
+import type { Problem, UnitBody } from "../../lib/wire";
+import { attempt, drop, EMPTY, enqueue, insist, known, refuse, settle, unsent, type Outbox } from "./outbox";
+
+const body = (seconds: number): UnitBody => ({ answers: {}, seconds });
+const problem = (code: Problem["code"], version = 0): Problem => ({
+  code,
+  say: "",
+  missing: [],
+  stored: version ? { id: "a", version, body: body(99) } : null,
+});
+const add = (outbox: Outbox, key: "units/a" | "units/b" | "finish", seconds: number | null, change: string) =>
+  enqueue(outbox, key, seconds === null ? null : body(seconds), 0, change);
+const bodies = (outbox: Outbox) =>
+  outbox.changes.map(({ key, body, change, state }) => [key, (body as UnitBody | null)?.seconds, change, state]);
+
+test("later changes of an entry take the place of one that was not sent", () => {
+  expect(bodies(add(add(EMPTY, "units/a", 1, "c1"), "units/a", 2, "c2"))).toEqual([["units/a", 2, "c1", "waiting"]]);
+});
+
+test("an attempted change is never altered; later ones wait behind it and become one", () => {
+  const [tried, sent] = attempt(add(EMPTY, "units/a", 1, "c1"));
+  expect(sent).toMatchObject({ change: "c1", base: 0, state: "tried" });
+  const later = add(add(tried, "units/a", 2, "c2"), "units/a", 3, "c3");
+  expect(bodies(later)).toEqual([
+    ["units/a", 1, "c1", "tried"],
+    ["units/a", 3, "c2", "waiting"],
+  ]);
+  expect(attempt(later)[1]).toBe(later.changes[0]); // the same again, with the same id
+});
+
+test("what is sent next builds on the version that came back", () => {
+  const [tried] = attempt(add(EMPTY, "units/a", 1, "c1"));
+  const done = settle(add(tried, "units/a", 2, "c2"), { change: "c1", version: 5 });
+  expect(attempt(done)[1]).toMatchObject({ change: "c2", base: 5 });
+  expect(settle(done, { change: "c1", version: 5 })).toBe(done); // answered twice
+});
+
+test("deleting what the server never saw needs no change", () => {
+  expect(add(add(EMPTY, "units/a", 1, "c1"), "units/a", null, "c2").changes).toEqual([]);
+  const seen = known(EMPTY, { "units/a": 2 });
+  expect(attempt(add(seen, "units/a", null, "c2"))[1]).toMatchObject({ body: null, base: 2 });
+});
+
+test("handing in waits for everything else, refused changes too", () => {
+  const both = add(add(EMPTY, "finish", null, "f"), "units/a", 1, "c1");
+  const [tried, first] = attempt(both);
+  expect(first?.key).toBe("units/a");
+  expect(attempt(settle(tried, { change: "c1", version: 1 }))[1]?.key).toBe("finish");
+  expect(attempt(refuse(tried, "c1", problem("refused")))[1]).toBeUndefined();
+});
+
+describe("refusals", () => {
+  const [tried] = attempt(add(known(EMPTY, { "units/a": 1 }), "units/a", 1, "c1"));
+
+  test("a refused change stays until it is changed, dropped or sent again", () => {
+    const refused = refuse(tried, "c1", problem("refused"));
+    expect(bodies(refused)).toEqual([["units/a", 1, "c1", "refused"]]);
+    expect(attempt(refused)[1]).toBeUndefined();
+    expect(bodies(add(refused, "units/a", 2, "c2"))).toEqual([["units/a", 2, "c2", "waiting"]]);
+    expect(drop(refused, "units/a").changes).toEqual([]);
+    expect(bodies(insist(refused, "units/a", "c3"))).toEqual([["units/a", 1, "c3", "waiting"]]);
+  });
+  test("a later change goes on in place of a refused one", () => {
+    expect(bodies(refuse(add(tried, "units/a", 2, "c2"), "c1", problem("refused")))).toEqual([
+      ["units/a", 2, "c2", "waiting"],
+    ]);
+  });
+  test("but not over a conflict, which somebody has to see", () => {
+    const conflict = refuse(add(tried, "units/a", 2, "c2"), "c1", problem("conflict", 7));
+    expect(bodies(conflict)).toEqual([["units/a", 2, "c2", "refused"]]);
+    expect(attempt(insist(conflict, "units/a", "c3"))[1]).toMatchObject({ change: "c3", base: 7 });
+  });
+});
+
+test("versions only grow", () => {
+  expect(known(known(EMPTY, { "units/a": 4 }), { "units/a": 2 }).versions).toEqual({ "units/a": 4 });
+});
+
+test("what is not on the server yet, latest last", () => {
+  const [tried] = attempt(add(EMPTY, "units/a", 1, "c1"));
+  const all = add(add(add(tried, "units/a", 2, "c2"), "units/b", 3, "c3"), "finish", null, "f");
+  expect([...unsent(all)]).toEqual([
+    ["units/a", body(2)],
+    ["units/b", body(3)],
+  ]);
+});

@@ -1,0 +1,217 @@
+import { Refusal, Unreachable, type Api } from "../../lib/api";
+import type { Body, Code, Problem, Saved } from "../../lib/wire";
+import { Journal, type Noted } from "./journal";
+import { attempt, drop, enqueue, insist, refuse, settle, type Outbox, type Queued } from "./outbox";
+import type { Store } from "./store";
+
+/** How saving stands, for the top bar and the notes. */
+export interface Saving {
+  readonly state: "saved" | "saving" | "queued" | "offline" | "refused";
+  /** Changes the server does not have. */
+  readonly unsent: number;
+  /** When the next attempt is made, as `Date.now()` has it. */
+  readonly retryAt: number | undefined;
+  readonly refused: readonly Refused[];
+  /** Why a task, or all of them, cannot be saved at the moment. */
+  readonly halted: Readonly<Record<string, Code>>;
+  readonly lasting: boolean;
+}
+export interface Refused {
+  readonly task: string;
+  readonly key: Queued["key"];
+  readonly problem: Problem;
+}
+export interface Listener {
+  setSaving(saving: Saving): void;
+  /** A task was handed in, or could not be because something is missing. */
+  finished(task: string): void;
+  incomplete(task: string, missing: readonly string[]): void;
+}
+
+const TYPING_REST = 400;
+const FIRST_PAUSE = 1000;
+const LONGEST_PAUSE = 60_000;
+const OFFLINE_AFTER = 3; // failed attempts in a row
+const ENTRY_CODES: readonly Code[] = ["conflict", "refused", "too-large"];
+const TASK_CODES: readonly Code[] = ["lease-over", "not-found", "finished", "closed"];
+
+/** The pause before the next attempt after that many failures. */
+export const pause = (failures: number, random: number): number =>
+  Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (failures - 1)) * (0.8 + 0.4 * random);
+
+/** Brings changes to the server one by one, until it has them all. */
+export class Sender {
+  private failures = 0;
+  private running = false;
+  private wanted = false;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private retryAt: number | undefined;
+  private halted: Record<string, Code> = {};
+  private suspects = new Set<string>(); // changes that were not allowed once: perhaps the token was old
+
+  constructor(
+    private readonly store: Store,
+    private readonly api: Pick<Api, "put">,
+    private readonly listener: Listener,
+    /** Signs in again, quietly: a new token. */
+    private readonly refresh: () => Promise<void>,
+    private readonly makeId: () => string,
+    /** The tasks of whoever is signed in: others' changes stay where they are. */
+    private readonly mine: () => readonly string[],
+    private readonly journal = new Journal(undefined),
+  ) {}
+
+  /** Keep a change and send it: at once, or after a short rest while somebody is typing. */
+  async save(task: string, key: Queued["key"], body: Body | null, active: number, typing = false): Promise<void> {
+    await this.enqueue({ task, key, body, active, change: this.makeId() });
+    if (!typing) return this.go();
+    await this.tell();
+    if (this.retryAt !== undefined) return;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.go(), TYPING_REST);
+  }
+
+  /** Take up what an earlier page noted and could not keep before it was closed. */
+  async recover(): Promise<void> {
+    for (const [noted, strike] of this.journal.left()) {
+      strike();
+      await this.enqueue(noted);
+    }
+  }
+
+  private async enqueue(noted: Noted): Promise<void> {
+    const { task, key, body, active, change } = noted;
+    const strike = this.journal.note(noted);
+    await this.store.change(task, (outbox) => [enqueue(outbox, key, body, active, change), undefined]);
+    strike();
+  }
+
+  /** Send a refused change on top of what the server has. */
+  async insist(task: string, key: string): Promise<void> {
+    await this.store.change(task, (outbox) => [insist(outbox, key, this.makeId()), undefined]);
+    this.go();
+  }
+
+  /** Forget a change that was not sent or not accepted. */
+  async drop(task: string, key: string): Promise<void> {
+    await this.store.change(task, (outbox) => [drop(outbox, key), undefined]);
+    this.go();
+  }
+
+  /** Take up a task again, after it was reopened for example. */
+  resume(task: string): void {
+    delete this.halted[task];
+    this.go();
+  }
+
+  /** Send now what there is to send. */
+  go(): void {
+    clearTimeout(this.timer);
+    this.retryAt = undefined;
+    void this.run();
+  }
+
+  /** Tell the listener how things stand. */
+  async tell(): Promise<void> {
+    const outboxes = await this.outboxes();
+    const changes = outboxes.flatMap(([task, outbox]) => outbox.changes.map((change) => ({ task, ...change })));
+    const refused = changes.flatMap(({ task, key, problem }) => (problem ? [{ task, key, problem }] : []));
+    const unsent = changes.length - refused.length;
+    this.listener.setSaving({
+      state: this.state(refused.length, unsent),
+      unsent,
+      retryAt: this.retryAt,
+      refused,
+      halted: { ...this.halted },
+      lasting: this.store.lasting,
+    });
+  }
+
+  private state(refused: number, unsent: number): Saving["state"] {
+    if (refused > 0) return "refused";
+    if (unsent === 0) return "saved";
+    if (this.failures === 0) return "saving";
+    return this.failures >= OFFLINE_AFTER || globalThis.navigator?.onLine === false ? "offline" : "queued";
+  }
+
+  private async outboxes(): Promise<[string, Outbox][]> {
+    const mine = new Set(this.mine());
+    return [...(await this.store.outboxes())].filter(([task]) => mine.has(task));
+  }
+
+  private async run(): Promise<void> {
+    this.wanted = true;
+    if (this.running) return;
+    this.running = true;
+    try {
+      while (this.wanted) {
+        this.wanted = false; // set again by whoever adds a change after it was looked for
+        while (await this.step()) await this.tell();
+      }
+    } finally {
+      this.running = false;
+      await this.tell();
+    }
+  }
+
+  /** Send one change; whether there may be more to do now. */
+  private async step(): Promise<boolean> {
+    if (this.retryAt !== undefined) return false;
+    for (const [task] of await this.outboxes()) {
+      if (this.halted[task]) continue;
+      const queued = await this.store.change(task, attempt);
+      if (queued) return this.send(task, queued);
+    }
+    return false;
+  }
+
+  private async send(task: string, queued: Queued): Promise<boolean> {
+    const { key, change, base, body, active } = queued;
+    const content = key === "finish" ? { change, active } : { change, base, body, active };
+    await this.tell();
+    try {
+      const saved = await this.api.put<Saved>(`/api/tasks/${task}/${key}`, content);
+      await this.store.change(task, (outbox) => [settle(outbox, saved), undefined]);
+      this.failures = 0;
+      this.halted = Object.fromEntries(Object.entries(this.halted).filter(([where]) => where !== "*"));
+      if (key === "finish") this.listener.finished(task);
+      return true;
+    } catch (error) {
+      if (error instanceof Refusal) return this.refused(task, queued, error.problem);
+      if (error instanceof Unreachable) return this.later();
+      throw error;
+    }
+  }
+
+  private async refused(task: string, queued: Queued, problem: Problem): Promise<boolean> {
+    const { code } = problem;
+    if (ENTRY_CODES.includes(code)) return this.refuse(task, queued, problem);
+    if (code === "incomplete") {
+      await this.store.change(task, (outbox) => [drop(outbox, "finish"), undefined]);
+      this.listener.incomplete(task, problem.missing ?? []);
+      return true;
+    }
+    if (TASK_CODES.includes(code)) {
+      this.halted[task] = code;
+      return true;
+    }
+    if (code === "not-allowed" && this.suspects.has(queued.change)) return this.refuse(task, queued, problem);
+    if (code === "not-allowed") this.suspects.add(queued.change);
+    if (code === "signed-out" || code === "paused") this.halted["*"] = code;
+    if (code === "signed-out" || code === "not-allowed") await this.refresh().catch(() => undefined);
+    return this.later();
+  }
+
+  private async refuse(task: string, queued: Queued, problem: Problem): Promise<boolean> {
+    await this.store.change(task, (outbox) => [refuse(outbox, queued.change, problem), undefined]);
+    return true;
+  }
+
+  private later(): false {
+    this.failures += 1;
+    const wait = pause(this.failures, Math.random());
+    this.retryAt = Date.now() + wait;
+    this.timer = setTimeout(() => this.go(), wait);
+    return false;
+  }
+}

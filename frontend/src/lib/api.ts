@@ -1,0 +1,50 @@
+import type { Problem } from "./wire";
+
+/** The server's answer was an error: a `Problem` in its one shape. */
+export class Refusal extends Error {
+  constructor(readonly problem: Problem) {
+    super(problem.say);
+  }
+}
+
+/** The server could not be reached, or did not answer in time. */
+export class Unreachable extends Error {}
+
+const PATIENCE = 20_000;
+
+/** Talks JSON to the server; `token` is sent with whatever changes something. */
+export class Api {
+  token = "";
+
+  get = <T>(path: string): Promise<T> => this.send<T>("GET", path);
+  put = <T>(path: string, body: unknown): Promise<T> => this.send<T>("PUT", path, body);
+  post = <T>(path: string, body?: unknown): Promise<T> => this.send<T>("POST", path, body);
+  delete = <T>(path: string): Promise<T> => this.send<T>("DELETE", path);
+
+  private async send<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const headers: Record<string, string> = { Accept: "application/json" };
+    if (method !== "GET") headers["X-Finecomb-Token"] = this.token;
+    if (body !== undefined) headers["Content-Type"] = "application/json";
+    const answer = await fetch(path, {
+      method,
+      headers,
+      body: body === undefined ? null : JSON.stringify(body),
+      credentials: "same-origin",
+      signal: AbortSignal.timeout(PATIENCE),
+    }).catch((cause: unknown) => {
+      throw new Unreachable(path, { cause });
+    });
+    const content: unknown = await answer.json().catch((cause: unknown) => {
+      if (answer.ok) throw new Unreachable(path, { cause });
+    });
+    if (answer.ok) return content as T;
+    throw isProblem(content) ? new Refusal(content) : answer.status >= 500 ? new Unreachable(path) : unknown(answer);
+  }
+}
+
+const isProblem = (content: unknown): content is Problem =>
+  typeof content === "object" && content !== null && "code" in content && "say" in content;
+
+/** An answer that is none of ours, from a proxy for example. */
+const unknown = (answer: Response): Refusal =>
+  new Refusal({ code: answer.status === 401 ? "signed-out" : "not-allowed", say: answer.statusText, missing: [] });

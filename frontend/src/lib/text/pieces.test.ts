@@ -1,0 +1,109 @@
+import { describe, expect, test } from "vitest";
+import { layers, layOut, paragraphs, pieces, type Drawing } from "./pieces";
+
+const drawing = (id: string, ...ranges: [number, number][]): Drawing => ({
+  id,
+  spans: ranges.map(([start, end]) => ({ part: "text", start, end })),
+  slot: "A1",
+  flag: "GU",
+  kind: "mark",
+  tone: "rest",
+});
+const TEXT = "The bridge was built in 1932 and opened in 1929.";
+
+/** Numbers that look random and are the same every time. */
+function* numbers(seed: number): Generator<number> {
+  for (let state = seed; ;) yield (state = (state * 48271) % 2147483647);
+}
+const random = numbers(7);
+const upTo = (most: number) => random.next().value! % (most + 1);
+
+describe("pieces", () => {
+  test("cut at every edge and name what covers them", () => {
+    const found = pieces(0, TEXT.length, layers([drawing("a", [11, 28]), drawing("b", [24, 39])], "text"));
+    expect(
+      found.map((piece) => [TEXT.slice(piece.start, piece.end), piece.layers.map((each) => each.drawing.id)]),
+    ).toEqual([
+      ["The bridge ", []],
+      ["was built in ", ["a"]],
+      ["1932", ["a", "b"]],
+      [" and opened", ["b"]],
+      [" in 1929.", []],
+    ]);
+  });
+
+  test("an omission is an empty piece between two others", () => {
+    const found = pieces(0, TEXT.length, layers([drawing("gap", [28, 28])], "text"));
+    expect(found.map(({ start, end }) => [start, end])).toEqual([
+      [0, 28],
+      [28, 28],
+      [28, TEXT.length],
+    ]);
+  });
+
+  test("always put the text together again, and cover what the definition says", () => {
+    for (let round = 0; round < 300; round++) {
+      const drawings = Array.from({ length: upTo(6) }, (_, index) => {
+        const start = upTo(TEXT.length);
+        return drawing(String(index), [start, Math.min(TEXT.length, start + upTo(20))]);
+      });
+      const found = pieces(0, TEXT.length, layers(drawings, "text"));
+      expect(found.map(({ start, end }) => TEXT.slice(start, end)).join("")).toBe(TEXT);
+      for (const piece of found.filter(({ start, end }) => start < end)) {
+        const covering = drawings.filter(({ spans: [span] }) => span!.start < piece.end && piece.start < span!.end);
+        expect(new Set(piece.layers.map((each) => each.drawing.id))).toEqual(new Set(covering.map(({ id }) => id)));
+      }
+    }
+  });
+});
+
+describe("paragraphs", () => {
+  test.each([
+    ["", [""]],
+    ["one", ["one"]],
+    ["one\n\ntwo\n", ["one\n", "\n", "two\n"]],
+    ["\none", ["\n", "one"]],
+  ])("of %j are %j", (text, expected) => {
+    expect(paragraphs(text).map(({ start, end }) => text.slice(start, end))).toEqual(expected);
+  });
+
+  test("a very long line is shown in blocks that end with a sentence and lose nothing", () => {
+    const text = "A sentence of some words. ".repeat(2000).trim();
+    const found = paragraphs(text);
+    expect(found.length).toBeGreaterThan(5);
+    expect(found.map(({ start, end }) => text.slice(start, end)).join("")).toBe(text);
+    expect(found.slice(0, -1).every(({ end }) => text.slice(0, end).endsWith(". "))).toBe(true);
+  });
+
+  test("a line without spaces is cut between characters, and runs one way throughout", () => {
+    const text = "א" + "😀".repeat(5000);
+    const found = paragraphs(text);
+    expect(found.every(({ start }) => !/^[\udc00-\udfff]/.test(text.slice(start)))).toBe(true);
+    expect(new Set(found.map((each) => each.direction))).toEqual(new Set(["rtl"]));
+  });
+});
+
+describe("layOut", () => {
+  const text = "first line\nsecond line\nthird line";
+
+  test("gives the same object for a paragraph in which nothing changed", () => {
+    const before = layOut(text, [drawing("a", [0, 5])], "text", 0, text.length);
+    const after = layOut(text, [drawing("a", [0, 5]), drawing("b", [11, 17])], "text", 0, text.length, before);
+    expect(after.map((paragraph, index) => paragraph === before[index])).toEqual([true, false, true]);
+  });
+
+  test("a mark over several paragraphs is in each of them, and keeps its lane", () => {
+    const found = layOut(text, [drawing("long", [6, 30]), drawing("short", [11, 17])], "text", 0, text.length);
+    const lanesOf = (id: string) =>
+      found.flatMap(({ pieces }) =>
+        pieces.flatMap(({ layers }) => layers.filter((each) => each.drawing.id === id).map((each) => each.lane)),
+      );
+    expect(new Set(lanesOf("long"))).toEqual(new Set([0]));
+    expect(new Set(lanesOf("short"))).toEqual(new Set([1]));
+  });
+
+  test("shows a stretch of the text only", () => {
+    const found = layOut(text, [], "text", 11, 22);
+    expect(found.map(({ start, end }) => text.slice(start, end))).toEqual(["second line"]);
+  });
+});

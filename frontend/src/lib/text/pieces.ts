@@ -1,0 +1,204 @@
+import { direction } from "./direction";
+import { lanes } from "./lanes";
+
+/** A half-open interval of UTF-16 units of one part: `text`, or the name of a context. */
+export interface Span {
+  readonly part: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Something to be drawn into a text: a mark, or the earlier words that one refers to. */
+export interface Drawing {
+  readonly id: string;
+  readonly spans: readonly Span[];
+  readonly slot: string;
+  readonly flag: string;
+  readonly kind: "mark" | "antecedent" | "offered" | "missed" | "extra";
+  readonly tone: "rest" | "chosen" | "faint";
+}
+
+/** One span of a drawing, with the lane it keeps along its whole length. */
+export interface Layer {
+  readonly drawing: Drawing;
+  readonly start: number;
+  readonly end: number;
+  readonly lane: number;
+}
+
+/** A stretch of text between two neighbouring edges, or a place where words are missing (start == end). */
+export interface Piece {
+  readonly start: number;
+  readonly end: number;
+  /** What covers it, inner lane first. */
+  readonly layers: readonly Layer[];
+  /** What begins and ends at its edges. */
+  readonly begins: readonly Layer[];
+  readonly ends: readonly Layer[];
+}
+
+/** A block of text: a line as written, up to and including its line break, or a stretch of a very long one. */
+export interface Block {
+  readonly start: number;
+  readonly end: number;
+  /** Of the whole line. */
+  readonly direction: "ltr" | "rtl";
+}
+export interface Paragraph extends Block {
+  readonly pieces: readonly Piece[];
+}
+
+/** Longer lines are shown in several blocks, so that a change in one leaves the others as they are. */
+const LONGEST = 4000;
+const SENTENCE_END = /[.!?…。！？]["'”’»)\]]*\s+/g;
+
+/** Where the blocks of `text` between `from` and `to` lie. */
+export function paragraphs(text: string, from = 0, to = text.length): Block[] {
+  const found: Block[] = [];
+  for (let start = from; start < to;) {
+    const newline = text.indexOf("\n", start);
+    const end = newline < 0 || newline >= to ? to : newline + 1;
+    found.push(...stretches(text, start, end));
+    start = end;
+  }
+  return found.length > 0 ? found : [{ start: from, end: from, direction: "ltr" }];
+}
+
+/** A line in blocks: one, or several that end with a sentence, else with a word. */
+function stretches(text: string, start: number, end: number): Block[] {
+  const way = direction(text.slice(start, Math.min(end, start + LONGEST)));
+  const blocks: Block[] = [];
+  for (let at = start; at < end;) {
+    const next = end - at <= LONGEST ? end : cut(text, at);
+    blocks.push({ start: at, end: next, direction: way });
+    at = next;
+  }
+  return blocks;
+}
+
+function cut(text: string, start: number): number {
+  const window = text.slice(start, start + LONGEST);
+  const sentence = [...window.matchAll(SENTENCE_END)].at(-1);
+  if (sentence) return start + sentence.index + sentence[0].length;
+  const space = window.search(/\s\S*$/);
+  if (space > 0) return start + space + 1;
+  return start + LONGEST - (/[\ud800-\udbff]$/.test(window) ? 1 : 0);
+}
+
+/** The spans of all drawings on one part. A drawing keeps one lane; antecedents are outlined and take none. */
+export function layers(drawings: readonly Drawing[], part: string): Layer[] {
+  const here = drawings
+    .map((drawing) => ({ drawing, spans: drawing.spans.filter((span) => span.part === part) }))
+    .filter(({ spans }) => spans.length > 0);
+  const underlined = here.filter(({ drawing }) => drawing.kind === "mark");
+  const lane = new Map(
+    lanes(underlined.map(({ spans }) => extent(spans))).map((lane, index) => [underlined[index]!.drawing, lane]),
+  );
+  return here.flatMap(({ drawing, spans }) =>
+    spans.map(({ start, end }) => ({ drawing, start, end, lane: lane.get(drawing) ?? 0 })),
+  );
+}
+
+const extent = (spans: readonly Span[]): [number, number] => [
+  Math.min(...spans.map((span) => span.start)),
+  Math.max(...spans.map((span) => span.end)),
+];
+
+/** Cut `[start, end)` at every edge of `layers`; the pieces in order cover it exactly, an omission being empty. */
+export function pieces(start: number, end: number, layers: readonly Layer[]): Piece[] {
+  const edges = new Set([start, end]);
+  for (const layer of layers) {
+    if (layer.start >= start && layer.start <= end) edges.add(layer.start);
+    if (layer.end >= start && layer.end <= end) edges.add(layer.end);
+  }
+  const sorted = [...edges].sort((a, b) => a - b);
+  const cuts = new Map(sorted.map((edge, index) => [edge, index]));
+  const covering: Layer[][] = sorted.map(() => []);
+  const gaps = new Map<number, Layer[]>();
+  for (const layer of layers) {
+    if (layer.start === layer.end) gaps.set(layer.start, [...(gaps.get(layer.start) ?? []), layer]);
+    else
+      for (let at = cuts.get(Math.max(layer.start, start))!; at < cuts.get(Math.min(layer.end, end))!; at++)
+        covering[at]!.push(layer);
+  }
+  const result: Piece[] = [];
+  sorted.forEach((edge, index) => {
+    const gap = gaps.get(edge);
+    if (gap) result.push({ start: edge, end: edge, layers: gap, begins: gap, ends: [] });
+    const next = sorted[index + 1];
+    if (next === undefined) return;
+    const own = covering[index]!.sort((a, b) => a.lane - b.lane || a.start - b.start);
+    result.push({
+      start: edge,
+      end: next,
+      layers: own,
+      begins: own.filter((layer) => layer.start === edge),
+      ends: own.filter((layer) => layer.end === next),
+    });
+  });
+  return result;
+}
+
+/** The text between `from` and `to` in paragraphs. What did not change since `before` is the same object again. */
+export function layOut(
+  text: string,
+  drawings: readonly Drawing[],
+  part: string,
+  from: number,
+  to: number,
+  before: readonly Paragraph[] = [],
+): Paragraph[] {
+  const places = paragraphs(text, from, to);
+  const own = distribute(layers(drawings, part), places);
+  return places.map((place, index) => {
+    const layers = own[index]!;
+    const old = before[index];
+    if (old?.start === place.start && old.end === place.end && sameLayers(LAYERS.get(old), layers)) return old;
+    const paragraph = { ...place, pieces: pieces(place.start, place.end, layers) };
+    LAYERS.set(paragraph, layers);
+    return paragraph;
+  });
+}
+
+const LAYERS = new WeakMap<Paragraph, readonly Layer[]>();
+
+/** Layers by the paragraphs they touch. An omission at a border belongs to the paragraph that begins there. */
+function distribute(layers: readonly Layer[], places: readonly { start: number; end: number }[]): Layer[][] {
+  const result: Layer[][] = places.map(() => []);
+  for (const layer of layers) {
+    let at = lastStartingBefore(places, layer.start);
+    if (layer.start === layer.end) {
+      if (layer.start <= places[at]!.end && layer.start >= places[0]!.start) result[at]!.push(layer);
+      continue;
+    }
+    for (; at < places.length && places[at]!.start < layer.end; at++)
+      if (places[at]!.end > layer.start) result[at]!.push(layer);
+  }
+  return result;
+}
+
+function lastStartingBefore(places: readonly { start: number }[], position: number): number {
+  let [low, high] = [0, places.length - 1];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (places[middle]!.start <= position) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+const sameLayers = (old: readonly Layer[] | undefined, now: readonly Layer[]): boolean =>
+  old !== undefined &&
+  old.length === now.length &&
+  old.every((layer, index) => {
+    const other = now[index]!;
+    return (
+      layer.start === other.start &&
+      layer.end === other.end &&
+      layer.lane === other.lane &&
+      alike(layer.drawing, other.drawing)
+    );
+  });
+
+const alike = (a: Drawing, b: Drawing): boolean =>
+  a === b || (a.id === b.id && a.slot === b.slot && a.flag === b.flag && a.kind === b.kind && a.tone === b.tone);

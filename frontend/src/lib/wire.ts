@@ -1,0 +1,46 @@
+/** What goes between server and browser, by the names of `finecomb.server.wire`; generated from the server's description. */
+import type {
+  AnswersBody,
+  AnswersEntry,
+  MarkBody,
+  MarkEntry,
+  Problem,
+  SuggestionBody,
+  SuggestionEntry,
+  UnitBody,
+  UnitEntry,
+} from "./schema";
+
+export type {
+  AnswersBody,
+  Brief,
+  Example,
+  Group,
+  Guide,
+  Guideline,
+  Label,
+  Look,
+  MarkBody,
+  Me,
+  Next,
+  Offered,
+  Option,
+  Problem,
+  Question,
+  Saved,
+  Solution,
+  SuggestionBody,
+  Task,
+  UnitBody,
+  Welcome,
+} from "./schema";
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+/** `[start, end]` on the text, `[part, start, end]` on a named context; in code points. */
+export type WireSpan = MarkBody["spans"][number];
+export type Answers = MarkBody["answers"];
+export type Answer = Answers[string];
+export type Code = Problem["code"];
+/** What an entry of a task holds. */
+export type Body = MarkBody | UnitBody | AnswersBody | SuggestionBody;
+export type Entry = MarkEntry | UnitEntry | AnswersEntry | SuggestionEntry;

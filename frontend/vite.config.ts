@@ -1,0 +1,22 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { svelte } from "@sveltejs/vite-plugin-svelte";
+import { defineConfig } from "vitest/config";
+
+const pages = ["annotate", "admin"].map((name) => resolve(import.meta.dirname, `${name}.html`)).filter(existsSync);
+
+/** One page for annotators, one for researchers. The content policy allows nothing inline, so nothing is inlined. */
+export default defineConfig({
+  base: "/static/",
+  plugins: [svelte()],
+  build: {
+    outDir: "../src/finecomb/server/static",
+    emptyOutDir: true,
+    target: "es2022",
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    rollupOptions: { input: pages },
+  },
+  server: { proxy: { "/api": "http://127.0.0.1:8000", "/join": "http://127.0.0.1:8000" } },
+  test: { include: ["src/**/*.test.ts"], environment: "node" },
+});

@@ -1,0 +1,172 @@
+"""The best alignment, with its certificate: a bound that no alignment can beat."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from finecomb.agreement.gamma.continuum import Bools, Continuum, Floats, Ints
+from finecomb.agreement.gamma.dissimilarity import Dissimilarity
+from finecomb.agreement.gamma.master import Master
+from finecomb.agreement.gamma.pricing import descent
+from finecomb.agreement.gamma.problem import Problem, problem
+from finecomb.agreement.gamma.search import GaveUpError, Search
+from finecomb.agreement.gamma.upper import good_alignments
+from finecomb.core.errors import FinecombError
+
+_NEGATIVE = 1e-8  # a reduced cost of less than minus this is below zero
+_SAME = 1e-6  # relative difference between bounds that are the same
+_USED = 1e-3  # share of a cluster in a relaxed alignment that is worth a descent
+_COARSE = 0.01  # relative gap that is tried for when a proof takes too long
+MOST_MARKS = 4000
+
+Status = Literal["proven", "stopped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """An alignment of a continuum: clusters of marks, its disorder, and what is known of the best one."""
+
+    clusters: Bools
+    """(K, marks): with soft gamma a mark may be in several clusters, else it is in one."""
+    status: Status
+    """`proven`: nothing is better. `stopped`: time was up, and something between `lower` and `upper` may be."""
+    lower: float
+    """No alignment has a lower disorder."""
+    upper: float
+    """The disorder of this one: sum of unitary disorders / mean number of marks per annotator."""
+
+    @property
+    def firsts(self) -> Ints:
+        """The first mark of each mark's cluster, (marks,); of its first cluster where it is in several."""
+        return np.asarray(self.clusters.argmax(axis=1)[self.clusters.argmax(axis=0)])
+
+
+def best_alignment(
+    marks: Continuum, dissimilarity: Dissimilarity | None = None, soft: bool = False, seconds: float = 60.0
+) -> Best:
+    """The alignment of least disorder (Mathet et al. 2015, section 5.1), within about so many seconds.
+
+    With `soft` a mark may be in several clusters and must be in one (soft-gamma of pygamma-agreement). Needs two
+    annotators and one mark.
+    """
+    if marks.annotators < 2 or not len(marks):
+        raise FinecombError("an alignment needs two annotators and a mark")
+    dissimilarity = dissimilarity or Dissimilarity()
+    own = problem(marks, dissimilarity)
+    solver = _Solver(own, soft, time.monotonic() + seconds)
+    clusters, lower, upper = solver.solved()
+    proven = upper - lower <= _SAME * max(upper, 1.0)
+    scale = dissimilarity.delta / marks.mean_marks
+    bound = upper if proven else max(lower, 0.0)
+    return Best(_in_order(clusters), "proven" if proven else "stopped", bound * scale, upper * scale)
+
+
+def _in_order(clusters: Bools) -> Bools:
+    return clusters[np.lexsort(~clusters.T[::-1])]
+
+
+class _Solver:
+    """Column generation: a linear program over clusters, priced by descent and in the end by exact search."""
+
+    def __init__(self, own: Problem, soft: bool, deadline: float) -> None:
+        self.own, self.soft, self.deadline = own, soft, deadline
+        self.master = Master(own, soft)
+        self.search = Search.of(own)
+        self.prices: Floats = np.zeros(len(own))
+        self.lower = -math.inf
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        return max(self.deadline - time.monotonic(), 0.0)
+
+    def solved(self) -> tuple[Bools, float, float]:
+        """Clusters, a bound below every alignment, and their cost."""
+        start = good_alignments(self.own, np.random.default_rng(0), self.deadline)
+        self.best = start[-1]
+        self.master.add(np.eye(len(self.own), dtype=bool))
+        self.master.add(np.concatenate(start))
+        try:
+            self._generate()
+            self._round()
+        except GaveUpError:
+            self._round()
+            self._settle()
+        return self.best, max(self.lower, pairwise_bound(self.own) if self._open else 0.0), self.upper
+
+    @property
+    def upper(self) -> float:
+        return float(self.own.costs(self.best).sum())
+
+    @property
+    def _open(self) -> bool:
+        return self.upper - self.lower > _SAME * max(self.upper, 1.0)
+
+    def _take(self, clusters: Bools | None) -> None:
+        if clusters is not None and self.own.costs(clusters).sum() < self.upper:
+            self.best = clusters
+
+    def _generate(self) -> None:
+        """Add clusters until none is worth more than it costs."""
+        while True:
+            self.prices, used = self.master.prices(self.left)
+            if not self.left or len(self.prices) != len(self.own):
+                raise GaveUpError
+            starts = np.concatenate([np.eye(len(self.own), dtype=bool), self.master.clusters[used > _USED]])
+            found, reduced = descent(self.own, self.prices, starts)
+            if self.master.add(found[reduced < -_NEGATIVE]):
+                continue
+            if not self.master.add(self.search.below(self.prices, -_NEGATIVE, self.deadline - 0.3 * self.left)):
+                self._bound(_NEGATIVE)
+                return
+
+    def _bound(self, short: float) -> None:
+        """No cluster is worth more than its cost and `short`: what all marks are worth, less that for each cluster."""
+        clusters = len(self.own) if self.soft else self.own.most_clusters(self.upper)
+        self.lower = max(self.lower, float(self.prices.sum()) - clusters * short)
+
+    def _round(self) -> None:
+        """From a relaxed alignment to an alignment; with a gap, all clusters that could close it are listed."""
+        if self._open:
+            self._take(self.master.corner(self.left))
+        if self._open:
+            self._take(self.master.chosen(np.ones(len(self.master.costs), dtype=bool), self.left)[0])
+        if self._open and math.isfinite(self.lower):
+            gap = self.upper - self.lower + _SAME
+            self.master.add(self.search.below(self.prices, gap, self.deadline))
+            within = self.master.costs - self.master.clusters @ self.prices < gap
+            clusters, bound = self.master.chosen(within, self.left)
+            self._take(clusters)
+            self.lower = max(self.lower, min(bound, self.upper))
+
+    def _settle(self) -> None:
+        """When the proof took too long: at least show that no alignment is much better."""
+        if math.isfinite(self.lower) or not self.prices.any():
+            return
+        short = _COARSE * self.upper / self.own.most_clusters(self.upper)
+        try:
+            if not len(self.search.below(self.prices, -short, self.deadline)):
+                self._bound(short)
+        except GaveUpError:
+            return
+
+
+def pairwise_bound(own: Problem) -> float:
+    """A bound below every alignment that needs no search: each two annotators aligned in the best way for them alone.
+
+    With K clusters two annotators cost at least K - (the most that matching their marks saves), and K is at least the
+    greatest number of marks of an annotator.
+    """
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
+    saved = 0.0
+    for one in range(len(own.marks)):
+        for other in range(one):
+            gains = np.maximum(-own.joint[np.ix_(own.marks[one], own.marks[other])], 0)
+            saved += gains[linear_sum_assignment(gains, maximize=True)].sum()
+    return float(max(max(len(marks) for marks in own.marks) - saved, 0.0))

@@ -1,0 +1,106 @@
+"""The linear program over the clusters known so far, and the integer program that picks an alignment of them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from finecomb.agreement.gamma.continuum import Bools, Floats
+from finecomb.agreement.gamma.problem import Problem
+
+if TYPE_CHECKING:
+    from highspy import Highs
+
+_OPTIONS: dict[str, bool | int | float | str] = {
+    "output_flag": False,
+    "threads": 1,
+    "mip_rel_gap": 0.0,
+    "mip_abs_gap": 1e-9,
+    "mip_feasibility_tolerance": 1e-9,
+}
+
+
+class Master:
+    """Columns are clusters, rows are marks: each mark in exactly one cluster, or with `soft` in at least one."""
+
+    def __init__(self, own: Problem, soft: bool) -> None:
+        self.own, self.soft = own, soft
+        self.clusters = np.zeros((0, len(own)), dtype=bool)
+        self.costs = np.zeros(0)
+        self._seen: set[bytes] = set()
+        self._relaxed = self._rows(solver="ipm", run_crossover="off")
+
+    def add(self, clusters: Bools) -> int:
+        """Take in those that are new; how many."""
+        keys = (each.tobytes() for each in np.packbits(clusters, axis=1))
+        first = {key: at for at, key in reversed(list(enumerate(keys))) if key not in self._seen}
+        new = clusters[sorted(first.values())]
+        self._seen |= first.keys()
+        costs = self.own.costs(new)
+        _add_columns(self._relaxed, new, costs)
+        self.clusters, self.costs = np.concatenate([self.clusters, new]), np.concatenate([self.costs, costs])
+        return len(new)
+
+    def prices(self, seconds: float) -> tuple[Floats, Floats]:
+        """Dual prices of the marks, and how much of each cluster the relaxed alignment uses.
+
+        From the inside of the optimal face: an alignment has far fewer clusters than marks, so prices are anything but
+        unique, and those at a corner say that some marks are worth far more than others for no reason. Central
+        prices need half the rounds, and leave the exact search little to refute.
+        """
+        self._relaxed.setOptionValue("time_limit", seconds)
+        self._relaxed.clearSolver()
+        self._relaxed.run()
+        solution = self._relaxed.getSolution()
+        return np.array(solution.row_dual), np.array(solution.col_value)
+
+    def corner(self, seconds: float) -> Bools | None:
+        """The relaxed alignment at a corner where it is an alignment; None when it has halves."""
+        solver = self._rows(solver="simplex", time_limit=seconds)
+        _add_columns(solver, self.clusters, self.costs)
+        solver.run()
+        value = np.array(solver.getSolution().col_value)
+        whole = self.clusters[value > 0.5]
+        return whole if np.all(np.abs(value - np.rint(value)) < 1e-6) and self.feasible(whole) else None
+
+    def chosen(self, usable: Bools, seconds: float) -> tuple[Bools | None, float]:
+        """The best alignment of some of the clusters, and a bound below all alignments of them."""
+        solver = self._rows(time_limit=seconds)
+        clusters = self.clusters[usable]
+        _add_columns(solver, clusters, self.costs[usable], whole=True)
+        solver.run()
+        value, bound = np.array(solver.getSolution().col_value), solver.getInfo().mip_dual_bound
+        picked = clusters[value > 0.5] if len(value) == len(clusters) else clusters[:0]
+        return picked if self.feasible(picked) else None, bound if math.isfinite(bound) else -math.inf
+
+    def feasible(self, clusters: Bools) -> bool:
+        """Whether the clusters are an alignment of all marks."""
+        times = clusters.sum(axis=0)
+        return bool(np.all(times >= 1 if self.soft else times == 1))
+
+    def _rows(self, **options: bool | int | float | str) -> Highs:
+        import highspy  # slow to import
+
+        solver = highspy.Highs()  # type: ignore[no-untyped-call]
+        for name, value in (_OPTIONS | options).items():
+            solver.setOptionValue(name, value)
+        count, none = len(self.own), np.zeros(0, dtype=np.int32)
+        most = np.full(count, highspy.kHighsInf if self.soft else 1.0)
+        solver.addRows(count, np.ones(count), most, 0, np.zeros(count, dtype=np.int32), none, np.zeros(0))
+        return solver
+
+
+def _add_columns(solver: Highs, clusters: Bools, costs: Floats, whole: bool = False) -> None:
+    """With `whole` each is taken or not; else any amount."""
+    import highspy  # slow to import
+
+    count = len(clusters)
+    of, mark = np.nonzero(clusters)
+    starts = np.searchsorted(of, np.arange(count)).astype(np.int32)
+    most = np.full(count, 1.0 if whole else highspy.kHighsInf)
+    solver.addCols(count, costs, np.zeros(count), most, len(of), starts, mark.astype(np.int32), np.ones(len(of)))
+    if whole:
+        kinds = np.full(count, highspy.HighsVarType.kInteger)
+        solver.changeColsIntegrality(count, np.arange(count, dtype=np.int32), kinds)

@@ -1,0 +1,96 @@
+"""Gamma over many texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from finecomb.agreement.gamma.continuum import Floats, continua
+from finecomb.agreement.gamma.dissimilarity import Dissimilarity, group_distances
+from finecomb.agreement.gamma.measured import Job, Measured, Settings, measured
+from finecomb.engine.pool import spread
+from finecomb.measure.bootstrap import ratio
+from finecomb.measure.view import View
+
+Watch = Callable[[Iterable[Measured], int], Iterable[Measured]]
+
+
+def dissimilarity_of(view: View, settings: Settings) -> Dissimilarity:
+    """As the settings say, with the view's categories."""
+    table = group_distances(view.protocol, view.categories) if settings.categories == "groups" else None
+    return Dissimilarity(settings.delta, settings.alpha, settings.beta, table)
+
+
+def measure_view(
+    view: View, settings: Settings, seed: int, workers: int = 1, watch: Watch | None = None
+) -> list[Measured]:
+    """Each text of a view; `watch` sees them come, and is told how many there are."""
+    distances = dissimilarity_of(view, settings)
+    jobs = [
+        Job(each.document, each.continuum, settings, distances, len(view.categories), seed)
+        for each in continua(view.study, view.categories)
+    ]
+    done = spread(measured, jobs, workers)
+    return list(watch(done, len(jobs)) if watch else done)
+
+
+def _table(texts: Sequence[Measured], name: str) -> Floats:
+    """(texts, rows)."""
+    return np.array([getattr(each, name) for each in texts], dtype=np.float64).reshape(len(texts), -1)
+
+
+def _noise(weights: Floats, seed: int) -> Floats:
+    """By how many standard errors the chance disorder of each text is off in each draw; not at all in the first."""
+    noise = np.random.default_rng([seed, len(weights)]).standard_normal(weights.shape)
+    noise[0] = 0.0
+    return noise
+
+
+def pooled(texts: Sequence[Measured], weights: Floats, seed: int) -> Floats:
+    r"""$1 - \sum_t w_t O_t / \sum_t w_t E_t$ over the texts of each draw, (draws, rows).
+
+    With $w_t$ the mean number of marks per annotator this is gamma of all texts laid end to end, where no alignment
+    crosses from one text to another. Texts without an observed or expected disorder are left out. The first draw is the
+    study itself; in the others the expected disorders vary by their sampling error too.
+    """
+    observed, expected = _table(texts, "observed"), _table(texts, "expected")
+    defined = np.isfinite(observed) & np.isfinite(expected)
+    share, error = np.where(defined, _table(texts, "weight"), 0.0), np.nan_to_num(_table(texts, "error"))
+    top = weights @ (share * np.where(defined, observed, 0.0))
+    bottom = weights @ (share * np.where(defined, expected, 0.0))
+    bottom += (weights * _noise(weights, seed)) @ (share * error)
+    return 1 - ratio(top, bottom)
+
+
+def by_text(texts: Sequence[Measured], weights: Floats, seed: int) -> Floats:
+    """Gamma of each text, (draws, texts), which varies by the sampling error of its expected disorder alone."""
+    expected, error = _table(texts, "expected")[:, 0], np.nan_to_num(_table(texts, "error"))[:, 0]
+    return 1 - ratio(_table(texts, "observed")[:, 0] + 0 * weights, expected + error * _noise(weights, seed))
+
+
+def mean(texts: Sequence[Measured], weights: Floats, seed: int) -> Floats:
+    """Mean of the texts' own gammas, those without one left out, (draws, 1)."""
+    each = by_text(texts, weights, seed)
+    defined = np.isfinite(each)
+    return ratio((weights * np.where(defined, each, 0.0)).sum(axis=1), (weights * defined).sum(axis=1))[:, None]
+
+
+def gap(texts: Sequence[Measured]) -> float:
+    """How far pooled gamma could lie from the one printed because alignments are not proven; 0 when all are."""
+    defined = [each for each in texts if not each.why]
+    weight = np.array([each.weight[0] for each in defined])
+    high = weight @ np.array([[each.observed[0], each.expected[0]] for each in defined]).reshape(-1, 2)
+    low = weight @ np.array([each.lowest for each in defined]).reshape(-1, 2)
+    if not defined or np.allclose(low, high, rtol=1e-12, atol=0):
+        return 0.0
+    farthest = (1 - high[0] / low[1] if low[1] > 0 else -np.inf, 1 - low[0] / high[1])
+    return float(max(abs(1 - high[0] / high[1] - each) for each in farthest))
+
+
+def why_undefined(texts: Sequence[Measured], row: int) -> str:
+    """Why no text has a value for a row."""
+    reasons = dict.fromkeys(each.why for each in texts if each.why)
+    if len(texts) and all(each.why for each in texts):
+        return "of no text is there a gamma: " + "; ".join(reasons)
+    return "no two marks that were aligned have it, observed or by chance" if row else "chance has no disorder"

@@ -1,0 +1,343 @@
+"""The command about structure: criticize."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import polars as pl
+import typer
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from finecomb import formats
+from finecomb.cli.filters import Draws, Seed, names, pair
+from finecomb.cli.shared import AsJson, Force, From, app, counted, done, err, out, read, say
+from finecomb.core.errors import FinecombError, did_you_mean, shorten
+from finecomb.core.estimate import Signature
+from finecomb.core.records import Document
+from finecomb.core.study import Study
+from finecomb.critics import people, synthetic
+from finecomb.critics.base import Critic, Statistic, outliers, parts
+from finecomb.critics.compare import Comparison, compare, corrected, dropped_words
+from finecomb.critics.criticize import Criticism, by_meta, criticism, fitted, is_for_fitting, refuse_overlap
+from finecomb.critics.progress import watched
+from finecomb.critics.storage import checked_options, imported, known_options, load, named, save
+from finecomb.report.tables import Row, as_json, print_rows, rows_of
+
+_SHOWN = 20  # outliers printed
+
+
+@app.command()
+def criticize(
+    real: Annotated[
+        Path | None, typer.Argument(help="Real documents, in any format that can be read.", show_default=False)
+    ] = None,
+    generated: Annotated[
+        list[Path] | None, typer.Argument(help="Generated documents, one file a system.", show_default=False)
+    ] = None,
+    critic: Annotated[
+        str,
+        typer.Option(
+            "--critic",
+            "-c",
+            help="With commas: sections, coreference, topics, languages, a saved critic's folder, module:Class, or "
+            "module:function.",
+        ),
+    ] = "sections",
+    fit: Annotated[
+        Path | None,
+        typer.Option(
+            help="Real documents to fit on; without it, a part of REAL that takes no further part.", show_default=False
+        ),
+    ] = None,
+    fit_share: Annotated[float, typer.Option(min=0.05, max=0.95, help="How large that part is.")] = 0.5,
+    by: Annotated[
+        str,
+        typer.Option(
+            "--by", help="Document meta that tells systems apart within a file, e.g. model.", show_default=False
+        ),
+    ] = "",
+    stat: Annotated[
+        Statistic | None,
+        typer.Option("--stat", help="T(x): nll, plugin or kl; without it, the critic's own.", show_default=False),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="NAME=VALUE: an option of the critic; may be repeated.", show_default=False),
+    ] = None,
+    smoothing: Annotated[str, typer.Option(help="For sections: auto or add:X.", show_default=False)] = "",
+    merge_repeats: Annotated[
+        bool, typer.Option("--merge-repeats", help="For sections: join equal neighbours.")
+    ] = False,
+    prior: Annotated[
+        Literal["markov", "ngram", "gaussian", "dirichlet"], typer.Option(help="For module:function: over its labels.")
+    ] = "markov",
+    self_test: Annotated[bool, typer.Option("--synthetic", help="The self-test on a process that is known.")] = False,
+    show: Annotated[
+        str, typer.Option(help="systems, outliers, parts, correlations, incoherent, or a table of the critic.")
+    ] = "systems",
+    document: Annotated[str, typer.Option(help="For parts: which document.", show_default=False)] = "",
+    beside: Annotated[
+        Path | None,
+        typer.Option(help="A CSV with a column `system`: other figures to print beside.", show_default=False),
+    ] = None,
+    readers: Annotated[
+        Path | None,
+        typer.Option("--people", help="A study with the sections protocol: what readers say.", show_default=False),
+    ] = None,
+    correction: Annotated[
+        Literal["holm", "bonferroni", "none"], typer.Option(help="For many systems and critics.")
+    ] = "holm",
+    draws: Draws = 1000,
+    seed: Seed = 0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write all tables and figures here.", show_default=False)
+    ] = None,
+    save_to: Annotated[
+        Path | None, typer.Option("--save", help="Keep the fitted critic here.", show_default=False)
+    ] = None,
+    force: Force = False,
+    from_: From = "",
+    as_json_: AsJson = False,
+) -> None:
+    """Structure that no single reader sees: do sections, references, topics come together as in real text?
+
+    Examples: `finecomb criticize real.jsonl a.jsonl b.jsonl --critic sections,topics` ·
+    `finecomb criticize real.jsonl generated.jsonl --by model --show outliers` · `finecomb criticize --synthetic`
+    """
+    given = dict(pair("--set", each) for each in set_ or ())
+    given |= {"smoothing": smoothing} if smoothing else {}
+    given |= {"merge_repeats": "true"} if merge_repeats else {}
+    if self_test:
+        with _bars():
+            _self_test(given, seed, as_json_)
+        return
+    if real is None or not generated:
+        raise FinecombError("give REAL and at least one file of GENERATED documents, or --synthetic")
+    corpora = _Corpora(real, generated, fit, fit_share, by, seed, from_)
+    wanted = [_kind(name, prior) for name in names(critic)]
+    with _bars():
+        ready = zip(wanted, _critics(wanted, corpora, given), strict=True)
+        found = [corpora.criticism(each, isinstance(kind, Critic), stat) for kind, each in ready]
+        compared = [compare(each.real, each.systems, correction, draws, seed) for each in found]
+    rows = corrected(itertools.chain.from_iterable(compared), correction)
+    views = _views(found, rows, read(readers) if readers else None, beside, by)
+    if show == "parts":
+        views["parts"] = [row for each in found for row in _part_rows(each, corpora, document, stat)]
+    if show not in views:
+        raise FinecombError(f"--show {show}: there is no such table{did_you_mean(show, [*views, 'parts'])}")
+    signature = Signature.of(
+        statistic="criticize", critic=critic, stat=stat, by=by or None, fit="own" if fit else fit_share,
+        correction=correction, draws=draws, seed=seed, **given,
+    )  # fmt: skip
+    _print(views[show], as_json_, show.capitalize(), str(signature), _notes(found))
+    if output:
+        _write(found, views, output, force)
+    if save_to:
+        _save(found, save_to, force)
+
+
+Views = dict[str, Sequence[Row]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Corpora:
+    """Where documents come from; they are read as streams, once for each critic, and only those fitted on are kept."""
+
+    real: Path
+    generated: Sequence[Path]
+    fit: Path | None
+    share: float
+    by: str
+    seed: int
+    from_: str
+
+    def for_fitting(self) -> list[Document]:
+        """What critics are fitted on."""
+        if self.fit is None:
+            return [each for each in self._read(self.real) if is_for_fitting(each.id, self.share, self.seed)]
+        documents = list(self._read(self.fit))
+        refuse_overlap(documents, self._read(self.real))
+        return documents
+
+    def held_out(self, whole: bool) -> Iterator[Document]:
+        """Real documents that take no part in fitting; all of them when the critic came fitted."""
+        whole = whole or self.fit is not None
+        return (each for each in self._read(self.real) if whole or not is_for_fitting(each.id, self.share, self.seed))
+
+    def criticism(self, critic: Critic, whole: bool, stat: Statistic | None) -> Criticism:
+        """Scores of all of them."""
+        if self.by:
+            found = criticism(critic, self.held_out(whole), {}, stat)
+            documents = itertools.chain.from_iterable(map(self._read, self.generated))
+            return replace(found, systems=by_meta(critic, documents, self.by, stat))
+        systems = {path.stem: self._read(path) for path in self.generated}
+        if len(systems) < len(self.generated):
+            raise FinecombError("two files of generated documents have the same name; tell systems apart with --by")
+        return criticism(critic, self.held_out(whole), systems, stat)
+
+    def documents(self) -> Iterator[Document]:
+        """All documents that are judged."""
+        return itertools.chain.from_iterable(map(self._read, (*self.generated, self.real)))
+
+    def _read(self, path: Path) -> Iterator[Document]:
+        return (item for item in formats.stream(path, self.from_) if isinstance(item, Document))
+
+
+Named = tuple[str, dict[str, str]]
+"""A critic to be fitted, by name, with what the name itself says of its options."""
+
+
+def _critics(wanted: Sequence[Named | Critic], corpora: _Corpora, given: Mapping[str, str]) -> Iterator[Critic]:
+    """Every critic, fitted."""
+    unfitted = [each for each in wanted if isinstance(each, tuple)]
+    options = _options(unfitted, given)
+    documents = corpora.for_fitting() if unfitted else []
+    for each in wanted:
+        yield fitted(each[0], documents, corpora.seed, options[each[0]]) if isinstance(each, tuple) else each
+
+
+def _kind(name: str, prior: str) -> Named | Critic:
+    """A critic to be fitted, or one that is fitted already."""
+    if (Path(name) / "critic.json").exists():
+        return load(Path(name))
+    if ":" in name and not isinstance(imported(name, name), type):
+        return "own", {"function": name, "kind": prior}
+    return name, {}
+
+
+def _options(wanted: Sequence[Named], given: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """What each critic is told: every option goes to the critics that have it, and some critic must."""
+    known = {name: known_options(named(name).fit) for name, _ in wanted}
+    every = list(itertools.chain.from_iterable(known.values()))
+    for option in given:
+        if option not in every:
+            raise FinecombError(f"--set {option}: no critic that is to be fitted has it{did_you_mean(option, every)}")
+    return {
+        name: {option: value for option, value in given.items() if option in known[name]} | own for name, own in wanted
+    }
+
+
+# --- what is shown -----------------------------------------------------------------------------------------------
+
+
+def _views(
+    found: Sequence[Criticism], rows: Sequence[Comparison], readers: Study | None, beside: Path | None, by: str
+) -> Views:
+    """Every table there is, by name."""
+    figures = people.beside(pl.read_csv(beside), str(beside)) if beside else {}
+    human = people.coherent_shares(readers, by or "model") if readers else {}
+    shown = figures | ({"people": human} if human else {})
+    views: Views = {
+        "systems": people.with_figures((row.row() for row in rows), shown),
+        "outliers": [row for each in found for row in _outlier_rows(each)],
+    }
+    if human:
+        views["correlations"] = people.correlations(people.latent_figures(rows) | figures, human)
+        views["incoherent"] = rows_of(people.incoherent_organisations(readers)) if readers else []
+    for each in found:
+        views |= {name: rows_of(table) for name, table in each.critic.tables(each.real, each.systems).items()}
+    return views
+
+
+def _outlier_rows(found: Criticism) -> Iterator[Row]:
+    for system, own in found.systems.items():
+        for each in outliers(found.real, own)[:_SHOWN]:
+            yield {
+                "critic": found.critic.name, "system": system, "document": each.id, "nats": each.value,
+                "nats per step": each.per_step, "p": each.p,
+            }  # fmt: skip
+
+
+def _part_rows(found: Criticism, corpora: _Corpora, wanted: str, stat: Statistic | None) -> Iterator[Row]:
+    """The steps of one document: the one asked for, else the most unlikely of the first system."""
+    first = next(iter(found.systems.values()))
+    id = wanted or next((each.id for each in outliers(found.real, first)), "")
+    document = next((each for each in corpora.documents() if each.id == id), None)
+    if document is None:
+        raise FinecombError(f"--document {id}: no document has this id")
+    for each in parts(found.critic, document, stat):
+        yield {
+            "critic": found.critic.name, "document": id, "step": each.step, "text": shorten(each.text, 40),
+            "state": each.state, "nats": each.nll, "likeliest": each.likeliest, "its nats": each.likeliest_nll,
+        }  # fmt: skip
+
+
+def _notes(found: Sequence[Criticism]) -> list[str]:
+    """What was lost, and what a low value means."""
+    notes = []
+    for each in found:
+        sides = {"real": each.real, **each.systems}
+        notes += [words for side, own in sides.items() if (words := dropped_words(side, own))]
+    return notes
+
+
+def _print(rows: Sequence[Row], as_json_: bool, title: str, signature: str, notes: Sequence[str]) -> None:
+    if as_json_:
+        typer.echo(as_json(rows, signature, notes))
+        return
+    print_rows(out, rows, title)
+    say(f"{signature} (95% intervals; nats)")
+    for note in notes:
+        say(note)
+
+
+def _write(found: Sequence[Criticism], views: Views, folder: Path, force: bool) -> None:
+    """All tables as CSV and all figures as SVG."""
+    if folder.exists() and any(folder.iterdir()) and not force:
+        raise FinecombError(f"{folder}: is there already and not empty; --force writes into it")
+    folder.mkdir(parents=True, exist_ok=True)
+    figures = {name: svg for each in found for name, svg in each.critic.figures(each.real, each.systems).items()}
+    for name, rows in views.items():
+        pl.DataFrame(list(rows), infer_schema_length=None).write_csv(folder / f"{name}.csv")
+    for name, svg in figures.items():
+        (folder / f"{_file_name(name)}.svg").write_text(svg, encoding="utf-8")
+    done(folder, f"{counted(len(views), 'table')} and {counted(len(figures), 'figure')} written")
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", name)
+
+
+def _save(found: Sequence[Criticism], folder: Path, force: bool) -> None:
+    if len(found) != 1:
+        raise FinecombError(f"--save keeps one critic; {len(found)} were fitted")
+    if folder.exists() and not force:
+        raise FinecombError(f"{folder}: is there already; --force replaces it")
+    save(found[0].critic, folder)
+    done(folder, f"the fitted {found[0].critic.name} critic; use it with --critic {folder}")
+
+
+def _self_test(given: Mapping[str, str], seed: int, as_json_: bool) -> None:
+    """The paper's Table 1 with models that anybody can fit."""
+    options = checked_options(synthetic.self_test, given, "synthetic")
+    rows = [each.row() for each in synthetic.self_test(np.random.default_rng(seed), **options)]
+    notes = [
+        "a model may predict tokens well and know little of the structure: compare the columns of PPL",
+        "Latent PPL is over transitions between valid segments; the authors' script drops texts with an invalid one",
+        "the paper's text prints 66.80 where its Table 1 has 64.80",
+    ]
+    _print(rows, as_json_, "Self-test", str(Signature.of(statistic="synthetic", seed=seed, **given)), notes)
+
+
+@contextlib.contextmanager
+def _bars() -> Iterator[None]:
+    """Progress of long work on standard error, shown only to people."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,}"))
+    with Progress(*columns, TimeElapsedColumn(), console=err, transient=True, disable=not err.is_terminal) as bars:
+
+        def watch(items: Iterable[object], words: str, total: int | None) -> Iterator[object]:
+            task = bars.add_task(words, total=total)
+            for item in items:
+                yield item
+                bars.advance(task)
+            bars.remove_task(task)
+
+        with watched(watch):
+            yield

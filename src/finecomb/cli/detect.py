@@ -1,0 +1,179 @@
+"""Commands about detectors: list them, let them mark a study, fit them to texts that people have checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from finecomb import formats, protocols
+from finecomb.cli.shared import AsJson, Force, From, StudyPath, app, counted, done, emit, out, progress, read, say
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Document, Mark
+from finecomb.core.study import Item, Study
+from finecomb.detect import DETECTORS, Choices, Factory, named
+from finecomb.detect import detect as detected
+from finecomb.detect.base import Basis
+from finecomb.detect.boxscore import fitting
+from finecomb.report.tables import Row, as_json, print_rows
+
+DetectorName = Annotated[
+    str, typer.Option("--detector", help="Which one; `finecomb detectors` lists them.", show_default=False)
+]
+
+
+@app.command()
+def detectors(as_json_: AsJson = False) -> None:
+    """Every detector and checker, what it needs and whose labels it uses.
+
+    Example: `finecomb detectors`
+    """
+    rows: list[Row] = [
+        {"name": each.name, "what": each.title, "needs": each.needs, "protocol": each.protocol, "kind": each.kind}
+        for each in DETECTORS.values()
+    ]
+    emit(rows, as_json_, "Detectors", "No detectors.")
+
+
+@app.command()
+def detect(
+    study: StudyPath,
+    detector: DetectorName,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the study with the new marks.", show_default=False)
+    ] = None,
+    basis: Annotated[
+        Basis, typer.Option(help="record: only what the data proves; all: also what people mostly find wrong.")
+    ] = "all",
+    threshold: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Mark only what is at least this sure.", show_default=False),
+    ] = None,
+    weights: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="What `train` wrote.", show_default=False)
+    ] = None,
+    from_: From = "",
+    force: Force = False,
+    as_json_: AsJson = False,
+) -> None:
+    """Let a detector or checker mark every text of a study; each mark explains itself.
+
+    Example: `finecomb detect games --detector boxscore -o checked --basis record`
+    """
+    whole, factory = read(study, from_), named(detector)
+    protocol = _protocol(whole, factory)
+    made = factory.make(protocol, Choices(threshold, basis, weights))
+    if whole.documents.is_empty():
+        raise FinecombError(f"{study}: has no documents yet")
+    documents = (item for item in progress(whole.iter_documents()) if isinstance(item, Document))
+    annotations = list(detected(documents, made))
+    if output:
+        formats.save(_with(whole, factory, protocol, made.signature, annotations), output, force=force)
+    _report(annotations, made.signature, output, as_json_)
+
+
+def _protocol(study: Study, factory: Factory) -> Protocol:
+    """The study's own protocol of the name the detector needs, or the shipped one."""
+    own = [each for each in study.protocols.values() if each.name == factory.protocol]
+    return own[-1] if own else protocols.load(factory.protocol)
+
+
+def _with(study: Study, factory: Factory, protocol: Protocol, signature: str, made: Sequence[Annotation]) -> list[Item]:
+    """The study with the detector as one more annotator; what it marked before under this protocol is replaced."""
+    names = dict.fromkeys([*study.settings.protocols, *study.protocols, protocol.id])
+    settings = study.settings.model_copy(update={"protocols": tuple(names)})
+    asked = {**study.protocols, protocol.id: protocol}
+    people = [each for each in study.iter_annotators() if each.id != factory.name]
+    others = [
+        each for each in study.iter_annotations() if (each.annotator, each.protocol) != (factory.name, protocol.id)
+    ]
+    checker = factory.annotator(signature)
+    return [settings, *asked.values(), *study.iter_documents(), *people, checker, *others, *made]
+
+
+def _report(annotations: Sequence[Annotation], signature: str, output: Path | None, as_json_: bool) -> None:
+    rows = [_row(annotation, mark) for annotation in annotations for mark in annotation.marks]
+    notes = list(_notes(annotations))
+    if as_json_:
+        typer.echo(as_json(rows, signature, notes))
+        return
+    for note in notes:
+        say(note)
+    if output:
+        checked = sum(annotation.status == "submitted" for annotation in annotations)
+        done(output, f"{counted(len(rows), 'mark')} in {counted(checked, 'text')}; `finecomb show` explains each")
+    else:
+        print_rows(out, rows, "Marks", "Nothing to mark.")
+        say(signature)
+
+
+def _row(annotation: Annotation, mark: Mark) -> Row:
+    answers = {name: mark.answers.get(name, "") for name in ("correction", "comment")}
+    about = {"document": annotation.document, "label": mark.label, "quote": " … ".join(mark.quotes)}
+    return {**about, "basis": mark.basis, "confidence": mark.confidence, **answers}
+
+
+def _notes(annotations: Sequence[Annotation]) -> list[str]:
+    """What could not be checked, by reason, and what is odd about records."""
+    reasons: dict[str, list[str]] = {}
+    for annotation in annotations:
+        problems = annotation.meta.get("problems", [])
+        own = [str(problem) for problem in problems] if isinstance(problems, list) else []
+        for reason in [annotation.excluded.reason] if annotation.excluded else own:
+            reasons.setdefault(reason, []).append(annotation.document)
+    return [
+        f"{counted(len(where), 'text')} ({', '.join(where[:3])}{', ...' if len(where) > 3 else ''}): {reason}"
+        for reason, where in reasons.items()
+    ]
+
+
+@app.command()
+def train(
+    study: StudyPath,
+    detector: DetectorName,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the weights, for `detect --weights`.", show_default=False),
+    ] = None,
+    gold: Annotated[
+        str, typer.Option("--gold", help="Who is gold, where no annotator is of that kind.", show_default=False)
+    ] = "",
+    folds: Annotated[int, typer.Option(min=3, help="Groups of games, each left out once.")] = fitting.FOLDS,
+    seed: Annotated[int, typer.Option(help="Same seed, same folds.")] = 0,
+    from_: From = "",
+    as_json_: AsJson = False,
+) -> None:
+    """Fit a detector to a study that people have checked, and say how well it does on games it has not seen.
+
+    Example: `finecomb train games --detector boxscore -o weights.json`
+    """
+    factory, whole = named(detector), read(study, from_)
+    truth = {each.document: each.marks for each in _gold(whole, gold)}
+    known = fitting.examples(whole.iter_documents(), truth)
+    if not known:
+        raise FinecombError(f"{study}: no text has both gold marks and what {factory.name} needs: {factory.needs}")
+    rows = fitting.validation(whole, fitting.cross_validate(known, folds, seed), gold)
+    ranker = fitting.train(known, folds, seed)
+    if output:
+        output.write_text(ranker.to_json(), encoding="utf-8")
+    signature = f"detector:{factory.name}|texts:{len(known)}|folds:{folds}|seed:{seed}|threshold:{ranker.threshold}"
+    if as_json_:
+        typer.echo(as_json(rows, signature))
+        return
+    print_rows(out, rows, "On games left out of fitting")
+    say(signature)
+    if output:
+        done(output, f"weights fitted on {counted(len(known), 'text')}")
+
+
+def _gold(study: Study, name: str) -> list[Annotation]:
+    kinds = {each.id: each.kind for each in study.iter_annotators()}
+    if name and name not in kinds:
+        raise FinecombError(f"no annotator is called {name!r}{did_you_mean(name, kinds)}")
+    wanted = {name} if name else {id for id, kind in kinds.items() if kind == "gold"}
+    if not wanted:
+        raise FinecombError("the study has no annotator of kind gold; say who is with --gold")
+    return [each for each in study.work().iter_annotations() if each.annotator in wanted]

@@ -1,0 +1,285 @@
+"""Commands about gold: merge annotators into it, and score anybody against it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from finecomb import formats
+from finecomb.cli.filters import Annotators, Draws, Kinds, Protocol, Seed, Tokens, Where, filters, names
+from finecomb.cli.shared import AsJson, Force, From, StudyPath, app, counted, done, out, read, say
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.estimate import Finding
+from finecomb.core.study import Study
+from finecomb.gold import tables
+from finecomb.gold.details import compare_judges, confusion, disagreements, kinds_table
+from finecomb.gold.merge import Gold
+from finecomb.gold.merge import gold as merged_gold
+from finecomb.gold.scalar import has_scores, scalar_scores
+from finecomb.gold.score import Category, Match, Score, Scores
+from finecomb.gold.score import score as scored
+from finecomb.gold.sides import Unread
+from finecomb.measure.view import view
+from finecomb.report.scores import readable_rows, score_rows
+from finecomb.report.tables import Row, as_json, finding_rows, print_rows
+
+Table = Sequence[Row] | Sequence[Finding] | Sequence[Score]
+
+
+class _Printer:
+    """Prints tables as they come, or collects them for one JSON object."""
+
+    def __init__(self, as_json_: bool, several: bool) -> None:
+        self.as_json, self.several = as_json_, several
+        self.rows: list[Row] = []
+        self.signatures: list[str] = []
+
+    def add(self, name: str, title: str, table: Table) -> None:
+        """One more table."""
+        flat, signature = _flat(table)
+        if self.as_json:
+            self.rows += [{"table": name, **row} if self.several else row for row in flat]
+            self.signatures += [signature] if signature else []
+            return
+        shown = readable_rows([row for row in table if isinstance(row, Score)]) or flat
+        shown, title = _without_only_judge(shown, title)
+        print_rows(out, shown, title, f"{title}: nothing to show.")
+        if signature:
+            say(f"{signature}{' (95% intervals)' if any(map(_has_interval, flat)) else ''}")
+
+    def finish(self, notes: Sequence[str]) -> None:
+        """The JSON object, or the notes."""
+        if self.as_json:
+            typer.echo(as_json(self.rows, self.signatures[0] if len(self.signatures) == 1 else "", notes))
+            return
+        for note in notes:
+            say(note)
+
+
+def _flat(table: Table) -> tuple[list[Row], str]:
+    scores = [row for row in table if isinstance(row, Score)]
+    findings = [row for row in table if isinstance(row, Finding)]
+    if scores:
+        return score_rows(scores)
+    if findings:
+        return finding_rows(findings)
+    return [row for row in table if isinstance(row, dict)], ""
+
+
+def _without_only_judge(rows: list[Row], title: str) -> tuple[list[Row], str]:
+    """A single judge is named above the table instead of in every row."""
+    judges = {row.get("judge") for row in rows}
+    if len(judges) != 1 or judges == {None}:
+        return rows, title
+    kept: list[Row] = [{name: value for name, value in row.items() if name != "judge"} for row in rows]
+    return kept, f"{title}: {judges.pop()}"
+
+
+def _has_interval(row: Row) -> bool:
+    edges = [value for name, value in row.items() if name == "low" or name.endswith("_low")]
+    return any(isinstance(edge, float) and math.isfinite(edge) for edge in edges)
+
+
+def _asked(text: str, known: Sequence[str]) -> list[str]:
+    asked = list(known) if text == "all" else names(text)
+    for name in asked:
+        if name not in known:
+            raise FinecombError(f"no table is called {name!r}{did_you_mean(name, [*known, 'all'])}")
+    return asked
+
+
+GOLD_TABLES = {
+    "errors": "Errors in gold",
+    "annotators": "Each annotator against the gold they helped to make",
+    "confusion": "What the minority said where most said something else",
+    "rates": "Errors per text",
+    "agreement": "Agreement on labels, by convention",
+    "cost": "What it cost",
+    "changes": "What was normalised",
+    "rest": "Left for adjudication",
+}
+
+
+@app.command()
+def gold(
+    study: StudyPath,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The gold study to write.", show_default=False)
+    ] = None,
+    min_votes: Annotated[int, typer.Option(min=1, help="How many annotators must have marked an error.")] = 2,
+    align: Annotated[
+        str,
+        typer.Option(help="Which marks are one error: item, overlap, overlap-label, gamma; auto: item where given."),
+    ] = "auto",
+    size: Annotated[
+        Literal["widest", "narrowest", "majority", "union"],
+        typer.Option(help="How long the gold mark is; majority: the tokens that more than half have."),
+    ] = "majority",
+    tables_: Annotated[
+        str, typer.Option("--table", "-t", help=f"With commas, or all: {', '.join(GOLD_TABLES)}.")
+    ] = "errors,annotators",
+    subsets: Annotated[
+        int | None,
+        typer.Option(help="Also score gold from every so many annotators against gold from all.", show_default=False),
+    ] = None,
+    by: Annotated[str, typer.Option("--by", help="For rates: the document meta that tells systems apart.")] = "model",
+    protocol: Protocol = "",
+    annotators: Annotators = None,
+    kinds: Kinds = None,
+    where: Where = None,
+    draws: Draws = 1000,
+    seed: Seed = 0,
+    from_: From = "",
+    force: Force = False,
+    as_json_: AsJson = False,
+) -> None:
+    """Merge annotators into a gold standard: errors with enough votes, the majority's label, and all that led to it.
+
+    Examples: `finecomb gold demo-study -o demo-gold` · `finecomb gold demo-study --table confusion,rates --subsets 3`
+    """
+    asked = _asked(tables_, list(GOLD_TABLES))
+    seen = view(read(study, from_), filters(protocol, where=where, annotators=annotators, kinds=kinds))
+    merged = merged_gold(seen, min_votes, align, size)
+    printer = _Printer(as_json_, several=len(asked) + (subsets is not None) > 1)
+    made = _gold_tables(merged, by, draws, seed)
+    for name in asked:
+        printer.add(name, GOLD_TABLES[name], made[name]())
+    if subsets is not None:
+        found = tables.subsets_table(seen, subsets, min_votes, align, size, draws, seed)
+        printer.add("subsets", f"Gold from {subsets} annotators against gold from all", found)
+    printer.finish([*merged.notes, *tables.recovered_notes(merged, seen)])
+    if output:
+        for note in formats.save(merged.study.items(), output, force=force):
+            say(note)
+        if not as_json_:
+            left = f"{counted(len(merged.rest), 'error')} left for adjudication (--table rest)"
+            done(output, f"{counted(len(merged.kept), 'error')} in {counted(_texts(merged), 'text')}; {left}")
+
+
+def _texts(merged: Gold) -> int:
+    return merged.study.work().annotations["document"].n_unique()
+
+
+def _gold_tables(merged: Gold, by: str, draws: int, seed: int) -> dict[str, Callable[[], Table]]:
+    return {
+        "errors": lambda: tables.errors_table(merged),
+        "annotators": lambda: tables.annotators_table(merged, draws, seed),
+        "confusion": lambda: tables.confusion_table(merged),
+        "rates": lambda: tables.rates_table(merged, by, draws, seed),
+        "agreement": lambda: tables.agreement_table(merged, draws, seed),
+        "cost": lambda: tables.cost_table(merged),
+        "changes": lambda: tables.changes_table(merged),
+        "rest": lambda: tables.rest_table(merged),
+    }
+
+
+SCORE_TABLES = {
+    "scores": "Against gold",
+    "kinds": "What is wrong with the marks",
+    "confusion": "Which label was taken for which: gold down, judge across",
+    "compare": "Judges compared, paired over texts",
+    "disagreements": "Every disagreement",
+}
+
+
+@app.command()
+def score(
+    gold: StudyPath,
+    predicted: Annotated[
+        Path | None,
+        typer.Argument(help="Who is to be scored; without it everybody else in the first study.", show_default=False),
+    ] = None,
+    match: Annotated[Match, typer.Option(help="When a mark has found a gold mark.")] = "task",
+    category: Annotated[
+        Category,
+        typer.Option(help="For a label: both lists restricted to it, or gold for recall, marks for precision."),
+    ] = "both",
+    by: Annotated[str, typer.Option("--by", help="label and document meta, with commas.")] = "label",
+    tables_: Annotated[
+        str, typer.Option("--table", "-t", help=f"With commas, or all: {', '.join(SCORE_TABLES)}.")
+    ] = "scores",
+    gold_annotator: Annotated[
+        str, typer.Option("--gold", help="Who is gold, where no annotator is of that kind.", show_default=False)
+    ] = "",
+    judges: Annotated[
+        list[str] | None,
+        typer.Option("--judge", "-a", help="Score only this annotator; may be repeated.", show_default=False),
+    ] = None,
+    question: Annotated[
+        str,
+        typer.Option(help="For scalar metrics: what people answered; without it gold's errors.", show_default=False),
+    ] = "",
+    report: Annotated[
+        Path | None, typer.Option(help="Write pages and figures into this folder.", show_default=False)
+    ] = None,
+    protocol: Protocol = "",
+    tokens: Tokens = "words",
+    unread: Annotated[
+        Unread, typer.Option(help="Texts that only one side has an annotation on: nothing found there, or left out.")
+    ] = "empty",
+    draws: Draws = 1000,
+    seed: Seed = 0,
+    from_: From = "",
+    as_json_: AsJson = False,
+) -> None:
+    """Recall and precision of any person, model, detector or metric against gold, with intervals.
+
+    Examples: `finecomb score gsml.csv submission.csv` · `finecomb score demo-study --match optimal --by label,model` ·
+    `finecomb score demo-study --match optimal --table all --report validation`
+    """
+    asked = _asked(tables_, list(SCORE_TABLES))
+    truth, other = read(gold, from_), read(predicted, from_) if predicted else None
+    if question or has_scores(truth if other is None else other):
+        _scalar(truth, other, question, names(by), gold_annotator, draws, seed, as_json_)
+        return
+    found = scored(
+        truth, other, match, category, names(by), gold_annotator=gold_annotator, judges=judges or (), protocol=protocol,
+        tokens=tokens, unread=unread, draws=draws, seed=seed,
+    )  # fmt: skip
+    if tables_ == "all" and len(found.judged) < 2:
+        asked.remove("compare")
+    printer = _Printer(as_json_, several=len(asked) > 1)
+    made = _score_tables(found, seed)
+    for name in asked:
+        printer.add(name, SCORE_TABLES[name], made[name]())
+    printer.finish(found.notes)
+    if report:
+        _write_report(found, report, as_json_)
+
+
+def _score_tables(found: Scores, seed: int) -> dict[str, Callable[[], Table]]:
+    return {
+        "scores": lambda: found.rows,
+        "kinds": lambda: kinds_table(found),
+        "confusion": lambda: confusion(found),
+        "compare": lambda: compare_judges(found, seed=seed),
+        "disagreements": lambda: disagreements(found),
+    }
+
+
+def _scalar(
+    truth: Study,
+    other: Study | None,
+    question: str,
+    by: Sequence[str],
+    gold: str,
+    draws: int,
+    seed: int,
+    as_json_: bool,
+) -> None:
+    given = next((name for name in by if name != "label"), "model")
+    printer = _Printer(as_json_, several=False)
+    printer.add("metrics", "Metrics against people", scalar_scores(truth, other, question, given, gold, draws, seed))
+    printer.finish([])
+
+
+def _write_report(found: Scores, folder: Path, quiet: bool) -> None:
+    from finecomb.report.validation import write_report  # figures take a second to load: only when they are wanted
+
+    written = write_report(found, folder)
+    if not quiet:
+        done(folder, f"{counted(len(written), 'file')}; open {folder / 'index.html'}")

@@ -1,0 +1,279 @@
+"""Commands that collect annotations from people: serve, preview, links, backup, restore."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from finecomb import protocols
+from finecomb.cli.shared import Force, app, counted, done, err, out, say
+from finecomb.core.check import checked
+from finecomb.core.errors import FinecombError, StudyError
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Document, Settings
+from finecomb.core.study import Item
+from finecomb.formats import folder, with_lines
+from finecomb.store.places import FILE, Place, is_url, place
+
+if TYPE_CHECKING:
+    from finecomb.store.store import Store
+
+Served = Annotated[
+    Path,
+    typer.Argument(help="A study's folder, its SQLite file, or postgresql://HOST/DATABASE#STUDY.", show_default=False),
+]
+Host = Annotated[str, typer.Option(help="Where to listen; 0.0.0.0 lets other machines in.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")]
+PublicUrl = Annotated[
+    str, typer.Option("--public-url", help="The address that people see, e.g. behind a proxy.", show_default=False)
+]
+Open = Annotated[bool, typer.Option("--open", help="Open the page in a browser.")]
+Db = Annotated[
+    str,
+    typer.Option("--db", help="Keep the work there instead: postgresql://HOST/DATABASE#STUDY.", show_default=False),
+]
+
+
+@app.command()
+def serve(
+    study: Served,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    db: Db = "",
+    public_url: PublicUrl = "",
+    open_: Open = False,
+) -> None:
+    """Collect annotations from people: prints the researcher's link and the annotators'.
+
+    Example: `finecomb serve my-study`
+    """
+    with _opened(study, db) as store, _listening(host, port) as (listening, address):
+        address = public_url.rstrip("/") or address
+        _refuse_unserved(store.head.protocol)
+        documents = len(store.plan().documents)
+        title = store.head.settings.title or store.name
+        each = counted(store.head.annotators, "annotator")
+        out.print(f"{title}: {counted(documents, 'text')}, {each} per text, {store.head.protocol.id}", soft_wrap=True)
+        link = _researchers_link(store, address)
+        _line("researchers", f"{link}  (works once)")
+        if joining := _joining_link(store, address):
+            _line("annotators", joining)
+        _warn(host, public_url)
+        _run(store, listening, public_url, link if open_ else "")
+
+
+def _line(who: str, link: str) -> None:
+    out.print(f"  {who:<12} {link}", soft_wrap=True)
+
+
+@app.command()
+def preview(
+    protocol: Annotated[str, typer.Argument(help="A shipped protocol's name or your YAML file.", show_default=False)],
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    open_: Open = False,
+) -> None:
+    """See what annotators will see: a protocol on its own example texts. Nothing is kept.
+
+    Example: `finecomb preview scarecrow`
+    """
+    asked = protocols.load(protocol)
+    _refuse_unserved(asked)
+    from finecomb.store.store import open_store
+
+    with tempfile.TemporaryDirectory() as temporary, _listening(host, port) as (listening, address):
+        store = open_store(place(Path(temporary) / FILE), _example_study(asked))
+        link = _joining_link(store, address)
+        out.print(
+            f"{asked.id}: {counted(len(store.plan().documents), 'example text')}; nothing is kept", soft_wrap=True
+        )
+        _line("preview", link)
+        try:
+            _run(store, listening, "", link if open_ else "")
+        finally:
+            store.close()
+
+
+@app.command()
+def links(
+    study: Served,
+    new: Annotated[int, typer.Option(min=0, help="How many new annotators get one.")] = 0,
+    name: Annotated[
+        list[str] | None,
+        typer.Option("--name", help="Somebody, new or known, who gets one; may be repeated.", show_default=False),
+    ] = None,
+    db: Db = "",
+    public_url: PublicUrl = "http://127.0.0.1:8000",
+) -> None:
+    """Personal links for annotators. Each is shown once; only a hash of it is kept.
+
+    Example: `finecomb links my-study --new 3`
+    """
+    from finecomb.store import running
+
+    if not new and not name:
+        raise FinecombError("say for whom: --new 3 for three new annotators, or --name ann")
+    with _opened(study, db) as store:
+        for made in store.do_now(running.make_links, "finecomb links", new, tuple(name or ())):
+            typer.echo(f"{made.annotator}\t{public_url.rstrip('/')}/join/{made.token}")
+
+
+@app.command()
+def backup(
+    study: Served,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file to write; named by the time when absent.")
+    ] = None,
+) -> None:
+    """A consistent copy of a study's database as one SQLite file, also while the study is served.
+
+    Example: `finecomb backup my-study -o monday.db`
+    """
+    from finecomb.store.backup import back_up, backup_name
+    from finecomb.store.database import Database
+
+    where = _place(study, "")
+    if where.file and not where.file.exists():
+        raise FinecombError(f"{where}: no such file; the study has not been served yet")
+    target = output or backup_name(where)
+    database = Database(where, readonly=where.file is not None)
+    try:
+        back_up(database, target)
+    finally:
+        database.close()
+    done(target, "written")
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(help="What `finecomb backup` wrote.", show_default=False)],
+    study: Served,
+    force: Force = False,
+) -> None:
+    """Put a backup in the place of a study's database. Stop the server first.
+
+    Example: `finecomb restore monday.db my-study`
+    """
+    from finecomb.store.backup import restore as put_back
+
+    if not file.is_file():
+        raise FinecombError(f"{file}: no such file")
+    where = _place(study, "")
+    if kept := put_back(file, where, force):
+        say(f"what was there is kept in {kept}")
+    done(study, f"restored from {file}")
+
+
+# --- where and what ----------------------------------------------------------------------------------------------
+
+
+def _place(study: Path, db: str) -> Place:
+    if db and not is_url(db):
+        raise FinecombError(f"--db {db}: expected postgresql://HOST/DATABASE#STUDY; without --db the work is in {FILE}")
+    if db:
+        found = place(db)
+        return found if found.study else Place(found.url, study.resolve().name)
+    return place(study / FILE) if study.is_dir() else place(study)
+
+
+@contextmanager
+def _opened(study: Path, db: str) -> Iterator[Store]:
+    """A study to be served, with what is new in its folder."""
+    try:
+        from finecomb.store.store import open_store
+    except ModuleNotFoundError as error:
+        raise FinecombError(f"serving needs another package ({error.name}): pip install 'finecomb[server]'") from None
+    if study.is_dir() and not folder.looks_like(study):
+        raise FinecombError(f"{study}: no study in this folder; `finecomb new` makes one from your texts")
+    if not study.is_dir() and not is_url(study) and not (place(study).file or study).exists():
+        raise FinecombError(f"{study}: no such file or folder")
+    try:
+        store = open_store(_place(study, db), checked(folder.files(study)) if study.is_dir() else None)
+    except StudyError as error:
+        raise StudyError(with_lines(error.problems, study)) from None
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _refuse_unserved(protocol: Protocol) -> None:
+    if protocol.work.unit in ("annotation", "mark"):
+        raise FinecombError(f"protocol {protocol.id} judges other people's work, which cannot be served yet")
+
+
+def _example_study(protocol: Protocol) -> list[Item]:
+    """The texts that a protocol brings along, each once."""
+    examples = [*protocol.examples, *(each for label in protocol.labels for each in label.examples)]
+    texts = [
+        Document(id=f"example-{n}", text=e.text, context=e.context, data=e.data) for n, e in enumerate(examples, 1)
+    ]
+    every = {(each.text, tuple(each.context.values())): each for each in [*texts, *protocol.practice.values()]}
+    if not every:
+        raise FinecombError(f"protocol {protocol.id} has no example texts to show; add some under `examples`")
+    settings = Settings(title=f"Preview of {protocol.title}", protocols=(protocol.id,), annotators=1000)
+    return [settings, protocol, *every.values()]
+
+
+# --- listening ---------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
+    """A socket that listens, and the address it has."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening = socket.create_server((host, port), family=family, backlog=512)
+    except OSError as error:
+        way_out = "; choose another with --port, or 0 for any free one" if port else ""
+        raise FinecombError(f"cannot listen on {host} port {port}: {error.strerror}{way_out}") from None
+    with listening:
+        shown = f"[{host}]" if ":" in host else "127.0.0.1" if host == "0.0.0.0" else host
+        yield listening, f"http://{shown}:{listening.getsockname()[1]}"
+
+
+def _researchers_link(store: Store, address: str) -> str:
+    from finecomb.store import running
+
+    return f"{address}/sign-in/{store.do_now(running.invite, 'finecomb serve', 'owner', 'owner')}"
+
+
+def _joining_link(store: Store, address: str) -> str:
+    from finecomb.store.people import open_token
+
+    token = open_token(store)
+    return f"{address}/join/{token}" if token else ""
+
+
+def _warn(host: str, public_url: str) -> None:
+    if host not in ("127.0.0.1", "localhost", "::1") and not public_url.startswith("https:"):
+        say("other machines can reach this, and nothing is encrypted; put a proxy with TLS in front and name its")
+        say("address with --public-url https://...")
+
+
+def _run(store: Store, listening: socket.socket, public_url: str, open_: str) -> None:
+    import uvicorn
+
+    from finecomb.server.app import create_app
+    from finecomb.server.pages import STATIC
+
+    if not (STATIC / "annotate.html").is_file():
+        say("the pages are not built yet: run `make frontend`")
+    app_ = create_app(store, public_url)
+    config: Any = uvicorn.Config(
+        app_, log_level="warning", access_log=False, lifespan="off", timeout_keep_alive=75, timeout_graceful_shutdown=10
+    )
+    out.print("Stop with Ctrl-C; everything is saved as it happens.", soft_wrap=True)
+    if open_:
+        webbrowser.open(open_)
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    except KeyboardInterrupt:
+        err.print("Stopped; everything is saved.")

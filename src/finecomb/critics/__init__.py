@@ -1,0 +1,50 @@
+"""Critics: structure that no single reader sees (Deng, Kuleshov and Rush 2022)."""
+
+from __future__ import annotations
+
+from finecomb.critics.base import (
+    Critic,
+    Outlier,
+    Part,
+    PriorCritic,
+    Scores,
+    latent_nll,
+    latent_ppl,
+    outliers,
+    parts,
+    scores,
+)
+from finecomb.critics.compare import Comparison, compare
+from finecomb.critics.posteriors import Dirichlet, Factorised, Gaussian, Point, Posterior, Samples
+from finecomb.critics.priors import DirichletPrior, GaussianPrior, Markov, Prior, ProjectionError
+from finecomb.critics.storage import CRITICS, load, named, save
+
+__all__ = [
+    "CRITICS",
+    "Comparison",
+    "Critic",
+    "Dirichlet",
+    "DirichletPrior",
+    "Factorised",
+    "Gaussian",
+    "GaussianPrior",
+    "Markov",
+    "Outlier",
+    "Part",
+    "Point",
+    "Posterior",
+    "Prior",
+    "PriorCritic",
+    "ProjectionError",
+    "Samples",
+    "Scores",
+    "compare",
+    "latent_nll",
+    "latent_ppl",
+    "load",
+    "named",
+    "outliers",
+    "parts",
+    "save",
+    "scores",
+]

@@ -1,0 +1,314 @@
+r"""The seam of every critic, and what follows from it once and for all.
+
+Deng, Kuleshov and Rush (2022), "Model Criticism for Long-Form Text Generation". A critic is a generative process
+P(z) P(x | z) fitted to real text. A document x is projected to its posterior P(z | x), and its Latent NLL is
+$T(x) = -E_{z \sim P(z|x)} \log P(z)$: how unlikely its structure is. A critic says how to `fit`, to `project`, and
+`log_prior`; scores, parts, outliers and comparisons are here and in `compare`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.estimate import Estimate, Signature
+from finecomb.core.records import Document
+from finecomb.critics.posteriors import Floats, Point, Posterior, Samples, Z
+from finecomb.critics.priors import Prior, ProjectionError, State
+from finecomb.measure.bootstrap import Sums, interval, ratio
+
+Statistic = Literal["nll", "plugin", "kl"]
+Ints = NDArray[np.int64]
+
+
+class Critic(ABC):
+    """A fitted critic. Subclasses say how to fit, to project and to weigh z; all else is derived.
+
+    `fit` takes options as keyword arguments with defaults, which the command line passes on by name.
+    """
+
+    name: str
+    """As in tables and `--critic`."""
+    discrete: bool = True
+    """Whether z is a sequence of states, so that Latent PPL is defined."""
+    statistic: Statistic = "nll"
+    """What is compared unless another statistic is asked for."""
+
+    @classmethod
+    @abstractmethod
+    def fit(cls, real: Sequence[Document], rng: np.random.Generator) -> Self:
+        """A critic of what `real` documents are like."""
+
+    @abstractmethod
+    def project(self, document: Document) -> Posterior:
+        """P(z | x) of one document; raises `ProjectionError` with the reason where there is none."""
+
+    @abstractmethod
+    def log_prior(self, z: Z) -> Floats:
+        """log P(z) of each step, (steps,)."""
+
+    def expected_log_prior(self, posterior: Posterior) -> Floats:
+        """E log P(z) of each step under a posterior; exact for a point, a mean for samples."""
+        match posterior:
+            case Point():
+                return self.log_prior(posterior.z)
+            case Samples():
+                return np.asarray(np.mean([self.log_prior(z) for z in posterior.zs], axis=0))
+        raise TypeError(f"{type(self).__name__} does not say E log P(z) under a {type(posterior).__name__} posterior")
+
+    def project_all(self, documents: Iterable[Document]) -> Iterator[tuple[Document, Posterior | ProjectionError]]:
+        """Every document with its posterior, or with the reason why it has none; critics that gain by it do batches."""
+        for document in documents:
+            try:
+                yield document, self.project(document)
+            except ProjectionError as error:
+                yield document, error
+
+    def names(self, z: Z) -> Sequence[str]:
+        """What each step of z is called."""
+        return [str(each) for each in z]
+
+    def likeliest(self, z: Z) -> Sequence[tuple[str, float]]:
+        """Of each step: what the prior expected most there, and its log P; empty where a critic cannot say."""
+        return ()
+
+    def tables(self, real: Scores, systems: Mapping[str, Scores]) -> dict[str, pl.DataFrame]:
+        """Tables particular to the critic, by name."""
+        return {}
+
+    def figures(self, real: Scores, systems: Mapping[str, Scores]) -> dict[str, str]:
+        """Figures particular to the critic, by name, as SVG."""
+        return {}
+
+    def state(self) -> State:
+        """JSON values and NumPy arrays that the critic can be made from again."""
+        raise FinecombError(f"a {self.name} critic cannot be saved: {type(self).__name__} has no `state`")
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """The critic that had this state."""
+        raise FinecombError(f"a saved critic cannot be read: {cls.__name__} has no `from_state`")
+
+
+class PriorCritic(Critic):
+    """A critic whose P(z) is a `Prior`, stock or its own."""
+
+    prior: Prior
+
+    def log_prior(self, z: Z) -> Floats:
+        """As the prior says."""
+        return self.prior.log_prob(z)
+
+    def expected_log_prior(self, posterior: Posterior) -> Floats:
+        """As the prior says, in closed form where the posterior is neither a point nor samples."""
+        if isinstance(posterior, Point | Samples):
+            return super().expected_log_prior(posterior)
+        return self.prior.expected(posterior)
+
+    def names(self, z: Z) -> Sequence[str]:
+        """As the prior says."""
+        return self.prior.names(z)
+
+    def likeliest(self, z: Z) -> Sequence[tuple[str, float]]:
+        """As the prior says."""
+        return self.prior.likeliest(z)
+
+
+# --- T(x) --------------------------------------------------------------------------------------------------------
+
+
+def nll(critic: Critic, posterior: Posterior) -> Floats:
+    r"""The paper's statistic, step by step: $-E_{z \sim P(z|x)} \log P(z)$."""
+    return -critic.expected_log_prior(posterior)
+
+
+def plugin(critic: Critic, posterior: Posterior) -> Floats:
+    r"""$-\log P(\hat z)$ at the most probable states, or at the mean of vectors, step by step."""
+    return -critic.log_prior(posterior.point())
+
+
+def kl(critic: Critic, posterior: Posterior) -> Floats:
+    """KL(P(z|x) || P(z)): the paper's statistic less the posterior's entropy (Appendix A), spread evenly over steps."""
+    terms = nll(critic, posterior)
+    return terms - posterior.entropy() / len(terms)
+
+
+STATISTICS: dict[Statistic, Callable[[Critic, Posterior], Floats]] = {"nll": nll, "plugin": plugin, "kl": kl}
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A document without a score, and why."""
+
+    id: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What a critic says of a corpus: one value a document, and nothing of the texts."""
+
+    critic: str
+    statistic: Statistic
+    discrete: bool
+    ids: tuple[str, ...]
+    values: Floats
+    """(documents,): T(x), in nats."""
+    steps: Ints
+    """(documents,): transitions of z; 1 where z is a vector."""
+    lengths: Ints
+    """(documents,): steps of a sequence; where z is a vector, words of the text."""
+    points: tuple[Z, ...]
+    """The most probable z of each document, for tables and figures."""
+    dropped: tuple[Dropped, ...] = ()
+
+    def only(self, ids: Collection[str]) -> Scores:
+        """The scores of some documents."""
+        at = [place for place, id in enumerate(self.ids) if id in ids]
+        return replace(
+            self,
+            ids=tuple(self.ids[place] for place in at),
+            values=self.values[at],
+            steps=self.steps[at],
+            lengths=self.lengths[at],
+            points=tuple(self.points[place] for place in at),
+            dropped=tuple(each for each in self.dropped if each.id in ids),
+        )
+
+    def sums(self, per_step: bool) -> Sums:
+        """(documents, 2): T(x) and what it is divided by, so that resampling needs no texts."""
+        return np.stack([self.values, self.steps if per_step else np.ones(len(self.values))], axis=1)
+
+    @property
+    def rates(self) -> Floats:
+        """(documents,): T(x) per step, by which documents of any length are ranked."""
+        return self.values / self.steps
+
+
+def scores(critic: Critic, documents: Iterable[Document], statistic: Statistic | None = None) -> Scores:
+    """T(x) of every document; what cannot be projected or has no finite value is listed with its reason."""
+    statistic = statistic or critic.statistic
+    kept: list[tuple[str, float, int, int, Z]] = []
+    dropped: list[Dropped] = []
+    for document, posterior in critic.project_all(documents):
+        try:
+            if isinstance(posterior, ProjectionError):
+                raise posterior
+            terms = _finite(STATISTICS[statistic](critic, posterior), statistic)
+        except ProjectionError as error:
+            dropped.append(Dropped(document.id, str(error)))
+            continue
+        length = len(terms) if critic.discrete else len(document.text.split())
+        kept.append((document.id, float(terms.sum()), len(terms), length, posterior.point()))
+    ids, values, steps, lengths, points = zip(*kept, strict=True) if kept else ((),) * 5
+    numbers = np.array(values, float), np.array(steps, np.int64), np.array(lengths, np.int64)
+    return Scores(critic.name, statistic, critic.discrete, tuple(ids), *numbers, tuple(points), tuple(dropped))
+
+
+def _finite(terms: Floats, statistic: Statistic) -> Floats:
+    if np.isnan(terms).any():
+        raise ProjectionError(f"its {statistic} is not a number: the critic's posterior does not define it")
+    if np.isinf(terms).any():
+        raise ProjectionError("a step has probability 0 under the prior; smooth it")
+    return terms
+
+
+def latent_nll(found: Scores, draws: int = 1000, seed: int = 0) -> Estimate:
+    """Mean T(x) over documents, with an interval that resamples documents."""
+    return _corpus(found, per_step=False, draws=draws, seed=seed)
+
+
+def latent_ppl(found: Scores, draws: int = 1000, seed: int = 0) -> Estimate:
+    """exp(sum of T(x) / sum of steps), with an interval that resamples documents; NaN where z is no sequence."""
+    return _corpus(found, per_step=True, draws=draws, seed=seed)
+
+
+NO_PPL = "Latent PPL is a mean over the states of a sequence, and here z is a vector; see the Latent NLL"
+
+
+def _corpus(found: Scores, per_step: bool, draws: int, seed: int) -> Estimate:
+    name = "latent-ppl" if per_step else "latent-nll"
+    signature = Signature.of(
+        statistic=f"{name}:{found.statistic}", critic=found.critic, documents=len(found.ids),
+        dropped=len(found.dropped) or None, draws=draws, seed=seed,
+    )  # fmt: skip
+    if per_step and not found.discrete:
+        return Estimate(math.nan, math.nan, math.nan, signature, NO_PPL)
+    if not found.ids:
+        return Estimate(math.nan, math.nan, math.nan, signature, "no document could be projected")
+    sums, of = found.sums(per_step), corpus_statistic(per_step)
+    low, high = interval(sums, of, draws, np.random.default_rng(seed))
+    return Estimate(float(of(sums.sum(axis=0)[None])[0]), low, high, signature)
+
+
+def corpus_statistic(per_step: bool) -> Callable[[Sums], Floats]:
+    """From summed T(x) and counts to the mean, or to the perplexity."""
+    if per_step:
+        return lambda sums: np.asarray(np.exp(ratio(sums[:, 0], sums[:, 1])))
+    return lambda sums: ratio(sums[:, 0], sums[:, 1])
+
+
+# --- where it comes from -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One step of a document: its text, the state it has, and what the critic expected there."""
+
+    step: int
+    start: int | None
+    """Where its text is; None for steps that have none, such as the end."""
+    end: int | None
+    text: str
+    state: str
+    nll: float
+    likeliest: str
+    """The prior's own choice given the step before; empty where a critic cannot say."""
+    likeliest_nll: float
+
+
+def parts(critic: Critic, document: Document, statistic: Statistic | None = None) -> list[Part]:
+    """T(x) taken apart into its steps, each with its text and the critic's argmax."""
+    posterior = critic.project(document)
+    terms = STATISTICS[statistic or critic.statistic](critic, posterior)
+    z = posterior.point()
+    names, best = critic.names(z), critic.likeliest(z) or [("", math.nan)] * len(terms)
+    rows = []
+    for step, (term, name, (expected, log_prob)) in enumerate(zip(terms, names, best, strict=True)):
+        start, end = posterior.spans[step] if step < len(posterior.spans) else (None, None)
+        text = document.text[start:end] if start is not None else ""
+        rows.append(Part(step, start, end, text, name, float(term), expected, -log_prob))
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Outlier:
+    """A document by how unlikely its structure is among real ones."""
+
+    id: str
+    value: float
+    """T(x)."""
+    per_step: float
+    p: float
+    """Conformal: the share of real documents, itself among them, at least as unlikely per step."""
+
+
+def outliers(real: Scores, other: Scores) -> list[Outlier]:
+    """Documents of `other`, the most unlikely first, with conformal p-values against held-out `real` ones.
+
+    p = (1 + real documents at least as unlikely) / (1 + real documents): if a document is exchangeable with the real
+    ones, p is at most u with probability at most u, whatever the critic (Vovk et al. 2005).
+    """
+    ranked = np.sort(real.rates)
+    above = len(ranked) - np.searchsorted(ranked, other.rates, side="left")
+    p = (1 + above) / (1 + len(ranked))
+    order = np.argsort(-other.rates, kind="stable")
+    return [Outlier(other.ids[at], float(other.values[at]), float(other.rates[at]), float(p[at])) for at in order]

@@ -1,0 +1,209 @@
+"""Do generated documents have the structure of real ones? Any number of systems against held-out real documents."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from finecomb.core.estimate import Estimate, Signature
+from finecomb.critics.base import Ints, Scores
+from finecomb.critics.posteriors import Floats
+from finecomb.measure.bootstrap import Sums, ratio
+from finecomb.measure.permutation import Correction, adjusted
+
+Corpus = Callable[[Sums], Floats]
+"""From (draws, 3) sums of T(x), steps and documents to one value a draw."""
+
+
+def mean_nll(sums: Sums) -> Floats:
+    """Mean T(x) over documents."""
+    return ratio(sums[:, 0], sums[:, 2])
+
+
+def perplexity(sums: Sums) -> Floats:
+    """exp(sum of T(x) / sum of steps)."""
+    return np.asarray(np.exp(ratio(sums[:, 0], sums[:, 1])))
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One system against real documents, by one statistic of one critic."""
+
+    critic: str
+    statistic: str
+    """`ppl`, or `nll`, `plugin` or `kl` as a mean over documents."""
+    system: str
+    real: float
+    generated: float
+    difference: Estimate
+    """Generated minus real; the interval resamples documents of both."""
+    p: float
+    """Two-sided permutation test: under the null each document could have been of the other side."""
+    p_adjusted: float
+    matched: float
+    """The difference when real documents are weighted to the lengths of the generated ones."""
+    unmatched: int
+    """Generated documents whose length no real one has; they take no part in `matched`."""
+    documents: tuple[int, int]
+    """Real and generated documents with a score."""
+    dropped: tuple[int, int]
+    """Real and generated documents without one."""
+
+    @property
+    def note(self) -> str:
+        """A value below the data's is no praise: it comes from staying near the mode (the paper's footnote 9)."""
+        if not self.difference.value < 0:
+            return ""
+        return "mode-seeking" if self.difference.high < 0 else "below real, within noise"
+
+    def row(self) -> dict[str, object]:
+        """As a row of a table."""
+        return {
+            "critic": self.critic, "statistic": self.statistic, "system": self.system,
+            "real": self.real, "generated": self.generated, "difference": self.difference.value,
+            "low": self.difference.low, "high": self.difference.high, "p": self.p, "p_adjusted": self.p_adjusted,
+            "matched": self.matched, "documents": "+".join(map(str, self.documents)),
+            "dropped": "+".join(map(str, self.dropped)) if any(self.dropped) else "",
+            "note": self.note, "why": self.difference.why, "signature": str(self.difference.signature),
+        }  # fmt: skip
+
+
+def compare(
+    real: Scores,
+    systems: Mapping[str, Scores],
+    correction: Correction = "holm",
+    draws: int = 1000,
+    seed: int = 0,
+) -> list[Comparison]:
+    """Each system's Latent PPL (where z is a sequence of states) and mean T(x), against the real documents'.
+
+    `real` must not be documents that the critic was fitted on: those always look likelier than they should. p-values
+    are corrected within each statistic; give the rows of several critics to `corrected` to correct across them.
+    """
+    statistics: dict[str, Corpus] = {"ppl": perplexity} if real.discrete else {}
+    statistics[real.statistic] = mean_nll
+    rows = [_compared(real, system, found, statistics, draws, seed) for system, found in systems.items()]
+    return corrected((each for row in rows for each in row), correction)
+
+
+def corrected(rows: Iterable[Comparison], correction: Correction = "holm") -> list[Comparison]:
+    """The same rows with p corrected for how many of its kind there are: Latent PPLs and means are two families."""
+    rows = list(rows)
+    result = np.full(len(rows), math.nan)
+    for family in (True, False):
+        own = np.array([at for at, row in enumerate(rows) if (row.statistic == "ppl") == family], dtype=np.int64)
+        result[own] = adjusted(np.array([rows[at].p for at in own]), correction)
+    return [replace(row, p_adjusted=float(p)) for row, p in zip(rows, result, strict=True)]
+
+
+def _compared(
+    real: Scores, system: str, found: Scores, statistics: Mapping[str, Corpus], draws: int, seed: int
+) -> list[Comparison]:
+    """All statistics of one system, from the same draws."""
+    rng = np.random.default_rng([seed, zlib.crc32(f"{real.critic}\x1f{system}".encode())])
+    first, second = (np.stack([each.values, each.steps, np.ones(len(each.ids))], axis=1) for each in (found, real))
+    defined = min(len(first), len(second)) >= 2
+    draws = draws if defined else 0
+    null = _permuted(first, second, draws, rng)
+    spread = _resampled(first, draws, rng), _resampled(second, draws, rng)
+    rows = []
+    for name, of in statistics.items():
+        signature = Signature.of(statistic=f"criticize:{name}", critic=real.critic, draws=draws, seed=seed)
+        seen = _value(of, first) - _value(of, second) if defined else math.nan
+        low, high = _quantiles(of(spread[0]) - of(spread[1]))
+        matched, unmatched = _matched(of, (first, second), (found.lengths, real.lengths)) if defined else (math.nan, 0)
+        row = Comparison(
+            critic=real.critic,
+            statistic=name,
+            system=system,
+            real=_value(of, second),
+            generated=_value(of, first),
+            difference=Estimate(seen, low, high, signature, "" if defined else _too_few(real, found)),
+            p=_p(of(null[0]) - of(null[1]), seen),
+            p_adjusted=math.nan,
+            matched=matched,
+            unmatched=unmatched,
+            documents=(len(real.ids), len(found.ids)),
+            dropped=(len(real.dropped), len(found.dropped)),
+        )
+        rows.append(row)
+    return rows
+
+
+def _too_few(real: Scores, found: Scores) -> str:
+    side, own = ("real", real) if len(real.ids) < 2 else ("generated", found)
+    reason = f"; {own.dropped[0].id!r}: {own.dropped[0].why}" if own.dropped else ""
+    return f"{len(own.ids)} {side} documents have a score, and a comparison needs two{reason}"
+
+
+def _value(of: Corpus, sums: Sums) -> float:
+    return float(of(sums.sum(axis=0)[None])[0])
+
+
+def _quantiles(values: Floats) -> tuple[float, float]:
+    if not len(values):
+        return math.nan, math.nan
+    low, high = np.quantile(values, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _p(null: Floats, seen: float) -> float:
+    """(1 + hits) / (1 + draws) (Phipson and Smyth 2010); NaN without draws."""
+    hits = int((np.abs(null) >= abs(seen) * (1 - 1e-12) - 1e-12).sum())
+    return (1 + hits) / (1 + len(null)) if len(null) else math.nan
+
+
+def _permuted(first: Sums, second: Sums, draws: int, rng: np.random.Generator) -> tuple[Sums, Sums]:
+    """Sums of both sides when documents change sides at random, each (draws, 3)."""
+    both, n = np.concatenate([first, second]), len(first)
+    total = both.sum(axis=0)
+    sums = np.empty((draws, both.shape[1]))
+    for draw in range(draws):
+        sums[draw] = both[rng.permutation(len(both))[:n]].sum(axis=0)
+    return sums, total - sums
+
+
+def _resampled(sums: Sums, draws: int, rng: np.random.Generator) -> Sums:
+    """Sums of documents drawn with replacement, (draws, 3)."""
+    result = np.empty((draws, sums.shape[1]))
+    for draw in range(draws):
+        result[draw] = np.bincount(rng.integers(len(sums), size=len(sums)), minlength=len(sums)) @ sums
+    return result
+
+
+_STRATA = 10  # tenths of all lengths
+
+
+def _matched(of: Corpus, sides: tuple[Sums, Sums], lengths: tuple[Ints, Ints]) -> tuple[float, int]:
+    """The difference within lengths, and how many documents of the first side have no counterpart."""
+    edges = np.unique(np.quantile(np.concatenate(lengths), np.linspace(0, 1, _STRATA + 1)[1:-1]))
+    strata = [np.searchsorted(edges, each, side="left") for each in lengths]
+    counts = [np.bincount(each, minlength=len(edges) + 1) for each in strata]
+    kept = (counts[1] > 0)[strata[0]]
+    if not kept.any():
+        return math.nan, len(kept)
+    weights = ratio(counts[0].astype(float), counts[1].astype(float))[strata[1]]
+    return _value(of, sides[0][kept]) - _value(of, sides[1] * weights[:, None]), int((~kept).sum())
+
+
+def dropped_words(side: str, found: Scores, shown: int = 3) -> str:
+    """A line about what a side lost: how many, why, and the first few by name; empty where nothing was lost."""
+    if not found.dropped:
+        return ""
+    reasons: dict[str, list[str]] = {}
+    for each in found.dropped:
+        reasons.setdefault(each.why, []).append(each.id)
+    told = "; ".join(f"{len(ids)} x {why} ({_few(ids, shown)})" for why, ids in list(reasons.items())[:shown])
+    more = f"; and {len(reasons) - shown} other reasons" if len(reasons) > shown else ""
+    of = len(found.ids) + len(found.dropped)
+    return (
+        f"{side}: {len(found.dropped)} of {of} documents could not be judged by the {found.critic} critic: {told}{more}"
+    )
+
+
+def _few(ids: Sequence[str], shown: int) -> str:
+    return ", ".join(ids[:shown]) + (", ..." if len(ids) > shown else "")

@@ -1,0 +1,136 @@
+"""The critic of languages: does a document keep to one language, or whatever else its words fall into?
+
+Deng et al. (2022), Appendix C: latent Dirichlet allocation with as many topics as there are languages; z is the mixture
+of a document. E[log z] is taken in closed form, as draws of a Dirichlet with a small alpha underflow to 0.
+"""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import polars as pl
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.records import Document
+from finecomb.critics.bags import Vocabulary
+from finecomb.critics.base import PriorCritic, Scores
+from finecomb.critics.languages_figure import simplex_figure
+from finecomb.critics.languages_gibbs import Gibbs, fitted, folded_in
+from finecomb.critics.posteriors import Dirichlet, Floats, Posterior
+from finecomb.critics.priors import DirichletPrior, ProjectionError, State
+from finecomb.critics.progress import track
+
+_BATCH, _PROJECTION_SWEEPS = 1000, 20
+
+
+@dataclass(frozen=True)
+class Languages(PriorCritic):
+    """Latent Dirichlet allocation of few topics, and the vocabulary it reads documents with."""
+
+    name = "languages"
+    discrete = False
+    statistic = "kl"
+
+    vocabulary: Vocabulary
+    topics: Floats
+    """(K, words): P(word | topic)."""
+    prior: DirichletPrior
+
+    @classmethod
+    def fit(
+        cls,
+        real: Sequence[Document],
+        rng: np.random.Generator,
+        languages: int = 3,
+        most: float = 1.0,
+        least: int = 5,
+        sweeps: int = 200,
+        starts: int = 4,
+        beta: float = 0.01,
+    ) -> Self:
+        """`languages` topics over words that occur `least` times and in at most the share `most` of the documents.
+
+        Of `starts` chains the one that is likeliest after a quarter of the `sweeps` goes on: a chain that begins badly
+        may join two languages for good. Alpha starts at 1 / K and is optimised after every 20 sweeps.
+        """
+        if languages < 2:
+            raise FinecombError(f"mixtures need at least 2 languages, not {languages}")
+        vocabulary = Vocabulary.fit([document.text for document in real], most, least)
+        texts = [vocabulary.numbers(document.text) for document in real]
+        chains = [fitted(texts, len(vocabulary.words), languages, rng, beta) for _ in range(starts)]
+        last = _likeliest(chains, sweeps)
+        return cls(vocabulary, last.topic_words(), DirichletPrior(last.alpha))
+
+    def project(self, document: Document) -> Posterior:
+        """A Dirichlet: alpha and the words of each language in the document, the mean over Gibbs samples."""
+        ((_, posterior),) = self.project_all([document])
+        if isinstance(posterior, ProjectionError):
+            raise posterior
+        return posterior
+
+    def project_all(self, documents: Iterable[Document]) -> Iterator[tuple[Document, Posterior | ProjectionError]]:
+        """The same for many; what is drawn for a document depends on its text alone."""
+        source = iter(documents)
+        while batch := list(itertools.islice(source, _BATCH)):
+            texts = [self.vocabulary.numbers(document.text) for document in batch]
+            rngs = [np.random.default_rng(zlib.crc32(document.text.encode())) for document in batch]
+            counts = folded_in(texts, self.topics, self.prior.alpha, rngs, _PROJECTION_SWEEPS)
+            for document, text, own in zip(batch, texts, counts, strict=True):
+                known = len(text) > 0
+                none = ProjectionError("has no word of the critic's vocabulary")
+                yield document, Dirichlet(self.prior.alpha + own) if known else none
+
+    def tables(self, real: Scores, systems: Mapping[str, Scores]) -> dict[str, pl.DataFrame]:
+        """`languages` (Table 10): the words of each; `mixing`: how much of documents is not of their main language."""
+        return {"languages": top_words(self), "mixing": mixing({"real": real, **systems})}
+
+    def figures(self, real: Scores, systems: Mapping[str, Scores]) -> dict[str, str]:
+        """`simplex` (Figure 7), where there are three languages."""
+        points = {name: np.stack(found.points) for name, found in {"real": real, **systems}.items() if found.points}
+        return {"simplex": simplex_figure(points)} if len(self.topics) == 3 and points else {}
+
+    def state(self) -> State:
+        """For storage."""
+        return {"words": list(self.vocabulary.words), "topics": self.topics, "prior": self.prior.state()}
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """From storage."""
+        return cls(Vocabulary(tuple(state["words"])), state["topics"], DirichletPrior.from_state(state["prior"]))
+
+
+def _likeliest(chains: Sequence[Iterator[Gibbs]], sweeps: int) -> Gibbs:
+    """The best chain after a quarter of the sweeps, when it has done them all."""
+    early = max(1, sweeps // 4)
+    total = len(chains) * early + sweeps - early
+    bar = track(range(total), f"sampling, {len(chains)} chains", total)
+    after = [[next(chain) for _, _ in zip(range(early), bar, strict=False)][-1] for chain in chains]
+    best = max(range(len(chains)), key=lambda at: after[at].log_joint())
+    for _ in bar:
+        next(chains[best])
+    return after[best]
+
+
+def top_words(critic: Languages, count: int = 20) -> pl.DataFrame:
+    """The likeliest words of each language, numbered from 1 as in the paper."""
+    best = np.argsort(-critic.topics, axis=1)[:, :count]
+    listed = [" ".join(critic.vocabulary.words[at] for at in row) for row in best]
+    return pl.DataFrame({"language": np.arange(1, len(listed) + 1), "alpha": critic.prior.alpha, "words": listed})
+
+
+def mixing(corpora: Mapping[str, Scores]) -> pl.DataFrame:
+    """By corpus: the mean share of a document outside its main language, and of documents with a tenth or more."""
+    known = {name: 1 - np.max(found.points, axis=1) for name, found in corpora.items() if found.points}
+    return pl.DataFrame(
+        {
+            "system": list(known),
+            "documents": [len(outside) for outside in known.values()],
+            "outside": [float(outside.mean()) for outside in known.values()],
+            "mixed": [float((outside >= 0.1).mean()) for outside in known.values()],
+        }
+    )

@@ -1,0 +1,358 @@
+"""The sections critic: do sections come in an order that real documents have? (Deng et al. 2022, section 4 and App. E).
+
+z is the type of each section. P(z) is a first-order chain from a begin state into an end state. P(z | x) comes from a
+classifier that reads the text of one section and never its title; where titles are to be believed, `labels=title`
+reads them instead.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+import polars as pl
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.records import Document
+from finecomb.critics import sections_tables
+from finecomb.critics.base import PriorCritic, Scores
+from finecomb.critics.classifier import (
+    Classifier,
+    Encoder,
+    Features,
+    LogisticRegression,
+    TfIdf,
+    Transformer,
+    classifier_from,
+)
+from finecomb.critics.posteriors import Factorised, Floats, Point, Posterior, Spans
+from finecomb.critics.priors import Markov, ProjectionError, State, transition_counts
+from finecomb.critics.progress import track
+from finecomb.critics.titles import normalised
+
+log = logging.getLogger(__name__)
+
+BACK_MATTER = "see also,external link,reference,further reading,note,source"
+"""What Appendix E takes out of every article."""
+_BATCH = 256  # documents whose sections are classified together
+_FOLDS = 5
+_ADDED = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # candidates for smoothing=auto
+
+
+class Section(NamedTuple):
+    """One section of a document."""
+
+    title: str
+    """Normalised."""
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """How documents become sequences of section types; the same for fitting and for judging."""
+
+    labels: Literal["text", "title"] = "text"
+    posterior: Literal["map", "full"] = "map"
+    merge_repeats: bool = False
+    drop: str = ""
+    """Section types to leave out, with commas."""
+    min_sections: int = 1
+    min_words: int = 0
+    max_words: int = 0
+    """Of every section; 0 is no limit."""
+    split: str = ""
+    """What stands between sections in documents without segments."""
+
+    def sections(self, document: Document) -> list[Section]:
+        """The sections that count, or the reason why the document does not."""
+        dropped = set(self.drop.split(",")) if self.drop else set()
+        found = [each for each in self._cut(document) if each.title not in dropped]
+        if len(found) < max(1, self.min_sections):
+            raise ProjectionError(f"has {len(found)} sections; {max(1, self.min_sections)} are needed")
+        if self.min_words or self.max_words:
+            self._check_words(document, found)
+        return found
+
+    def _cut(self, document: Document) -> list[Section]:
+        if document.segments:
+            return [Section(normalised(each.title), each.start, each.end) for each in document.segments]
+        if not document.text.strip():
+            raise ProjectionError("is empty")
+        if not self.split:
+            raise ProjectionError("has no segments; say what stands between its sections with --set split=TEXT")
+        texts = document.text.split(self.split)
+        starts = itertools.accumulate((len(text) + len(self.split) for text in texts[:-1]), initial=0)
+        return [
+            Section("", start, start + len(text)) for start, text in zip(starts, texts, strict=True) if text.strip()
+        ]
+
+    def _check_words(self, document: Document, found: Iterable[Section]) -> None:
+        for each in found:
+            words = len(document.text[each.start : each.end].split())
+            if words < self.min_words:
+                raise ProjectionError(f"has a section of fewer than {self.min_words} words")
+            if self.max_words and words > self.max_words:
+                raise ProjectionError(f"has a section of more than {self.max_words} words")
+
+
+class Sections(PriorCritic):
+    """Types of sections, by a classifier or by their titles, and a Markov chain over them."""
+
+    name = "sections"
+    prior: Markov
+
+    def __init__(
+        self, prior: Markov, classifier: Classifier | None, choices: Choices, facts: Mapping[str, Any]
+    ) -> None:
+        self.prior, self.classifier, self.choices, self.facts = prior, classifier, choices, facts
+
+    @classmethod
+    def fit(
+        cls,
+        real: Sequence[Document],
+        rng: np.random.Generator,
+        labels: Literal["text", "title"] = "text",
+        prior: Literal["predicted", "title"] = "predicted",
+        posterior: Literal["map", "full"] = "map",
+        smoothing: str = "auto",
+        merge_repeats: bool = False,
+        classifier: str = "tfidf",
+        folds: int = 3,
+        min_count: int = 20,
+        drop: str = "",
+        min_sections: int = 1,
+        min_words: int = 0,
+        max_words: int = 0,
+        split: str = "",
+    ) -> Self:
+        """A classifier of sections and the chain of their types, from documents with titled segments.
+
+        With `prior=predicted` the chain is fitted to labels that a classifier gave to documents it had not seen: what
+        the critic will read in other documents (Appendix B taken at its word). With `prior=title` it is fitted to the
+        titles, as the authors did. Types with fewer than `min_count` sections are left to the classifier.
+        """
+        if merge_repeats and posterior == "full":
+            raise FinecombError("merge_repeats joins states, so it goes with posterior=map only")
+        choices = Choices(labels, posterior, merge_repeats, drop, min_sections, min_words, max_words, split)
+        corpus = _readable(real, choices)
+        titles = [tuple(each.title for each in sections) for _, sections in corpus]
+        facts = sections_tables.data_statistics(corpus)
+        if labels == "title":
+            states = tuple(sorted({title for path in titles for title in path}))
+            return cls(_chain(_counted(titles, states, merge_repeats), states, smoothing, rng), None, choices, facts)
+        types = _types(titles, min_count, classifier)
+        found, held_out = _cross_fitted(corpus, types, classifier, folds, rng)
+        posteriors = [Factorised(found.classes, table) for table in held_out]
+        tables: Iterable[Floats]
+        if prior == "predicted" and posterior == "full":
+            tables = map(expected_counts, posteriors)
+        else:
+            predicted = (each.point() for each in posteriors)
+            known = (path for path in titles if set(path) <= set(found.classes))
+            tables = _counted(predicted if prior == "predicted" else known, found.classes, merge_repeats)
+        chain = _chain(tables, found.classes, smoothing, rng)
+        return cls(chain, found, choices, facts | _accuracy(titles, posteriors, types))
+
+    def project(self, document: Document) -> Posterior:
+        """The types of its sections."""
+        sections = self.choices.sections(document)
+        return self._posterior(sections, self._probabilities([(document, sections)])[0])
+
+    def project_all(self, documents: Iterable[Document]) -> Iterator[tuple[Document, Posterior | ProjectionError]]:
+        """Every document, a few hundred classified at a time."""
+        left = iter(documents)
+        while batch := list(itertools.islice(left, _BATCH)):
+            yield from self._projected(batch)
+
+    def _projected(self, batch: Sequence[Document]) -> Iterator[tuple[Document, Posterior | ProjectionError]]:
+        cut = [_sections_or_reason(document, self.choices) for document in batch]
+        readable = [(document, each) for document, each in zip(batch, cut, strict=True) if isinstance(each, list)]
+        tables = iter(self._probabilities(readable))
+        for document, each in zip(batch, cut, strict=True):
+            yield document, self._posterior(each, next(tables)) if isinstance(each, list) else each
+
+    def _probabilities(self, corpus: Sequence[tuple[Document, list[Section]]]) -> list[Floats | None]:
+        """(sections, types) of each document; None where titles are believed."""
+        if self.classifier is None:
+            return [None] * len(corpus)
+        return list(_classified(self.classifier, corpus))
+
+    def _posterior(self, sections: Sequence[Section], probabilities: Floats | None) -> Posterior:
+        spans = tuple((each.start, each.end) for each in sections)
+        if probabilities is None:
+            return _point([each.title for each in sections], spans, self.choices.merge_repeats)
+        found = Factorised(self.prior.states, probabilities, spans)
+        return found if self.choices.posterior == "full" else _point(found.point(), spans, self.choices.merge_repeats)
+
+    def tables(self, real: Scores, systems: Mapping[str, Scores]) -> dict[str, pl.DataFrame]:
+        """Data (Table 11), transition errors (Table 12) and organisations (Table 18)."""
+        return sections_tables.tables(self.prior, self.facts, real, systems)
+
+    def figures(self, real: Scores, systems: Mapping[str, Scores]) -> dict[str, str]:
+        """Figure 4's graph for each system."""
+        return sections_tables.figures(self.prior, real, systems)
+
+    def state(self) -> State:
+        """For storage."""
+        classifier = self.classifier.state() if self.classifier else None
+        return {
+            "prior": self.prior.state(), "classifier": classifier, "choices": asdict(self.choices),
+            "facts": dict(self.facts),
+        }  # fmt: skip
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """From storage."""
+        classifier = classifier_from(state["classifier"]) if state["classifier"] else None
+        return cls(Markov.from_state(state["prior"]), classifier, Choices(**state["choices"]), state["facts"])
+
+
+Corpus = Sequence[tuple[Document, list[Section]]]
+
+
+def _sections_or_reason(document: Document, choices: Choices) -> list[Section] | ProjectionError:
+    try:
+        return choices.sections(document)
+    except ProjectionError as error:
+        return error
+
+
+def _readable(real: Sequence[Document], choices: Choices) -> Corpus:
+    """Documents with their sections; at least two are needed."""
+    cut = [(document, _sections_or_reason(document, choices)) for document in real]
+    kept = [(document, each) for document, each in cut if isinstance(each, list)]
+    if len(kept) < 2:
+        reasons = [f"{document.id!r} {each}" for document, each in cut if isinstance(each, ProjectionError)]
+        told = f"; {reasons[0]}" if reasons else ""
+        raise FinecombError(f"the sections critic needs two documents to be fitted on and has {len(kept)}{told}")
+    return kept
+
+
+def _types(titles: Iterable[Sequence[str]], min_count: int, classifier: str) -> set[str]:
+    """Section types common enough to be learnt."""
+    counts = Counter(itertools.chain.from_iterable(titles))
+    kept = {title for title, count in counts.items() if title and count >= min_count}
+    if len(kept) < 2 and not classifier.startswith("transformer:"):
+        raise FinecombError(
+            f"{len(kept)} section types have {min_count} sections or more, and a classifier needs two; lower it with "
+            "--set min_count=N, or give documents whose segments have titles"
+        )
+    return kept
+
+
+def _cross_fitted(
+    corpus: Corpus, types: set[str], name: str, folds: int, rng: np.random.Generator
+) -> tuple[Classifier, list[Floats]]:
+    """The classifier fitted on all, and what classifiers that had not seen a document say of its sections.
+
+    Features are made once: they know words, and no types.
+    """
+    if name.startswith("transformer:"):
+        found: Classifier = Transformer(name.partition(":")[2])
+        return found, list(_classified(found, corpus))
+    texts = [document.text[each.start : each.end] for document, sections in corpus for each in sections]
+    titles = np.array([each.title for _, sections in corpus for each in sections])
+    features = _features(name, texts)
+    table, ends = features(texts), np.cumsum([len(sections) for _, sections in corpus])
+    learnt = np.isin(titles, sorted(types))
+    folds = max(2, min(folds, len(corpus)))
+    fold = np.repeat(rng.permutation(len(corpus)) % folds, np.diff(ends, prepend=0))  # of each section
+    classes, held_out = sorted(types), np.zeros((len(texts), len(types)))
+    for number in track(range(folds), "fitting section classifiers", folds):
+        own, others = np.flatnonzero(fold == number), np.flatnonzero((fold != number) & learnt)
+        part = LogisticRegression.fit(table[others], titles[others].tolist(), features)
+        columns = np.array([classes.index(each) for each in part.classes])
+        held_out[own[:, None], columns] = part.of_features(table[own])
+    whole = LogisticRegression.fit(table[np.flatnonzero(learnt)], titles[learnt].tolist(), features)
+    return whole, np.split(held_out, ends[:-1])
+
+
+def _features(name: str, texts: Sequence[str]) -> Features:
+    kind, _, model = name.partition(":")
+    if kind == "encoder" and model:
+        return Encoder(model)
+    if name != "tfidf":
+        raise FinecombError(f"classifier={name}: is none of tfidf, encoder:NAME and transformer:NAME")
+    return TfIdf.fit(texts)
+
+
+def _classified(classifier: Classifier, corpus: Corpus) -> Iterator[Floats]:
+    """(sections, types) of each document, classified in batches."""
+    for start in range(0, len(corpus), _BATCH):
+        batch = corpus[start : start + _BATCH]
+        texts = [document.text[each.start : each.end] for document, sections in batch for each in sections]
+        ends = np.cumsum([len(sections) for _, sections in batch])
+        yield from np.split(classifier(texts), ends[:-1])
+
+
+def _accuracy(titles: Sequence[Sequence[str]], posteriors: Sequence[Factorised], types: set[str]) -> dict[str, float]:
+    """The share of sections of known type that a classifier which had not seen their document gets right."""
+    pairs = [
+        (title, guess)
+        for path, posterior in zip(titles, posteriors, strict=True)
+        for title, guess in zip(path, posterior.point(), strict=True)
+        if title in types
+    ]
+    return {"accuracy": float(np.mean([title == guess for title, guess in pairs]))} if pairs else {}
+
+
+# --- paths and chains --------------------------------------------------------------------------------------------
+
+
+def _point(states: Sequence[str], spans: Spans, merge: bool) -> Point:
+    """A path, with equal neighbours joined where that is wanted."""
+    if not merge:
+        return Point(tuple(states), spans)
+    groups = [list(group) for _, group in itertools.groupby(range(len(states)), states.__getitem__)]
+    return Point(tuple(states[g[0]] for g in groups), tuple((spans[g[0]][0], spans[g[-1]][1]) for g in groups))
+
+
+def _counted(paths: Iterable[Sequence[str]], states: Sequence[str], merge: bool) -> Iterator[Floats]:
+    """The transitions of each path."""
+    for path in paths:
+        yield transition_counts([[state for state, _ in itertools.groupby(path)] if merge else path], states)
+
+
+def _added(smoothing: str) -> float | None:
+    """What `add:X` says; None for `auto`."""
+    kind, _, number = smoothing.partition(":")
+    try:
+        added = None if smoothing == "auto" else float(number)
+    except ValueError:
+        added = -1.0
+    if added is not None and (kind != "add" or not 0 <= added < np.inf):
+        raise FinecombError(f"smoothing={smoothing}: expected auto or add:X, e.g. add:1")
+    return added
+
+
+def _chain(tables: Iterable[Floats], states: Sequence[str], smoothing: str, rng: np.random.Generator) -> Markov:
+    """From the transitions of each document; with `auto` so much is added as predicts held-out documents best."""
+    folds = np.zeros((_FOLDS, len(states) + 1, len(states) + 1))
+    for table in tables:
+        folds[rng.integers(_FOLDS)] += table
+    added = _added(smoothing)
+    if added is None:
+        added = max(_ADDED, key=lambda each: _held_out(folds, states, each))
+    log.info("smoothing: %g is added to every count", added)
+    return Markov.from_counts(states, folds.sum(axis=0), added)
+
+
+def _held_out(folds: Floats, states: Sequence[str], add: float) -> float:
+    """log P of each fold under the others."""
+    total = folds.sum(axis=0)
+    return sum(float((fold * Markov.from_counts(states, total - fold, add).log_transitions).sum()) for fold in folds)
+
+
+def expected_counts(posterior: Factorised) -> Floats:
+    """Transitions of one document in expectation over its posterior, laid out as in `transition_counts`."""
+    p = posterior.probabilities
+    counts = np.zeros((p.shape[1] + 1, p.shape[1] + 1))
+    counts[0, :-1], counts[1:, -1] = p[0], p[-1]
+    counts[1:, :-1] = p[:-1].T @ p[1:]
+    return counts

@@ -1,0 +1,123 @@
+"""Tables and figures of the sections critic: data, transition errors, organisations, and the graph of differences.
+
+Deng et al. (2022): Tables 11, 12 and 18, Figure 4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from finecomb.core.records import Document
+from finecomb.critics.base import Scores
+from finecomb.critics.posteriors import Floats
+from finecomb.critics.priors import BEGIN, END, Markov, transition_counts
+from finecomb.critics.transition_graph import transition_graph
+
+REAL = "real"
+ERROR = 0.01
+"""Table 12: a transition less probable than this under the critic is an error."""
+
+
+def data_statistics(corpus: Sequence[tuple[Document, Sequence[tuple[str, int, int]]]]) -> dict[str, Any]:
+    """Table 11 of the documents that a critic is fitted on; section lengths in words between spaces."""
+    lengths = [len(document.text[start:end].split()) for document, found in corpus for _, start, end in found]
+    return {
+        "documents": len(corpus),
+        "section types": len({title for _, found in corpus for title, _, _ in found}),
+        "median sections": float(np.median([len(found) for _, found in corpus])),
+        "median section words": float(np.median(lengths)),
+        "max section words": max(lengths),
+    }
+
+
+def tables(
+    prior: Markov, facts: Mapping[str, Any], real: Scores, systems: Mapping[str, Scores]
+) -> dict[str, pl.DataFrame]:
+    """All tables by name."""
+    everybody = {REAL: real, **systems}
+    return {
+        "data": pl.DataFrame([dict(facts)]),
+        "transition-errors": pl.concat(transition_errors(prior, name, found) for name, found in everybody.items()),
+        "organisations": pl.concat(organisations(name, found) for name, found in everybody.items()),
+    }
+
+
+def transition_errors(prior: Markov, system: str, found: Scores, below: float = ERROR, top: int = 5) -> pl.DataFrame:
+    """Table 12: the commonest transitions with P < `below`, in per cent of all, then all of them and repetitions.
+
+    The last two rows are the total, and how many of the errors are a section followed by its like.
+    """
+    counts = Counter(_transitions(found))
+    total = sum(counts.values())
+    errors = {pair: count for pair, count in counts.items() if _probability(prior, pair) < below}
+    failures = sum(errors.values())
+    repeated = sum(count for (first, second), count in errors.items() if first == second)
+    ranked = sorted(errors.items(), key=lambda each: (-each[1], each[0]))[:top]
+    rows: list[tuple[object, ...]] = [
+        (system, *pair, 100 * count / total, _probability(prior, pair)) for pair, count in ranked
+    ]
+    share = 100 * repeated / failures if failures else math.nan
+    rows.append((system, "total failures", "", 100 * failures / total if total else math.nan, None))
+    rows.append((system, "repetitions among failures", "", share, None))
+    kinds = {"system": pl.String, "from": pl.String, "to": pl.String, "percent": pl.Float64, "probability": pl.Float64}
+    return pl.DataFrame(rows, schema=kinds, orient="row")
+
+
+def _transitions(found: Scores) -> Iterator[tuple[str, str]]:
+    for path in found.points:
+        yield from zip((BEGIN, *path), (*path, END), strict=True)
+
+
+def _probability(prior: Markov, pair: tuple[str, str]) -> float:
+    row = 0 if pair[0] == BEGIN else 1 + prior.states.index(pair[0])
+    column = len(prior.states) if pair[1] == END else prior.states.index(pair[1])
+    return float(np.exp(prior.log_transitions[row, column]))
+
+
+def organisations(system: str, found: Scores, top: int = 10) -> pl.DataFrame:
+    """The commonest whole sequences of section types, with their share and their T(x) per transition."""
+    rate = dict(zip(found.points, found.rates, strict=True))
+    counts = Counter(found.points)
+    ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))[:top]
+    rows = [
+        (system, " > ".join(path), count, 100 * count / len(found.ids), float(rate[path])) for path, count in ranked
+    ]
+    kinds = {"system": pl.String, "organisation": pl.String, "documents": pl.Int64, "percent": pl.Float64}
+    return pl.DataFrame(rows, schema=kinds | {"nats per transition": pl.Float64}, orient="row")
+
+
+# --- Figure 4 ----------------------------------------------------------------------------------------------------
+
+
+def figures(prior: Markov, real: Scores, systems: Mapping[str, Scores]) -> dict[str, str]:
+    """One graph for each system."""
+    return {
+        f"transitions-{name}": transition_graph(name, differences(prior, real, found))
+        for name, found in systems.items()
+    }
+
+
+def differences(prior: Markov, real: Scores, found: Scores, top: int = 20) -> list[tuple[str, str, float, float]]:
+    """Transitions among the `top` commonest real section types: from, to, P generated - P real, P of the critic."""
+    common = [state for state, _ in Counter(state for path in real.points for state in path).most_common(top)]
+    shares = [_shares(each, prior.states) for each in (found, real)]
+    rows = []
+    for first in common:
+        for second in common:
+            at = 1 + prior.states.index(first), prior.states.index(second)
+            rows.append((first, second, float(shares[0][at] - shares[1][at]), float(np.exp(prior.log_transitions[at]))))
+    return sorted((row for row in rows if not math.isnan(row[2])), key=lambda row: -abs(row[2]))
+
+
+def _shares(found: Scores, states: Sequence[str]) -> Floats:
+    """P(second | first) as counted; NaN after states that never come."""
+    counts = transition_counts(found.points, states)
+    totals = counts.sum(axis=1, keepdims=True)
+    shares: Floats = counts / np.where(totals > 0, totals, np.nan)
+    return shares

@@ -1,0 +1,121 @@
+"""Which critics there are, and fitted critics in a folder: JSON and arrays, never pickle."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import numpy as np
+from pydantic import TypeAdapter, ValidationError
+
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.critics.base import Critic
+from finecomb.version import __version__
+
+CRITICS: dict[str, str] = {
+    "sections": "finecomb.critics.sections:Sections",
+    "coreference": "finecomb.critics.coreference:Coreference",
+    "topics": "finecomb.critics.topics:Topics",
+    "languages": "finecomb.critics.languages:Languages",
+    "own": "finecomb.critics.own:Own",
+}
+"""Shipped critics by name; a user's own is named `module:Class` in the same way, or is `own` with a function."""
+
+
+def named(name: str) -> type[Critic]:
+    """The critic called `name`, one of the shipped ones or `module:Class`."""
+    found = imported(CRITICS.get(name, name), name)
+    if not (inspect.isclass(found) and issubclass(found, Critic)):
+        raise FinecombError(f"--critic {name}: is no critic; a critic is a subclass of finecomb.critics.Critic")
+    return found
+
+
+def imported(place: str, name: str) -> Any:
+    """What `module:attribute` names, looked for in the current folder too."""
+    module, colon, attribute = place.partition(":")
+    if not colon:
+        raise FinecombError(
+            f"no critic is called {name!r}{did_you_mean(name, CRITICS)}; your own is named module:Class"
+        )
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        raise FinecombError(f"--critic {name}: there is no module {error.name!r} here or installed") from None
+    except AttributeError:
+        raise FinecombError(f"--critic {name}: {module} has nothing called {attribute!r}") from None
+
+
+def known_options(fit: Callable[..., Any]) -> list[str]:
+    """Names of the options that a critic is fitted with: what follows the documents and the random numbers."""
+    parameters = list(inspect.signature(fit).parameters)
+    return parameters[parameters.index("rng") + 1 :]
+
+
+def checked_options(fit: Callable[..., Any], given: Mapping[str, object], name: str) -> dict[str, Any]:
+    """Options by name as `fit` wants them, text from the command line turned into its types."""
+    known = known_options(fit)
+    hints = get_type_hints(fit)
+    checked = {}
+    for option, value in given.items():
+        if option not in known:
+            raise FinecombError(f"the {name} critic has no option {option!r}{did_you_mean(option, known)}")
+        try:
+            checked[option] = TypeAdapter(hints[option]).validate_python(value)
+        except ValidationError as error:
+            raise FinecombError(f"{option}={value}: {error.errors()[0]['msg'].lower()}") from None
+    return checked
+
+
+def save(critic: Critic, folder: Path) -> None:
+    """Write a fitted critic as `critic.json` and `arrays.npz`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays: dict[str, Any] = {}
+    state = _without_arrays(critic.state(), "", arrays)
+    kind = type(critic)
+    names = {place: name for name, place in CRITICS.items()}
+    place = f"{kind.__module__}:{kind.__qualname__}"
+    head = {"critic": names.get(place, place), "version": __version__, "state": state}
+    (folder / "critic.json").write_text(json.dumps(head, ensure_ascii=False, indent=1), encoding="utf-8")
+    np.savez_compressed(folder / "arrays.npz", **arrays)
+
+
+def load(folder: Path) -> Critic:
+    """The critic that `save` wrote."""
+    try:
+        head = json.loads((folder / "critic.json").read_text(encoding="utf-8"))
+        with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
+            arrays = dict(stored)
+        return named(head["critic"]).from_state(_with_arrays(head["state"], arrays))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise FinecombError(f"{folder}: holds no fitted critic that can be read ({error}); fit it again") from None
+
+
+def _without_arrays(value: Any, path: str, arrays: dict[str, Any]) -> Any:
+    """The same with every array set aside under its path and a note of it in its place."""
+    match value:
+        case np.ndarray():
+            arrays[path] = value
+            return {"$array": path}
+        case dict():
+            return {key: _without_arrays(each, f"{path}.{key}".lstrip("."), arrays) for key, each in value.items()}
+        case list() | tuple():
+            return [_without_arrays(each, f"{path}.{at}".lstrip("."), arrays) for at, each in enumerate(value)]
+    return value
+
+
+def _with_arrays(value: Any, arrays: Mapping[str, Any]) -> Any:
+    match value:
+        case {"$array": str(path)}:
+            return arrays[path]
+        case dict():
+            return {key: _with_arrays(each, arrays) for key, each in value.items()}
+        case list():
+            return [_with_arrays(each, arrays) for each in value]
+    return value

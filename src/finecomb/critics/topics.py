@@ -1,0 +1,133 @@
+"""The critic of topics: do the topics that go together in real documents go together in generated ones?
+
+Deng et al. (2022), section 6 and Appendix F. z is the vector of topic strengths of a correlated topic model, its
+posterior the variational one, its prior the model's normal distribution.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import polars as pl
+from scipy.sparse import csr_array
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.records import Document
+from finecomb.critics.bags import Vocabulary
+from finecomb.critics.base import PriorCritic, Scores
+from finecomb.critics.posteriors import Floats, Gaussian, Posterior
+from finecomb.critics.priors import GaussianPrior, ProjectionError, State
+from finecomb.critics.progress import track
+from finecomb.critics.topics_em import CorrelatedTopics, Step, em, infer
+from finecomb.critics.topics_figure import covariance_figure
+
+_BATCH = 1000
+
+
+@dataclass(frozen=True)
+class Topics(PriorCritic):
+    """A correlated topic model, and the vocabulary it reads documents with."""
+
+    name = "topics"
+    discrete = False
+    statistic = "kl"
+
+    vocabulary: Vocabulary
+    topics: Floats
+    """(K, words): P(word | topic)."""
+    prior: GaussianPrior
+
+    @classmethod
+    def fit(
+        cls,
+        real: Sequence[Document],
+        rng: np.random.Generator,
+        topics: int = 100,
+        most: float = 0.5,
+        least: int = 5,
+        iterations: int = 100,
+        tolerance: float = 2e-4,
+    ) -> Self:
+        """`topics` topics over words that occur `least` times and in at most the share `most` of the documents.
+
+        EM stops after `iterations`, or when a step raises the bound by less than `tolerance` nats a word.
+        """
+        if len(real) < 2:
+            raise FinecombError(f"a topic model needs at least two documents, not {len(real)}")
+        vocabulary = Vocabulary.fit([document.text for document in real], most, least)
+        bags = vocabulary.bags(document.text for document in real)
+        steps = track(itertools.islice(em(bags, topics, rng), iterations), f"fitting {topics} topics", iterations)
+        model = _converged(steps, tolerance * float(bags.sum())).model
+        return cls(vocabulary, model.topics, GaussianPrior(model.mean, model.covariance))
+
+    def project(self, document: Document) -> Posterior:
+        """The variational posterior of one document."""
+        ((_, posterior),) = self.project_all([document])
+        if isinstance(posterior, ProjectionError):
+            raise posterior
+        return posterior
+
+    def project_all(self, documents: Iterable[Document]) -> Iterator[tuple[Document, Posterior | ProjectionError]]:
+        """The same for many, a thousand at a time."""
+        source = iter(documents)
+        while batch := list(itertools.islice(source, _BATCH)):
+            bags = self.vocabulary.bags(document.text for document in batch)
+            yield from zip(batch, self._posteriors(bags), strict=True)
+
+    def _posteriors(self, bags: csr_array) -> Iterator[Posterior | ProjectionError]:
+        beliefs = infer(CorrelatedTopics(self.topics, self.prior.mean, self.prior.covariance), bags)
+        for mean, variance, entries in zip(*beliefs, np.diff(bags.indptr), strict=True):
+            if entries:
+                yield Gaussian(mean, variance)
+            else:
+                yield ProjectionError("has no word of the critic's vocabulary")
+
+    def tables(self, real: Scores, systems: Mapping[str, Scores]) -> dict[str, pl.DataFrame]:
+        """`topics`: the share of each in real documents, and its words."""
+        return {"topics": top_words(self, real)}
+
+    def figures(self, real: Scores, systems: Mapping[str, Scores]) -> dict[str, str]:
+        """`covariances` (Figure 6): of the topic strengths of real documents, and of each system's."""
+        corpora = {"real": real, **systems}
+        known = {name: np.stack(found.points) for name, found in corpora.items() if len(found.points) > 1}
+        return {"covariances": covariance_figure(known)} if "real" in known else {}
+
+    def state(self) -> State:
+        """For storage."""
+        return {"words": list(self.vocabulary.words), "topics": self.topics, "prior": self.prior.state()}
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """From storage."""
+        return cls(Vocabulary(tuple(state["words"])), state["topics"], GaussianPrior.from_state(state["prior"]))
+
+
+def _converged(steps: Iterator[Step], enough: float) -> Step:
+    """The first step whose bound is less than `enough` above the one before, or the last there is."""
+    step = next(steps)
+    for following in steps:
+        rise, step = following.bound - step.bound, following
+        if rise < enough:
+            break
+    return step
+
+
+def top_words(critic: Topics, real: Scores, count: int = 10) -> pl.DataFrame:
+    """Every topic with its mean share of the real documents and its likeliest words, the largest share first."""
+    shares = _shares(real.points, len(critic.topics))
+    best = np.argsort(-critic.topics, axis=1)[:, :count]
+    listed = [" ".join(critic.vocabulary.words[at] for at in row) for row in best]
+    rows = {"topic": np.arange(len(shares)), "share": shares, "words": listed}
+    return pl.DataFrame(rows).sort("share", descending=True)
+
+
+def _shares(points: Sequence[Floats], topics: int) -> Floats:
+    if not points:
+        return np.full(topics, np.nan)
+    raised = np.exp(np.stack(points) - np.max(points, axis=1, keepdims=True))
+    mean: Floats = (raised / raised.sum(axis=1, keepdims=True)).mean(axis=0)
+    return mean

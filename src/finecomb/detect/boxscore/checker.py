@@ -1,0 +1,121 @@
+"""The box-score checker: a report in, an annotation with what is wrong and why out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.estimate import Signature
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Document, Exclusion, Mark
+from finecomb.core.span import Span
+from finecomb.detect.base import Basis, Choices
+from finecomb.detect.boxscore import beyond, happenings, lines, roles
+from finecomb.detect.boxscore.claims import Claim, Slip, solve
+from finecomb.detect.boxscore.rank import Ranker, Rated, parse_ranker, rated, shipped_ranker
+from finecomb.detect.boxscore.reading import sentences
+from finecomb.detect.boxscore.record import Game, read_game
+from finecomb.detect.boxscore.scene import Scene, Story, tell
+
+NAME = "boxscore"
+LABELS = ("number", "name", "word", "context", "not-checkable")
+Family = Callable[[Scene], Iterable[Claim | Slip]]
+FAMILIES: tuple[Family, ...] = (*lines.FAMILY, *roles.FAMILY, *happenings.FAMILY, *beyond.FAMILY)
+
+# Kinds whose correction can stand in place of the words; what is said about others goes into the comment only.
+_NO_REPLACEMENT = {"arena", "city", "name.unknown", "next.self"}
+_REPLACED_WORDS = {"result", "side", "at_home", "on_road"}
+
+
+def slips(text: str, game: Game) -> Iterator[Slip]:
+    """Everything that may be wrong in a report, sentence by sentence; the ranker says how surely."""
+    story = Story()
+    for number, sentence in enumerate(sentences(text, game)):
+        scene = Scene(game, sentence, story, text, first=number == 0)
+        made = [each for family in FAMILIES for each in family(scene)]
+        wrong, meant = solve([each for each in made if isinstance(each, Claim)], game)
+        yield from wrong
+        yield from (each for each in made if isinstance(each, Slip))
+        story = tell(scene, meant, roles.paired(scene))
+
+
+class BoxScore:
+    """Marks what contradicts the record, and what people have found wrong often enough."""
+
+    def __init__(
+        self, protocol: Protocol, ranker: Ranker, threshold: float | None = None, basis: Basis = "all"
+    ) -> None:
+        missing = [label for label in LABELS if not protocol.has(label)]
+        if missing:
+            raise FinecombError(f"protocol {protocol.id} has no label {missing[0]!r}; {NAME} needs those of `accuracy`")
+        self.protocol, self.ranker, self.basis = protocol, ranker, basis
+        self.threshold = ranker.threshold if threshold is None else threshold
+        self.signature = str(
+            Signature.of(
+                detector=NAME, protocol=protocol.id, basis=basis, threshold=round(self.threshold, 4), games=ranker.games
+            )
+        )
+
+    @classmethod
+    def made_for(cls, protocol: Protocol, choices: Choices) -> BoxScore:
+        """With the shipped weights, or those in a file."""
+        path = choices.weights
+        ranker = parse_ranker(path.read_text(encoding="utf-8"), str(path)) if path else shipped_ranker()
+        return cls(protocol, ranker, choices.threshold, choices.basis)
+
+    def __call__(self, document: Document) -> Annotation:
+        """Marks of one report; an excluded annotation with the reason where there is no record."""
+        game = read_game(document.data)
+        if game is None:
+            why = "no box score in its data" if document.data is None else "its data has no home and visiting team"
+            return self._annotation(document, excluded=Exclusion(by=NAME, reason=f"not checked: {why}"))
+        marks = [self._mark(document, number, each) for number, each in enumerate(self._chosen(document, game), 1)]
+        return self._annotation(document, tuple(marks), problems=game.problems)
+
+    def _chosen(self, document: Document, game: Game) -> list[Rated]:
+        found = [slip for slip in slips(document.text, game) if self.basis == "all" or slip.basis == "record"]
+        return [each for each in rated(found, self.ranker) if each.confidence >= self.threshold]
+
+    def _annotation(
+        self,
+        document: Document,
+        marks: tuple[Mark, ...] = (),
+        problems: tuple[str, ...] = (),
+        excluded: Exclusion | None = None,
+    ) -> Annotation:
+        return Annotation(
+            id=f"{document.id}/{NAME}",
+            document=document.id,
+            annotator=NAME,
+            protocol=self.protocol.id,
+            status="excluded" if excluded else "submitted",
+            marks=marks,
+            excluded=excluded,
+            meta={"problems": list(problems)} if problems else {},
+        )
+
+    def _mark(self, document: Document, number: int, each: Rated) -> Mark:
+        slip = each.slip
+        return Mark(
+            id=f"{document.id}/{NAME}/{number}",
+            spans=(Span(slip.start, slip.end),),
+            quotes=(document.text[slip.start : slip.end],),
+            label=slip.label,
+            answers=_answers(slip, self.ranker),
+            confidence=round(each.confidence, 3),
+            basis=slip.basis,
+        )
+
+
+def _answers(slip: Slip, ranker: Ranker) -> dict[str, str]:
+    """The correction, where there is one, and the explanation: the claim, what the record says, and where."""
+    if slip.basis == "base-rate":
+        wrong, made = ranker.counts.get(slip.kind, (0, 0))
+        rate = f"wrong in {wrong} of {made} such statements that people checked"
+        return {"comment": f"claim: {slip.claim}; not in the record; {rate}"}
+    comment = {"comment": f"claim: {slip.claim}; record: {slip.correction or 'nobody of that name'} ({slip.where})"}
+    if slip.label == "word":
+        replaced = slip.kind in _REPLACED_WORDS
+    else:
+        replaced = slip.label in {"number", "name"} and slip.kind not in _NO_REPLACEMENT
+    return {"correction": slip.correction, **comment} if replaced else comment

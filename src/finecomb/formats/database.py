@@ -1,0 +1,84 @@
+"""A study in a database: a SQLite file such as `study.db`, or a PostgreSQL URL, `#name` saying which study.
+
+`finecomb serve` keeps what annotators do in `study.db` in the study's folder; every command reads a folder together
+with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from finecomb.core.errors import FormatError
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
+from finecomb.core.study import Item
+from finecomb.formats.base import Format, Options
+from finecomb.formats.features import EVERYTHING
+from finecomb.store.places import FILE, is_url, place
+
+_ORDER = (Settings, Protocol, Document, Annotator, Annotation)
+
+
+def _store() -> Any:
+    try:
+        from finecomb.store import store
+    except ModuleNotFoundError as error:
+        raise FormatError(f"a database needs another package ({error.name}); install finecomb[server]") from None
+    return store
+
+
+def read(path: Path, options: Options) -> Iterator[Item]:
+    """Every record, as one moment saw it; the study may be in use meanwhile."""
+    items: Iterator[Item] = _store().read_items(place(path))
+    return items
+
+
+def write(items: Iterable[Item], path: Path, options: Options) -> None:
+    """A new SQLite file."""
+    if is_url(path):
+        raise FormatError(f"{place(path)}: to put a study into PostgreSQL, say `finecomb serve FOLDER --db URL`")
+    _store().open_store(place(path), [item for item in items if not isinstance(item, Note)]).close()
+
+
+def together(folder: Iterable[Item], path: Path) -> Iterator[Item]:
+    """The records of a folder and of the database in it; of a record that is in both, the database has the newer."""
+    newer, older = _Kinds(read(path / FILE, Options())), _Kinds(iter(folder))
+    for kind in _ORDER:
+        seen = set()
+        for item in newer.next(kind):
+            seen.add(getattr(item, "id", ""))
+            yield item
+        yield from (item for item in older.next(kind) if getattr(item, "id", "") not in seen)
+
+
+class _Kinds:
+    """A stream of records in the order of their kinds, taken one kind at a time."""
+
+    def __init__(self, items: Iterator[Item]) -> None:
+        self._items = items
+        self._held: Item | None = None
+
+    def next(self, kind: type[Any]) -> Iterator[Item]:
+        while (item := self._held or next(self._items, None)) is not None:
+            self._held = None
+            if not isinstance(item, kind):
+                self._held = item
+                return
+            yield item
+
+
+def looks_like(path: Path) -> bool:
+    """Whether `path` is a PostgreSQL URL or a SQLite file."""
+    file = place(path).file
+    if file is None:
+        return True
+    try:
+        with file.open("rb") as opened:
+            return opened.read(16) == b"SQLite format 3\0"
+    except OSError:
+        return False
+
+
+FORMAT = Format("database", "a study's database", read, write, suffixes=(".db",), sniff=looks_like, holds=EVERYTHING)

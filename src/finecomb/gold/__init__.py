@@ -1,0 +1,1 @@
+"""Gold: annotators merged into one standard, and any judge scored against it."""

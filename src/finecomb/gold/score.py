@@ -1,0 +1,343 @@
+"""Recall and precision of anybody against gold, by label and by document meta, with intervals over documents."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.estimate import Estimate, Signature
+from finecomb.core.records import Settings
+from finecomb.core.span import TEXT
+from finecomb.core.study import Study
+from finecomb.gold.matching import (
+    RULES,
+    Bools,
+    Compared,
+    Floats,
+    Marks,
+    Matching,
+    Readings,
+    Rule,
+    compare_marks,
+    marks_of,
+    readings_of,
+    task,
+)
+from finecomb.gold.sides import Ints, Judge, Sides, Unread, sides
+from finecomb.measure.bootstrap import ratio
+from finecomb.measure.grid import Grid, Level, lay
+from finecomb.measure.resample import draw, percentiles
+from finecomb.measure.view import ANY
+
+Match = Literal["task", "optimal", "overlap", "exact", "partial", "iou", "token", "char"]
+Category = Literal["both", "gold"]
+UNITS: dict[str, Level] = {"token": "token", "char": "char"}
+MATCHES = (*RULES, *UNITS)
+TYPED = "typed"
+GOLD, PREDICTED, MATCHED, RIGHT = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Recall, precision and F1 of one judge on one set of gold marks."""
+
+    columns: Mapping[str, object]
+    """judge, the `by` columns, label, match."""
+    gold: float
+    """Gold marks (or tokens, or characters)."""
+    predicted: float
+    """Marks of the judge."""
+    matched: float
+    """Gold marks that were found: recall is matched / gold."""
+    right: float
+    """Marks of the judge that are right: precision is right / predicted. One gold mark found by two numbers that are
+    its other reading makes two marks right."""
+    recall: Estimate
+    precision: Estimate
+    f1: Estimate
+
+    def row(self) -> dict[str, object]:
+        """Flat, with the interval of each ratio beside it; `why` says why one is undefined."""
+        counts = {name: _whole(getattr(self, name)) for name in ("gold", "predicted", "matched", "right")}
+        ratios: dict[str, object] = {}
+        for name in ("recall", "precision", "f1"):
+            own: Estimate = getattr(self, name)
+            ratios |= {name: own.value, f"{name}_low": own.low, f"{name}_high": own.high}
+        whys = dict.fromkeys(each.why for each in (self.recall, self.precision, self.f1) if each.why)
+        return {**self.columns, **counts, **ratios, "why": "; ".join(whys), "signature": str(self.recall.signature)}
+
+
+def _whole(number: float) -> float | int:
+    return int(number) if number == int(number) else number
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One judge beside gold: which mark is which, and sums for every label and document."""
+
+    judge: Judge
+    gold: pl.DataFrame
+    """Gold marks on the texts that count for the judge."""
+    matching: Matching
+    """By the rule asked for, labels ignored; by the task's rule where units of text are compared."""
+    labels: tuple[str, ...]
+    """Rows of `sums`: `any`, `typed` and each label."""
+    sums: Floats
+    """(labels, documents, 4): gold, predicted, matched, right."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """All that was found out about the judges."""
+
+    sides: Sides
+    judged: tuple[Judged, ...]
+    rows: tuple[Score, ...]
+    fields: Mapping[str, object] = field(default_factory=dict)
+    """For signatures."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader should know."""
+        return self.sides.notes
+
+
+def score(
+    gold: Study,
+    predicted: Study | None = None,
+    match: Match = "task",
+    category: Category = "both",
+    by: Sequence[str] = ("label",),
+    *,
+    gold_annotator: str = "",
+    judges: Sequence[str] = (),
+    protocol: str = "",
+    tokens: str = "words",
+    unread: Unread = "empty",
+    draws: int = 1000,
+    seed: int = 0,
+) -> Scores:
+    """Recall and precision of every judge in `predicted` (or in `gold` itself) against gold.
+
+    `match` is one of `RULES`, or `token` or `char` for sets of units. Row `any` ignores labels, `typed` asks for the
+    same one, and every label has a row of its own when `by` has `label`: with `category="both"` only marks of that
+    label on both sides count; with `category="gold"` recall is over gold marks of the label, whatever the judge called
+    them, and precision over the judge's marks of the label, whatever gold calls them. Other names in `by` are document
+    meta.
+    Intervals resample documents. Recall is NaN without gold marks, precision NaN without marks of the judge.
+    """
+    for name, given, allowed in (("match", match, MATCHES), ("category", category, ("both", "gold"))):
+        if given not in allowed:
+            raise FinecombError(f"{name} cannot be {given!r}{did_you_mean(given, allowed)}")
+    both = sides(gold, predicted, gold_annotator, judges, protocol, unread)
+    grids = _Grids(both.documents, tokens)
+    judged = tuple(_judged(both, judge, match, category, grids) for judge in both.judges)
+    said = {"match": match, "category": category, "tokens": tokens if match == "token" else None, **both.fields}
+    said |= {"draws": draws, "seed": seed}
+    rows = [row for each in judged for row in _rows(both, each, match, by, said, draws, seed)]
+    return Scores(both, judged, tuple(rows), said)
+
+
+# --- counting ----------------------------------------------------------------------------------------------------
+
+
+def _judged(both: Sides, judge: Judge, match: str, category: str, grids: _Grids) -> Judged:
+    own = both.gold.filter(pl.col("document").is_in(list(judge.documents)))
+    places = {id: at for at, id in enumerate(judge.documents)}
+    codes = {label: at for at, label in enumerate(both.labels)}
+    parts: dict[tuple[str, str], int] = {}
+    truth, marks = (marks_of(frame, places, codes, parts) for frame in (own, judge.marks))
+    readings = readings_of(own, places, codes, parts)
+    compared = compare_marks(truth, marks, readings)
+    if match == "task":
+        _refuse_overlaps(judge, marks)
+    rule = RULES.get(match, task)
+    everything = np.zeros(len(truth), dtype=np.int64)
+    whole = rule(compared, everything)
+    if match in UNITS:
+        grid = grids.of(judge.documents, UNITS[match])
+        sums = _unit_sums(both, judge, resolved(own, readings, whole), grid, category)
+    else:
+        sums = _mark_sums(compared, rule, whole, len(judge.documents), len(both.labels), category)
+    typed = sums[1:].sum(axis=0, keepdims=True)
+    rows = np.concatenate([sums[:1], typed, sums[1:]])
+    return Judged(judge, own, whole, (ANY, TYPED, *both.labels), rows)
+
+
+def _refuse_overlaps(judge: Judge, marks: Marks) -> None:
+    """The task's rule knows no mark inside another: a word belongs to one mistake only."""
+    order = np.lexsort((marks.end, marks.start, marks.part))
+    order = order[marks.end[order] > marks.start[order]]  # an omission covers no word
+    part, start, end = marks.part[order], marks.start[order], marks.end[order]
+    both = np.flatnonzero((part[1:] == part[:-1]) & (start[1:] < end[:-1]))
+    clash = [at for at in both if marks.owner[order[at]] != marks.owner[order[at + 1]]]
+    if clash:
+        first, second = (judge.marks.row(int(marks.owner[order[clash[0] + at]]), named=True) for at in (0, 1))
+        words = [" … ".join(each["quotes"]) for each in (first, second)]
+        what = f"{judge.name}: marks {first['id']!r} ({words[0]!r}) and {second['id']!r} ({words[1]!r}) overlap"
+        more = f", and {len(clash) - 1:,} more pairs" if len(clash) > 1 else ""
+        raise FinecombError(f"{what}{more}; the task's rule gives a word to one mark only: use --match optimal")
+
+
+def _mark_sums(
+    compared: Compared,
+    rule: Rule,
+    whole: Matching,
+    documents: int,
+    labels: int,
+    how: str,
+) -> Floats:
+    """Counts of marks, (1 + labels, documents, 4), `any` first."""
+    gold, judge = compared.gold, compared.judge
+    scopes = np.maximum(gold.label, -1) + 1
+    same = rule(compared.same_label(), scopes) if how == "both" else rule(compared, scopes)
+    found, right = same.found, same.right if how == "both" else whole.right
+    sums = np.zeros((1 + labels, documents, 4))
+    for side, column, all_, own in (
+        (gold, GOLD, np.ones(len(gold)), np.ones(len(gold))),
+        (judge, PREDICTED, np.ones(len(judge)), np.ones(len(judge))),
+        (gold, MATCHED, whole.found, found),
+        (judge, RIGHT, whole.right, right),
+    ):
+        known = side.label >= 0
+        cell = side.label[known] * documents + side.document[known]
+        sums[0, :, column] = np.bincount(side.document, all_, documents)
+        sums[1:, :, column] = np.bincount(cell, own[known], labels * documents).reshape(labels, documents)
+    return sums
+
+
+def resolved(gold: pl.DataFrame, readings: Readings, matching: Matching) -> pl.DataFrame:
+    """Gold with the reading by which a mark was found in place of the mark's own spans."""
+    if not matching.way:
+        return gold
+    spans = gold["spans"].to_list()
+    for at, number in matching.way.items():
+        spans[at] = [span for each in readings.ways[at][number] for span in readings.spans[each]]
+    return gold.with_columns(spans=pl.Series(spans, dtype=gold.schema["spans"]))
+
+
+class _Grids:
+    """Texts cut into units, once for all judges of the same texts."""
+
+    def __init__(self, documents: pl.DataFrame, tokens: str) -> None:
+        self.documents, self.tokens = documents, tokens
+        self.made: dict[tuple[str, ...], Grid] = {}
+
+    def of(self, documents: tuple[str, ...], level: Level) -> Grid:
+        """The units of these texts."""
+        if documents not in self.made:
+            texts = self.documents.filter(pl.col("id").is_in(list(documents)))
+            study = replace(Study.from_items([Settings()]), documents=texts)
+            self.made[documents] = lay(study, level, self.tokens)
+        return self.made[documents]
+
+
+def _unit_sums(both: Sides, judge: Judge, gold: pl.DataFrame, grid: Grid, how: str) -> Floats:
+    """Counts of tokens or characters, each once, (1 + labels, documents, 4)."""
+    truth, marked = (_covered(frame, grid, both.labels) for frame in (gold, judge.marks))
+    return np.stack([grid.per_document(each) for each in _crossed(truth, marked, how)], axis=-1)
+
+
+def _covered(frame: pl.DataFrame, grid: Grid, labels: Sequence[str]) -> Bools:
+    """Which units are marked at all, and with each label, (1 + labels, units)."""
+    spans = frame.select("document", "label", "spans").filter(pl.col("spans").list.len() > 0)
+    spans = spans.explode("spans").unnest("spans").filter(pl.col("part") == TEXT)
+    at = grid.index(spans["document"])
+    first, last = grid.ranges(at, spans["start"].to_numpy(), spans["end"].to_numpy())
+    codes = {label: row + 1 for row, label in enumerate(labels)}
+    row = np.array([codes.get(label, 0) for label in spans["label"]], dtype=np.int64)
+    edges = np.zeros((1 + len(labels), len(grid) + 1), dtype=np.int64)
+    for rows in (row, np.zeros_like(row)):
+        np.add.at(edges, (rows, first), 1)
+        np.add.at(edges, (rows, last), -1)
+    depth: Bools = np.cumsum(edges, axis=1)[:, :-1] > 0
+    return depth
+
+
+def _crossed(gold: Bools, judge: Bools, how: str) -> Iterator[Floats]:
+    """Gold, predicted, matched and right units of every row."""
+    others = (judge, gold) if how == "both" else (judge[:1], gold[:1])
+    yield from (each.astype(np.float64) for each in (gold, judge, gold & others[0], judge & others[1]))
+
+
+# --- rows --------------------------------------------------------------------------------------------------------
+
+
+def _rows(
+    both: Sides, judged: Judged, match: str, by: Sequence[str], said: Mapping[str, object], draws: int, seed: int
+) -> Iterator[Score]:
+    """One row for each label and combination of document meta."""
+    names = [name for name in by if name != "label"]
+    shown = [ANY] if said["category"] == "gold" else [ANY, TYPED]
+    shown += judged.labels[2:] if "label" in by else []
+    rows = [judged.labels.index(label) for label in shown]
+    for columns, at in _groups(both, judged.judge, names):
+        where = "+".join(f"{name}={value}" for name, value in columns.items()) or None
+        sums = judged.sums[rows][:, at]
+        for label, own, drawn in zip(shown, sums, resampled(sums, draws, seed), strict=True):
+            fields = {"statistic": "score", "label": label, **said, "where": where, "documents": len(at)}
+            about = {"judge": judged.judge.name, **columns, "label": label, "match": match}
+            yield estimated(own, drawn, about, Signature.of(**fields))
+
+
+def _groups(both: Sides, judge: Judge, names: Sequence[str]) -> Iterator[tuple[dict[str, object], Ints]]:
+    if not names:
+        yield {}, np.arange(len(judge.documents))
+        return
+    rows = both.by(names).filter(pl.col("id").is_in(list(judge.documents))).with_columns(at=pl.int_range(pl.len()))
+    parts = rows.partition_by(names, as_dict=True)
+    for key in sorted(parts, key=lambda key: tuple(map(str, key))):
+        yield dict(zip(names, key, strict=True)), parts[key]["at"].to_numpy().astype(np.int64)
+
+
+def ratios(sums: Floats) -> Floats:
+    """Recall, precision and F1, (..., 3), of sums (..., 4); F1 is 0 where both others are, NaN where one is NaN."""
+    recall, precision = ratio(sums[..., MATCHED], sums[..., GOLD]), ratio(sums[..., RIGHT], sums[..., PREDICTED])
+    total = recall + precision
+    f1 = np.where(total == 0, 0.0, ratio(2 * recall * precision, np.nan_to_num(total)))
+    return np.stack([recall, precision, np.where(np.isnan(total), np.nan, f1)], axis=-1)
+
+
+@functools.lru_cache(maxsize=8)
+def _weights(documents: int, draws: int, seed: int) -> Floats:
+    """How often each document comes up in each draw; the same for every row with so many documents."""
+    places = np.arange(documents)
+    return draw(places, np.zeros_like(places), draws, np.random.default_rng(seed), "documents").documents
+
+
+def resampled(sums: Floats, draws: int, seed: int) -> Floats:
+    """Recall, precision and F1 of each draw, (labels, draws, 3), from the sums of documents, (labels, documents, 4)."""
+    labels, documents, _ = sums.shape
+    if documents < 2 or not draws:
+        return np.full((labels, 1, 3), math.nan)
+    flat = np.moveaxis(sums, 1, 0).reshape(documents, labels * 4)  # one product for all labels
+    return ratios(np.moveaxis((_weights(documents, draws, seed) @ flat).reshape(draws, labels, 4), 1, 0))
+
+
+def estimated(sums: Floats, drawn: Floats, columns: Mapping[str, object], signature: Signature) -> Score:
+    """A row from the sums of each document, (documents, 4), and the ratios of each draw, (draws, 3)."""
+    total = sums.sum(axis=0)
+    no_gold = "gold marks nothing here" if not total[GOLD] else ""
+    no_marks = "nothing was submitted here" if not total[PREDICTED] else ""
+    whys = no_gold, no_marks, no_gold or no_marks
+    recall, precision, f1 = (
+        _estimate(float(value), drawn[:, at], why, len(sums), signature)
+        for at, (value, why) in enumerate(zip(ratios(total), whys, strict=True))
+    )
+    gold, predicted, matched, right = map(float, total)
+    return Score(columns, gold, predicted, matched, right, recall, precision, f1)
+
+
+def _estimate(value: float, drawn: Floats, why: str, documents: int, signature: Signature) -> Estimate:
+    low, high = (math.nan, math.nan) if why else percentiles(drawn)
+    if low == high or (not why and documents < 2):
+        few = "one document" if documents < 2 else "all draws give the same value"
+        return Estimate(value, math.nan, math.nan, signature, f"{few}, so no interval")
+    return Estimate(value, low, high, signature, why)

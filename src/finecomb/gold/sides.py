@@ -1,0 +1,195 @@
+"""Gold on one side, one or more judges on the other: read, held together, and refused when they do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from pydantic_core import from_json
+
+from finecomb.core.errors import FinecombError, apart, did_you_mean
+from finecomb.core.frames import meta
+from finecomb.core.protocol import Protocol
+from finecomb.core.study import Study
+from finecomb.gold.merge import SPLIT
+from finecomb.measure.view import NO_TYPE, Filters, view
+
+Ints = NDArray[np.int64]
+Unread = Literal["empty", "leave-out"]
+
+MARKS = ["id", "document", "label", "spans", "quotes", "alternatives"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Somebody to be scored: what they marked, and on which texts that counts."""
+
+    name: str
+    marks: pl.DataFrame
+    """id, document, label, spans, quotes, alternatives; in text order."""
+    documents: tuple[str, ...]
+    """Ids of the texts that count for this judge, in the order of the study."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Gold and the judges on the same texts."""
+
+    documents: pl.DataFrame
+    """As in a study."""
+    gold: pl.DataFrame
+    """Gold marks, with the columns of a judge's."""
+    judges: tuple[Judge, ...]
+    protocol: Protocol
+    labels: tuple[str, ...]
+    """Labels that gold or a judge used, in the order of gold's protocol; `split` and `no type` are not among them."""
+    fields: dict[str, object]
+    """For the signature."""
+    notes: tuple[str, ...]
+
+    def by(self, names: Sequence[str]) -> pl.DataFrame:
+        """Document ids with the meta columns asked for."""
+        known = {name for text in self.documents["meta"].drop_nulls() for name in from_json(text)}
+        for name in names:
+            if name not in known:
+                raise FinecombError(f"--by {name}: documents have no meta of that name{did_you_mean(name, known)}")
+        return self.documents.select("id", *[meta(name) for name in names])
+
+
+def sides(
+    gold: Study,
+    predicted: Study | None = None,
+    gold_annotator: str = "",
+    judges: Sequence[str] = (),
+    protocol: str = "",
+    unread: Unread = "empty",
+) -> Sides:
+    """Gold of one study and the judges of another, or of the same one when there is no other.
+
+    Gold is the annotator of kind `gold`, or the one named. Judges are all others, or those named. A text counts where
+    gold or the judge has an annotation; with `unread="leave-out"` where both have. Work that was set aside on either
+    side never counts.
+    """
+    if unread not in ("empty", "leave-out"):
+        raise FinecombError(f"unread texts are 'empty' or 'leave-out', not {unread!r}")
+    other = gold if predicted is None else predicted
+    truth = gold_annotator or the_gold_annotator(gold)
+    same_texts(gold, other)
+    asked = view(gold, Filters(protocol=protocol, annotators=(truth,)))
+    if asked.protocol is None:
+        raise FinecombError("gold has no protocol, so nothing says which labels there are")
+    named = tuple(judges) or tuple(_judges(other, truth if predicted is None else ""))
+    answered = view(other, Filters(protocol=protocol if predicted is None else "", annotators=named))
+    marks = _marks(asked.study, gold.documents)
+    notes: list[str] = []
+    made = [
+        _judge(name, answered.study.only(pl.col("annotator") == name), gold, other, asked.study, truth, unread, notes)
+        for name in sorted(set(named))
+    ]
+    given = pl.concat([marks["label"], *(judge.marks["label"] for judge in made)]).unique().drop_nulls().to_list()
+    labels = [label.name for label in asked.protocol.labels if label.name in given]
+    strange = sorted(set(given) - set(labels) - {SPLIT, NO_TYPE})
+    if strange:
+        notes.append(f"labels that gold's protocol {asked.protocol.id} does not have: {', '.join(strange)}")
+    _note_marks(marks, made, notes)
+    fields = {**asked.fields, "who": None, "gold_annotator": truth, "unread": unread if unread != "empty" else None}
+    return Sides(gold.documents, marks, tuple(made), asked.protocol, (*labels, *strange), fields, tuple(notes))
+
+
+def the_gold_annotator(study: Study) -> str:
+    """The only annotator of kind gold, else the only annotator there is."""
+    kinds = study.annotators.filter(pl.col("id").is_in(study.annotations["annotator"].implode()))
+    golden = kinds.filter(pl.col("kind") == "gold")["id"].to_list()
+    found = golden or kinds["id"].to_list()
+    if len(found) != 1:
+        what = "no annotator of kind gold" if not golden else f"{len(golden)} annotators of kind gold"
+        raise FinecombError(f"gold has {what}; say who is gold with --gold ({', '.join(found) or 'nobody is there'})")
+    return str(found[0])
+
+
+def _judges(study: Study, gold: str) -> list[str]:
+    """Everybody who annotated but gold and scalar metrics; gold itself when there is nobody else."""
+    present = study.work().annotations["annotator"].unique()
+    kinds = dict(study.annotators.select("id", "kind").iter_rows())
+    others = sorted(set(present) - {gold} - scalar_annotators(study))
+    found = [name for name in others if kinds.get(name) != "gold"] or others
+    if not found:
+        raise FinecombError("there is nobody to score: no annotations beside gold")
+    return found
+
+
+def scalar_annotators(study: Study) -> set[str]:
+    """Who gave each text a `score` and marked nothing."""
+    scored = study.annotations.filter(pl.col("answers").str.json_path_match("$.score").is_not_null())["annotator"]
+    return set(scored) - set(study.marks["annotator"])
+
+
+def same_texts(gold: Study, predicted: Study) -> None:
+    """Refuse annotated texts that gold does not know, or knows in another version."""
+    used = predicted.annotations["document"].unique()
+    texts = predicted.documents.filter(pl.col("id").is_in(used.implode()))
+    known = dict(gold.documents.select("id", "text").iter_rows())
+    wrong = []
+    for id, text in texts.select("id", "text").iter_rows():
+        if id not in known:
+            wrong.append(
+                f"document {id!r} is annotated, but gold does not have it{did_you_mean(id, list(known)[:5000])}"
+            )
+        elif known[id] != text:
+            ours, theirs = apart(known[id], text)
+            wrong.append(f"document {id!r} has another text than in gold: {theirs} where gold has {ours}")
+    if wrong:
+        raise FinecombError("\n".join(wrong))
+
+
+def _judge(
+    name: str, own: Study, gold: Study, other: Study, truth: Study, truth_name: str, unread: Unread, notes: list[str]
+) -> Judge:
+    has, read = set(truth.annotations["document"]), set(own.annotations["document"])
+    aside = _aside(gold, truth_name) - has | _aside(other, name) - read
+    counted = (has | read if unread == "empty" else has & read) - aside
+    if not has & read:
+        raise FinecombError(f"{name} has no annotation on any text that gold has; nothing can be compared")
+    option = "they count as read and found without errors; --unread leave-out leaves them out"
+    meaning = option if unread == "empty" else "they are left out"
+    for who, missing, whose in ((name, has - read - aside, "with gold"), ("gold", read - has - aside, f"of {name}")):
+        if missing:
+            total = len(has) if who == name else len(read)
+            notes.append(f"{who} has no annotation on {len(missing):,} of {total:,} texts {whose}; {meaning}")
+    if gone := len((has | read) & aside):
+        notes.append(f"{gone:,} texts are left out for {name}: gold or {name} was set aside there")
+    marks = _marks(own, gold.documents).filter(pl.col("document").is_in(sorted(counted)))
+    return Judge(name, marks, tuple(id for id in gold.documents["id"] if id in counted))
+
+
+def _aside(study: Study, annotator: str) -> set[str]:
+    """Texts on which an annotator's work was excluded or never handed in."""
+    whole = study.annotations.filter((pl.col("annotator") == annotator) & (pl.col("phase") == "work"))
+    return set(whole["document"]) - set(study.work().annotations.filter(pl.col("annotator") == annotator)["document"])
+
+
+def _marks(study: Study, documents: pl.DataFrame) -> pl.DataFrame:
+    """Marks in text order; the label of one without majority is `split`."""
+    order = documents.select(document="id").with_row_index("place")
+    edge = pl.col("spans").list.first()
+    votes = pl.col("label_votes").is_not_null() & (pl.col("label") == NO_TYPE)
+    rows = study.marks.with_columns(label=pl.when(votes).then(pl.lit(SPLIT)).otherwise("label"))
+    rows = rows.join(order, on="document", how="left", maintain_order="left").with_columns(
+        start=edge.struct.field("start"), end=edge.struct.field("end")
+    )
+    return rows.sort("place", "start", "end", "id", nulls_last=True).select(MARKS)
+
+
+def _note_marks(gold: pl.DataFrame, judges: Sequence[Judge], notes: list[str]) -> None:
+    for name, marks in (("gold", gold), *((judge.name, judge.marks) for judge in judges)):
+        if lost := int((marks["spans"].list.len() == 0).sum()):
+            notes.append(
+                f"{lost:,} marks of {name} have no place in their text; they count, and nothing can match them"
+            )
+    untyped = int(gold["label"].is_in([SPLIT, NO_TYPE]).sum())
+    if untyped:
+        notes.append(f"{untyped:,} gold marks have no label that counts (`split`, `no type`); they are in `any` only")

@@ -1,0 +1,152 @@
+"""The shell of our pages: tokens for light and dark, labels as colour, line and flag, text cut at every edge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+
+from finecomb.core.palette import DARK_INK, Look, Slot, lanes
+from finecomb.core.span import Span, pieces
+
+LIGHT = {
+    "desk": "#eff0f1", "paper": "#ffffff", "well": "#f6f7f7", "ink": "#1a1d21", "ink-2": "#474d55", "ink-3": "#5f666f",
+    "line": "#dcdfe2", "line-2": "#c6cbd0", "edge": "#838a93", "wash": "#e6e8ea",
+}  # fmt: skip
+DARK = {
+    "desk": "#131518", "paper": "#1b1d21", "well": "#17191c", "ink": "#e4e6e9", "ink-2": "#b3b9c1", "ink-3": "#939aa4",
+    "line": "#2e3238", "line-2": "#3d424a", "edge": "#747b85", "wash": "#2a2d33",
+}  # fmt: skip
+
+_STYLE = """
+*{box-sizing:border-box}
+body{margin:0;background:var(--desk);color:var(--ink);font:14px/20px system-ui,-apple-system,"Segoe UI",sans-serif;
+ font-variant-numeric:tabular-nums}
+main{max-width:1280px;margin:0 auto;padding:24px}
+h1{font-size:24px;line-height:32px;font-weight:600;margin:0 0 4px;letter-spacing:-.01em;overflow-wrap:anywhere}
+h2{font-size:16px;line-height:24px;font-weight:600;margin:24px 0 8px;overflow-wrap:anywhere}
+a{color:inherit;text-decoration-color:var(--edge);text-underline-offset:3px}
+p{margin:4px 0}
+.cap{font-size:12px;line-height:16px;color:var(--ink-3);overflow-wrap:anywhere}
+.sheet{background:var(--paper);border:1px solid var(--line);border-radius:12px;padding:16px 24px;margin:12px 0}
+.scroll{overflow-x:auto}
+.two{display:grid;grid-template-columns:1fr 1fr;gap:16px}
+.two>.sheet{margin:0}
+@media(max-width:860px){.two{grid-template-columns:1fr}main{padding:12px}.sheet{padding:12px}}
+table{border-collapse:collapse;width:100%}
+th,td{text-align:left;vertical-align:top;padding:5px 16px 5px 0;border-top:1px solid var(--line);font-size:13px}
+th{color:var(--ink-3);font-weight:400;font-size:12px;border-top:0;white-space:nowrap}
+td.n,th.n{text-align:right;white-space:nowrap}
+.words{font-family:Charter,"Iowan Old Style",Georgia,"Noto Serif",serif;font-size:15px;overflow-wrap:anywhere}
+.text{font:18px/42px Charter,"Iowan Old Style",Georgia,"Noto Serif",serif;white-space:pre-wrap;overflow-wrap:anywhere;
+ margin-top:10px}
+.flag{font:700 11px/16px system-ui,sans-serif;border-radius:4px;padding:0 4px;background:var(--c);color:var(--k);
+ white-space:nowrap;display:inline-block;border:1px solid var(--c)}
+.flag.open{background:none;color:var(--ink);border-style:dashed}
+.text .flag{position:absolute;bottom:20px;left:0;line-height:13px;font-size:10px;padding:0 3px}
+.at{position:relative}
+.m{background:color-mix(in srgb,var(--c) 12%,transparent);border-bottom:2px var(--l) var(--c)}
+.m.d0{padding-bottom:2px}.m.d1{padding-bottom:6px}.m.d2{padding-bottom:10px}
+.m.missed{background:none;border-bottom-color:transparent;outline:1.5px dashed var(--c);outline-offset:-1px}
+.m.extra{background:repeating-linear-gradient(135deg,color-mix(in srgb,var(--c) 22%,transparent) 0 4px,
+ transparent 4px 8px)}
+.gap{border-left:2px var(--l) var(--c);margin:0 1px}
+.legend{display:flex;flex-wrap:wrap;gap:4px 14px;margin:8px 0;font-size:13px}
+.figure{overflow-x:auto;max-width:100%}
+.figures{display:flex;flex-wrap:wrap;gap:12px;align-items:stretch}
+.figures>.sheet{margin:0;flex:1 1 auto;max-width:100%}
+nav{display:flex;gap:16px;margin-bottom:12px;font-size:13px}
+""".strip()
+
+
+def page(title: str, body: str, looks: Iterable[Look] = (), script: str = "") -> str:
+    """A whole page that fetches nothing."""
+    return (
+        "<!doctype html><html lang=en><meta charset=utf-8>"
+        "<meta name=viewport content='width=device-width,initial-scale=1'><meta name=color-scheme content='light dark'>"
+        f"<title>{escape(title)}</title><style>{_tokens(list(looks))}\n{_STYLE}</style>{script}<main>{body}</main></html>\n"
+    )
+
+
+def _tokens(looks: Sequence[Look]) -> str:
+    slots = list({look.slot.name: look.slot for look in looks}.values())
+    light = "".join(_slot(slot, slot.light, slot.light_text) for slot in slots)
+    dark = "".join(_slot(slot, slot.dark, DARK_INK) for slot in slots)
+    return f":root{{{_variables(LIGHT)}}}{light}@media(prefers-color-scheme:dark){{:root{{{_variables(DARK)}}}{dark}}}"
+
+
+def _slot(slot: Slot, colour: str, ink: str) -> str:
+    return f".s-{slot.name}{{--c:{colour};--k:{ink};--l:{slot.line}}}"
+
+
+def _variables(tokens: Mapping[str, str]) -> str:
+    return "".join(f"--{name}:{value};" for name, value in tokens.items())
+
+
+def flag(look: Look, kind: str = "") -> str:
+    """A label's two letters on its colour; open when a mark was missed or is extra."""
+    shown = " open" if kind in ("missed", "extra") else ""
+    return f'<span class="flag s-{look.slot.name}{shown}">{escape(look.flag)}</span>'
+
+
+def legend(looks: Iterable[Look]) -> str:
+    """Flags with the names of their labels."""
+    return f'<div class="legend">{"".join(f"<span>{flag(look)} {escape(look.title)}</span>" for look in looks)}</div>'
+
+
+def table(rows: Sequence[Mapping[str, object]], cells: Mapping[str, str] | None = None) -> str:
+    """Rows as a table, numbers to the right; `cells` names columns that are HTML already."""
+    names = [name for name in (rows[0] if rows else {}) if name != "signature"]
+    numeric = {name for name in names if all(isinstance(row[name], int | float) for row in rows)}
+    head = "".join(f"<th{' class=n' if name in numeric else ''}>{escape(name)}</th>" for name in names)
+    body = "".join(
+        "<tr>" + "".join(_cell(row[name], name in numeric, name in (cells or {})) for name in names) + "</tr>"
+        for row in rows
+    )
+    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+
+
+def _cell(value: object, number: bool, html: bool) -> str:
+    shown = str(value) if html else escape(_shown(value))
+    return f"<td{' class=n' if number else ''}>{shown}</td>"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return "–" if math.isnan(value) else f"{value:.3f}"
+    return f"{value:,}" if isinstance(value, int) else "–" if value is None else str(value)
+
+
+def marked_text(text: str, marks: Sequence[tuple[Sequence[Span], Look, str]]) -> str:
+    """A text cut at every edge of its marks; each mark has its spans, its look, and `right`, `missed` or `extra`."""
+    spans = [own for own, _, _ in marks]
+    lane = lanes((own[0].start, own[-1].end) if own else (0, 0) for own in spans)
+    begun: set[int] = set()
+    parts = []
+    for piece in pieces(len(text), spans):
+        words = escape(text[piece.start : piece.end])
+        for owner in sorted(piece.owners, key=lambda owner: -lane[owner])[-3:]:
+            _, look, kind = marks[owner]
+            words = _wrapped(words, look, kind, lane[owner], piece.start == piece.end)
+        new = [owner for owner in piece.owners if owner not in begun]
+        begun.update(new)
+        parts.append("".join(_flag_above(marks[owner], at) for at, owner in enumerate(new)) + words)
+    return f'<div class="text" dir="auto">{"".join(parts)}</div>'
+
+
+def _wrapped(words: str, look: Look, kind: str, lane: int, gap: bool) -> str:
+    title = f"{look.title}: {kind}"
+    if gap:
+        return f'<span class="gap s-{look.slot.name}" title="{escape(title)}"></span>'
+    return f'<span class="m d{min(lane, 2)} {kind} s-{look.slot.name}" title="{escape(title)}">{words}</span>'
+
+
+def _flag_above(mark: tuple[Sequence[Span], Look, str], at: int) -> str:
+    _, look, kind = mark
+    tick = "✓" if kind == "right" else ""
+    shown = " open" if kind in ("missed", "extra") else ""
+    style = f' style="left:{2.4 * at:.1f}em"' if at else ""
+    return (
+        f'<span class="at" aria-hidden="true"><span class="flag s-{look.slot.name}{shown}"{style}>'
+        f"{tick}{escape(look.flag)}</span></span>"
+    )

@@ -1,0 +1,36 @@
+"""Scores as rows: flat for programs, each ratio with its interval in one cell for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from finecomb.core.estimate import Estimate, Finding
+from finecomb.gold.score import Score
+from finecomb.report.tables import Row, finding_rows
+
+RATIOS = ("recall", "precision", "f1")
+
+
+def score_rows(scores: Sequence[Score]) -> tuple[list[Row], str]:
+    """Flat rows, and the signature that all of them share; a row's own adds what is particular to it."""
+    signatures, shared = finding_rows([Finding({}, score.recall) for score in scores])
+    rows = zip(scores, signatures, strict=True)
+    return [score.row() | {"signature": own["signature"]} for score, own in rows], shared
+
+
+def readable_rows(scores: Sequence[Score]) -> list[Row]:
+    """Rows for people: `0.288 [0.253–0.322]`, or in words why there is no number; the rule stands in the signature."""
+    rows: list[Row] = []
+    for score in scores:
+        flat = score.row()
+        counts = {name: flat[name] for name in ("gold", "predicted", "matched")}
+        right = {"right": flat["right"]} if any(each.matched != each.right for each in scores) else {}
+        ratios = {name: _shown(getattr(score, name)) for name in RATIOS}
+        about = {name: value for name, value in score.columns.items() if name != "match"}
+        rows.append({**about, **counts, **right, **ratios})
+    return rows
+
+
+def _shown(estimate: Estimate) -> str:
+    """With an interval that a narrow table does not break in two."""
+    return estimate.short().replace(", ", "–")

@@ -1,0 +1,97 @@
+"""A study at one moment, as the researcher's pages read it; what is slow to make is made once, when asked for."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import polars as pl
+from pydantic_core import from_json
+
+from finecomb.core.frames import annotations_of
+from finecomb.core.palette import looks
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Mark
+from finecomb.core.study import Study
+from finecomb.measure.view import Filters, View, view
+from finecomb.server.wire import Look, State
+
+MACHINES = ("llm", "detector", "checker", "pooled")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything there is, and what counts: the work that people have handed in under the protocol in force."""
+
+    study: Study
+    protocol: Protocol
+    state: State
+    now: datetime
+
+    @property
+    def per_document(self) -> int:
+        """How many people each document should get."""
+        return self.study.settings.annotators or self.protocol.work.annotators
+
+    @functools.cached_property
+    def seen(self) -> View:
+        """What people handed in, attention checks apart."""
+        people = view(self.study, Filters(protocol=self.protocol.id, kinds=("human",)))
+        checks = list(self.study.settings.attention_checks)
+        if not checks:
+            return people
+        kept = people.study.documents.filter(~pl.col("id").is_in(checks))["id"]
+        return replace(people.of(kept), fields={**people.fields, "without": "attention-checks"})
+
+    @functools.cached_property
+    def texts(self) -> pl.DataFrame:
+        """The documents that are handed out, attention checks apart."""
+        return self.study.documents.filter(~pl.col("id").is_in(list(self.study.settings.attention_checks)))
+
+    @functools.cached_property
+    def names(self) -> dict[str, str]:
+        """What the researcher calls each annotator."""
+        rows = self.study.annotators.select("id", "meta").iter_rows()
+        return {id: str(from_json(meta or "{}").get("name") or id) for id, meta in rows}
+
+    @functools.cached_property
+    def kinds(self) -> dict[str, str]:
+        """The kind of each annotator."""
+        return dict(self.study.annotators.select("id", "kind").iter_rows())
+
+    @functools.cached_property
+    def verdicts(self) -> dict[str, bool]:
+        """Whether each annotation of an attention check passed; those without a known answer are not there."""
+        on_checks = pl.col("document").is_in(list(self.study.settings.attention_checks))
+        study = self.study.only(on_checks & (pl.col("status") != "draft") & (pl.col("phase") == "work"))
+        every = list(annotations_of(study.annotations, study.marks, study.units))
+        gold = {each.document: each for each in every if self.kinds[each.annotator] == "gold"}
+        people = [each for each in every if self.kinds[each.annotator] == "human" and each.document in gold]
+        return {each.id: passed(each, gold[each.document]) for each in people}
+
+
+def passed(own: Annotation, gold: Annotation) -> bool:
+    """Whether an attention check was answered as its gold annotation says.
+
+    Every gold mark needs a mark of the same label that meets it, every gold answer the same answer; where gold has no
+    marks, there must be none.
+    """
+    found = all(any(_same(mark, each) for each in own.marks) for mark in gold.marks)
+    answered = all(own.answers.get(name) == value for name, value in gold.answers.items())
+    return found and answered and bool(gold.marks or not own.marks)
+
+
+def _same(one: Mark, other: Mark) -> bool:
+    return one.label == other.label and any(a.meets(b) for a in one.spans for b in other.spans)
+
+
+def shown(*protocols: Protocol) -> tuple[Look, ...]:
+    """How the labels of some protocols look, the first protocol's first; the last is for marks without a label."""
+    found: dict[str, Look] = {}
+    for protocol in protocols:
+        for look in looks(protocol).values():
+            own = Look(label=look.label, title=look.title, slot=look.slot.name, flag=look.flag, key=look.key)
+            found.setdefault(look.label, own)
+    unlabelled = found.pop("")
+    return (*found.values(), unlabelled)

@@ -1,0 +1,50 @@
+"""Documents from an uploaded file, through every format that can be read."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from finecomb import formats
+from finecomb.core.check import checked
+from finecomb.core.errors import FinecombError, StudyError
+from finecomb.core.records import Annotation, Document, Note
+from finecomb.formats import Options
+
+ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".xlsx", ".spacy")
+"""Of files that may hold documents. The rest of a name that somebody sends never reaches the file system."""
+
+
+def documents_in(
+    content: bytes, name: str, columns: Mapping[str, str], known: Collection[str]
+) -> tuple[list[Document], list[str]]:
+    """The documents of a file called `name`, and what there is to say; refused when any of them is `known` by id."""
+    ending = Path(name).suffix.lower()
+    if ending not in ENDINGS:
+        raise FinecombError(f"{name}: cannot tell its format; a file of documents ends in {', '.join(ENDINGS)}")
+    with tempfile.TemporaryDirectory(prefix="finecomb-") as folder:
+        path = Path(folder) / f"upload{ending}"
+        path.write_bytes(content)
+        try:
+            items = list(formats.stream(path, options=Options(columns=columns)))
+        except FinecombError as error:
+            raise FinecombError(str(error).replace(str(path), name)) from None
+    documents = [item for item in items if isinstance(item, Document)]
+    _check(documents, name, known)
+    left = sum(isinstance(item, Annotation) for item in items)
+    notes = [item.text for item in items if isinstance(item, Note)]
+    return documents, [*notes, *([f"{left:,} annotations in {name} were left behind"] if left else [])]
+
+
+def _check(documents: list[Document], name: str, known: Collection[str]) -> None:
+    if not documents:
+        raise FinecombError(f"{name}: has no texts")
+    try:
+        list(checked(documents))
+    except StudyError as error:
+        raise FinecombError(f"{name}: {error}") from None
+    there = [each.id for each in documents if each.id in known]
+    if there:
+        shown = ", ".join(map(repr, there[:5])) + (", ..." if len(there) > 5 else "")
+        raise FinecombError(f"{name}: {len(there):,} of its ids are in the study already: {shown}; nothing was added")

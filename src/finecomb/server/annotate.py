@@ -1,0 +1,193 @@
+"""The annotator's routes: who am I, what next, and one idempotent PUT for everything done in a task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Request, Response
+from fastapi.concurrency import run_in_threadpool
+
+from finecomb.server import checking, showing
+from finecomb.server.desk import Desk
+from finecomb.server.gate import AnnotatorSession, Gate, gate
+from finecomb.server.problems import ProblemError
+from finecomb.server.wire import (
+    AnswersChange,
+    Brief,
+    Finish,
+    MarkChange,
+    Me,
+    Next,
+    Saved,
+    SuggestionBody,
+    SuggestionChange,
+    Task,
+    UnitChange,
+)
+from finecomb.store import giving, rows, tasks
+from finecomb.store.rows import Kind
+from finecomb.store.store import Store
+from finecomb.store.tasks import Declined, Edit, Facts
+
+router = APIRouter(prefix="/api")
+TaskId = Annotated[str, Path(max_length=64)]
+EntryId = Annotated[str, Path(max_length=200)]
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """A task of whoever asks, with all that is needed to read it or to check a save."""
+
+    desk: Desk
+    id: str
+    facts: Facts
+
+    @property
+    def store(self) -> Store:
+        """Where it is kept."""
+        return self.desk.store
+
+    def wire(self) -> Task:
+        """The task with what was done so far."""
+        with self.store.database.reading() as transaction:
+            state = tasks.task_state(self.store, transaction, self.id)
+        return showing.task(self.id, self.facts, state, self.desk.shown(self.facts), self.desk.names(self.facts))
+
+
+async def own_task(request: Request, task: TaskId, session: AnnotatorSession) -> Own:
+    """Somebody else's task is as absent as one that does not exist. Asynchronous, so that no thread is needed."""
+    found: Desk = request.app.state.desk
+    facts = found.facts(task)
+    if facts is None or facts.annotator != session.who:
+        raise ProblemError("not-found", "There is no such text among yours.")
+    return Own(found, task, facts)
+
+
+OwnTask = Annotated[Own, Depends(own_task)]
+
+
+@router.get("/me")
+def me(request: Request, session: AnnotatorSession) -> Me:
+    """Who is signed in and how far they are."""
+    passing, store = gate(request), gate(request).store
+    with store.database.reading() as transaction:
+        now = giving.standing(store, transaction, session.who)
+        condition = giving.condition(store, transaction, session.who)
+    head = store.head
+    over = now.why == "all-done" and any(task.status == "submitted" for task in now.given)
+    return Me(
+        annotator=session.who,
+        title=head.settings.title or head.protocol.title,
+        state=head.state,
+        guide=showing.guide(head.protocol, condition),
+        tasks=tuple(Brief(id=task.id, number=task.number, status=task.status) for task in now.given),
+        of=len(now.given) + now.ahead,
+        code=completion_code(passing, session.who) if over else "",
+        csrf=passing.csrf(session),
+    )
+
+
+def completion_code(passing: Gate, annotator: str) -> str:
+    """What an annotator shows to prove that they finished; nobody else has the same."""
+    return passing.signature(f"code/{annotator}")[:8].upper()
+
+
+@router.post("/next")
+async def next_task(request: Request, session: AnnotatorSession) -> Next:
+    """An open draft first, else a new text, else why there is none."""
+    store = gate(request).store
+    found = await store.do(giving.next_task, session.who)
+    if not found.id:
+        return Next(why=found.why)
+    own = await own_task(request, found.id, session)
+    return Next(task=await run_in_threadpool(own.wire))
+
+
+@router.get("/tasks/{task}")
+def one_task(own: OwnTask) -> Task:
+    """A text of one's own with what was done in it."""
+    return own.wire()
+
+
+@router.put("/tasks/{task}/marks/{id}", response_model=Saved)
+async def save_mark(own: OwnTask, id: EntryId, change: MarkChange) -> Response:
+    """Make, change or delete a mark."""
+    text, protocol, names = own.desk.shown(own.facts), own.desk.protocol(own.facts), own.desk.names(own.facts)
+    body = None if change.body is None else checking.mark(id, change.body, text, protocol, names)
+    return await _save(own, "mark", id, change.change, change.base, body, change.active)
+
+
+@router.put("/tasks/{task}/units/{id}", response_model=Saved)
+async def save_unit(own: OwnTask, id: EntryId, change: UnitChange) -> Response:
+    """Judge a part."""
+    text, protocol = own.desk.shown(own.facts), own.desk.protocol(own.facts)
+    wall = own.store.clock() - own.facts.started
+    body = None if change.body is None else checking.unit(id, change.body, text, protocol, wall)
+    return await _save(own, "unit", id, change.change, change.base, body, change.active)
+
+
+@router.put("/tasks/{task}/answers", response_model=Saved)
+async def save_answers(own: OwnTask, change: AnswersChange) -> Response:
+    """Answer the questions about the whole text."""
+    text, protocol = own.desk.shown(own.facts), own.desk.protocol(own.facts)
+    body = None if change.body is None else checking.answers(change.body, text, protocol)
+    return await _save(own, "answers", rows.TEXT, change.change, change.base, body, change.active)
+
+
+@router.put("/tasks/{task}/decisions/{id}", response_model=Saved)
+async def save_decision(own: OwnTask, id: EntryId, change: SuggestionChange) -> Response:
+    """Accept, edit or reject an offered mark."""
+    names = own.desk.names(own.facts)
+    checked = checking.decision(id, change.body or SuggestionBody(decision="rejected"), names)
+    body = None if change.body is None else checked[1]
+    return await _save(own, "decision", checked[0], change.change, change.base, body, change.active)
+
+
+@router.put("/tasks/{task}/finish", response_model=Saved)
+async def finish(own: OwnTask, ending: Finish) -> Response:
+    """Hand a text in."""
+    _takes_work(own.store)
+    text, protocol = own.desk.shown(own.facts), own.desk.protocol(own.facts)
+    found = await own.store.do(
+        tasks.finish,
+        own.id,
+        own.facts,
+        ending.change,
+        ending.active,
+        lambda annotation: checking.missing(annotation, text, protocol),
+    )
+    return _answer(own, ending.change, found)
+
+
+@router.put("/tasks/{task}/reopen", response_model=Saved)
+async def reopen(own: OwnTask, ending: Finish) -> Response:
+    """Take a text back that was handed in."""
+    _takes_work(own.store)
+    found = await own.store.do(tasks.reopen, own.id, own.facts, ending.change, ending.active)
+    return _answer(own, ending.change, found)
+
+
+async def _save(own: Own, kind: Kind, id: str, change: str, base: int, body: str | None, active: float) -> Response:
+    _takes_work(own.store)
+    found = await own.store.do(tasks.save, own.id, own.facts, Edit(change, kind, id, base, body, active))
+    return _answer(own, change, found)
+
+
+def _takes_work(store: Store) -> None:
+    state = store.head.state
+    if state == "paused" or state == "closed":
+        raise ProblemError(state)
+
+
+_SAY = {
+    "not-allowed": "Your part in this study has ended. What you did is kept.",
+    "refused": "This mark was not accepted: its id is in use. Mark the words again.",
+}
+
+
+def _answer(own: Own, change: str, found: int | Declined) -> Response:
+    if isinstance(found, Declined):
+        stored = showing.entry(found.stored, own.desk.names(own.facts)) if found.stored else None
+        raise ProblemError(found.code, _SAY.get(found.code, ""), stored=stored, missing=found.missing)
+    return Response(Saved(change=change, version=found).model_dump_json(), media_type="application/json")

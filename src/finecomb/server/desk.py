@@ -1,0 +1,73 @@
+"""What the server remembers about tasks, texts and offered marks: none of it changes while a study is served."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TypeVar
+
+from finecomb.core.protocol import Protocol
+from finecomb.server.showing import Names, Shown, Sign, shown
+from finecomb.store import tasks
+from finecomb.store.store import Head, Store
+from finecomb.store.tasks import Facts
+
+V = TypeVar("V")
+_MOST = 20_000
+
+
+class Desk:
+    """Texts as annotators see them, read once. Emptied when a researcher changes the study."""
+
+    def __init__(self, store: Store, sign: Sign) -> None:
+        self.store = store
+        self._sign = sign
+        self._head: Head | None = None
+        self._facts: dict[str, Facts] = {}
+        self._shown: dict[tuple[str, str], Shown] = {}
+        self._names: dict[tuple[str, ...], Names] = {}
+
+    def facts(self, task: str) -> Facts | None:
+        """Whose task it is and what it is about."""
+        self._fresh()
+        found = self._facts.get(task)
+        if found is None:
+            with self.store.database.reading() as transaction:
+                found = tasks.facts(self.store, transaction, task)
+            if found is not None:
+                self._facts[task] = found
+        return found
+
+    def protocol(self, facts: Facts) -> Protocol:
+        """The protocol that a task was given out under, which may no longer be the one in force."""
+        return self.store.head.protocols[facts.protocol]
+
+    def shown(self, facts: Facts) -> Shown:
+        """The task's text."""
+        make = functools.partial(shown, self.store.document(facts.document), self.protocol(facts))
+        return _kept(self._shown, (facts.document, facts.protocol), make)
+
+    def names(self, facts: Facts) -> Names:
+        """The machine marks that the task offers."""
+        return _kept(self._names, facts.offered, functools.partial(self._read_names, facts.offered))
+
+    def _read_names(self, ids: tuple[str, ...]) -> Names:
+        if not ids:
+            return Names({}, {})
+        with self.store.database.reading() as transaction:
+            return Names.of(tasks.offered(self.store, transaction, ids), self._sign)
+
+    def _fresh(self) -> None:
+        if self._head is not self.store.head or len(self._facts) > _MOST:
+            self._head = self.store.head
+            for each in (self._facts, self._shown, self._names):
+                each.clear()
+
+
+K = TypeVar("K")
+
+
+def _kept(kept: dict[K, V], key: K, make: Callable[[], V]) -> V:
+    if key not in kept:
+        kept[key] = make()
+    return kept[key]

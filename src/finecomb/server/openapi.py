@@ -1,0 +1,27 @@
+"""`python -m finecomb.server.openapi` prints the API's description, from which the TypeScript types are made."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from finecomb.core.records import Settings
+from finecomb.server.app import create_app
+from finecomb.store.places import FILE, place
+from finecomb.store.store import open_store
+
+
+def description() -> dict[str, Any]:
+    """The OpenAPI description of the study server."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = open_store(place(Path(folder) / FILE), [Settings()])
+        try:
+            return create_app(store).openapi()
+        finally:
+            store.close()
+
+
+if __name__ == "__main__":
+    print(json.dumps(description(), indent=2, ensure_ascii=False))

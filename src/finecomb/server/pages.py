@@ -1,0 +1,85 @@
+"""The built front end, and the one page that has to work without it: signing in as a researcher."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from finecomb.server.gate import gate
+from finecomb.store import people
+
+STATIC = Path(__file__).parent / "static"
+router = APIRouter(include_in_schema=False)
+
+
+class _Assets(StaticFiles):
+    """Files whose names change with their content, so that browsers may keep them for ever."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        if path.startswith("assets/") and response.status_code == 200:
+            response.headers["cache-control"] = "public, max-age=31536000, immutable"
+        return response
+
+
+def install(app: FastAPI) -> None:
+    """Add the pages; files are looked for when asked, so that the front end may be built later."""
+    app.mount("/static", _Assets(directory=STATIC, check_dir=False))
+    app.include_router(router)
+
+
+def _page(title: str, body: str, status: int = 200) -> HTMLResponse:
+    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
+    wide = '<meta name="viewport" content="width=device-width">'
+    return HTMLResponse(f"{head}{wide}<h1>{escape(title)}</h1>{body}</html>", status)
+
+
+def _built(name: str) -> Response:
+    file = STATIC / name
+    if file.is_file():
+        return FileResponse(file, headers={"cache-control": "no-cache"})
+    say = "The server runs, but its pages have not been built. Build them in the source folder: "
+    return _page("Not built yet", f"<p>{say}<code>make frontend</code></p>", 503)
+
+
+@router.get("/")
+@router.get("/join/{token}")
+def annotator_page() -> Response:
+    """The annotator's pages; the browser asks the API for everything else."""
+    return _built("annotate.html")
+
+
+@router.get("/admin")
+@router.get("/admin/{page:path}")
+def admin_page() -> Response:
+    """The researcher's pages."""
+    return _built("admin.html")
+
+
+@router.get("/sign-in/{token}")
+def sign_in_page(request: Request, token: str) -> Response:
+    """A button, so that a program that only looks at the link does not use it up."""
+    store = gate(request).store
+    with store.database.reading() as transaction:
+        known = people.link_kind(store, transaction, token) == "researcher"
+    if not known:
+        return _page(
+            "This link was used", "<p>Every link works once. <code>finecomb serve</code> prints a new one.</p>", 404
+        )
+    return _page(
+        store.head.settings.title or store.name, '<form method="post"><button autofocus>Sign in</button></form>'
+    )
+
+
+@router.post("/sign-in/{token}")
+async def sign_in(request: Request, token: str) -> Response:
+    """Use the link up and go to the researcher's pages."""
+    made = await gate(request).follow(request, token, "researcher")
+    response = RedirectResponse("/admin", 303)
+    gate(request).keep(response, "researcher", made)
+    return response

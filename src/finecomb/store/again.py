@@ -1,0 +1,90 @@
+"""A study that is read again and again while people work: only what changed since is read anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import polars as pl
+import sqlalchemy as sa
+
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Annotator, Document
+from finecomb.core.study import Item, Study
+from finecomb.store import rows, tables
+from finecomb.store.database import Row, Transaction
+from finecomb.store.store import Store
+from finecomb.store.tables import given
+
+_MANY = 1000
+"""Changed annotations from which on reading all is simpler than naming them."""
+_OWN = tables.annotation.c
+_PRINTS = (
+    sa.select(
+        *(_OWN[name] for name in ("id", "status", "started", "submitted", "active", "excluded", "rest")),
+        sa.func.count(tables.entry.c.key),
+        sa.func.sum(tables.entry.c.version),
+    )
+    .select_from(tables.annotation.outerjoin(tables.entry, tables.entry.c.annotation == _OWN.key))
+    .where(_OWN.study == given("study"))
+    .group_by(_OWN.key)
+    .order_by(_OWN.key)
+)
+_ONE = sa.select(*rows.FIELDS).where(_OWN.study == given("study"), _OWN.id == given("id"))
+_INSIDE = (
+    sa.select(tables.entry.c.kind, tables.entry.c.id, tables.entry.c.body)
+    .where(tables.entry.c.annotation == given("annotation"), tables.entry.c.body.is_not(None))
+    .order_by(tables.entry.c.key)
+)
+_BODIES = {
+    kind: sa.select(table.c.body).where(table.c.study == given("study")).order_by(table.c.place)
+    for kind, table in ((Protocol, tables.protocol), (Document, tables.document), (Annotator, tables.annotator))
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A study as one moment saw it, and what each annotation looked like then."""
+
+    study: Study
+    prints: Mapping[str, Row]
+    """By id: columns that change, and how many entries and versions of entries there were."""
+
+
+def read_again(store: Store, before: Seen | None = None) -> Seen:
+    """The study as it is now; annotations that look as they did `before` are taken from there."""
+    with store.database.reading() as transaction:
+        prints = {row[0]: row[1:] for row in transaction.all(_PRINTS, study=store.key)}
+        changed = [id for id in prints if before is None or before.prints.get(id) != prints[id]]
+        items: list[Item] = [store.head.settings]
+        for kind, bodies in _BODIES.items():
+            items += [kind.model_validate_json(body) for (body,) in transaction.run(bodies, study=store.key)]
+        few = before is not None and len(changed) < _MANY
+        read = _some(transaction, store.key, changed) if few else rows.all_annotations(transaction, store.key)
+        fresh = Study.from_items([*items, *read], origin=str(store.database.place))
+    return Seen(_joined(before.study, fresh, list(prints), changed) if before and few else fresh, prints)
+
+
+def _some(transaction: Transaction, study: int, ids: Iterable[str]) -> Iterator[Annotation]:
+    for id in ids:
+        found = transaction.one(_ONE, study=study, id=id)
+        assert found is not None
+        row = {column.name: value for column, value in zip(rows.FIELDS, found, strict=True)}
+        yield rows.assemble(row, transaction.all(_INSIDE, annotation=row["key"]))
+
+
+def _joined(old: Study, fresh: Study, order: list[str], changed: list[str]) -> Study:
+    """`fresh` with what did not change from `old`, in order."""
+    places = pl.DataFrame({"own": pl.Series(order, dtype=pl.String), "place": range(len(order))})
+
+    def both(old: pl.DataFrame, fresh: pl.DataFrame, own: str) -> pl.DataFrame:
+        every = pl.concat([old.filter(~pl.col(own).is_in(changed)), fresh])
+        placed = every.join(places, left_on=own, right_on="own", maintain_order="left")
+        return placed.sort("place", maintain_order=True).drop("place")
+
+    return replace(
+        fresh,
+        annotations=both(old.annotations, fresh.annotations, "id"),
+        marks=both(old.marks, fresh.marks, "annotation"),
+        units=both(old.units, fresh.units, "annotation"),
+    )

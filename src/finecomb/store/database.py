@@ -1,0 +1,151 @@
+"""A database: how it is opened, brought up to date and asked."""
+
+from __future__ import annotations
+
+import functools
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import sqlalchemy as sa
+from sqlalchemy.pool import NullPool
+
+from finecomb.core.errors import FinecombError
+from finecomb.store.places import Place
+
+Row = tuple[Any, ...]
+_BUSY = 30  # seconds to wait for another process that writes
+_LOCK = 0xF17EC0  # any number, the same for every Finecomb
+_PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "cache_size = -32000")
+
+
+class Transaction:
+    """Asks one connection of the driver. Statements are SQLAlchemy's, compiled once; values are bound by name."""
+
+    def __init__(self, connection: Any, compiled: Callable[[sa.Executable], tuple[str, dict[str, Any]]]) -> None:
+        self._connection = connection
+        self._compiled = compiled
+
+    def run(self, statement: sa.Executable, **values: object) -> Any:
+        """Do it; returns the driver's cursor."""
+        sql, defaults = self._compiled(statement)
+        return self._connection.execute(sql, {**defaults, **values} if defaults else values)
+
+    def all(self, statement: sa.Executable, **values: object) -> list[Row]:
+        """Every row."""
+        found: list[Row] = self.run(statement, **values).fetchall()
+        return found
+
+    def one(self, statement: sa.Executable, **values: object) -> Row | None:
+        """The first row, if there is one."""
+        found: Row | None = self.run(statement, **values).fetchone()
+        return found
+
+    def command(self, sql: str) -> None:
+        """A bare command such as COMMIT."""
+        self._connection.execute(sql)
+
+
+class Database:
+    """One SQLite file or one PostgreSQL database, and its connections."""
+
+    def __init__(self, place: Place, readonly: bool = False) -> None:
+        self.place = place
+        self.readonly = readonly
+        self.sqlite = place.file is not None
+        self.begin = "BEGIN IMMEDIATE" if self.sqlite else f"BEGIN; SELECT pg_advisory_xact_lock({_LOCK})"
+        """Begins a transaction that writes; there is never more than one, whichever process it is in."""
+        self._idle: list[Any] = []
+        self.compiled = functools.lru_cache(maxsize=1024)(self._compile)
+        self._dialect = _dialect(self.sqlite)
+
+    def _compile(self, statement: Any) -> tuple[str, dict[str, Any]]:
+        compiled = statement.compile(dialect=self._dialect)
+        if "POSTCOMPILE" in str(compiled):  # a list of values, which has to be written out
+            blank = {name: None for name, bind in compiled.binds.items() if bind.required}
+            expanded = compiled.construct_expanded_state(blank)
+            return expanded.statement, dict(expanded.parameters)
+        given = {name: bind.effective_value for name, bind in compiled.binds.items() if not bind.required}
+        return str(compiled), given
+
+    def connect(self) -> Any:
+        """A new connection of the driver, in which every command stands for itself unless a BEGIN came before."""
+        return self._connect_sqlite(self.place.file) if self.place.file else self._connect_postgres()
+
+    def _connect_sqlite(self, file: Path) -> sqlite3.Connection:
+        mode = "ro" if self.readonly else "rwc"
+        uri = f"file:{quote(str(file.absolute()))}?mode={mode}"
+        try:
+            connection = sqlite3.connect(
+                uri, timeout=_BUSY, isolation_level=None, check_same_thread=False, uri=True, cached_statements=512
+            )
+            for pragma in _PRAGMAS[2:] if self.readonly else _PRAGMAS:
+                connection.execute(f"PRAGMA {pragma}")
+            connection.execute("SELECT count(*) FROM sqlite_master")
+        except sqlite3.DatabaseError as error:
+            raise FinecombError(f"{self.place}: cannot be opened as a SQLite database: {error}") from None
+        return connection
+
+    def _connect_postgres(self, autocommit: bool = True) -> Any:
+        psycopg = _psycopg()
+        try:
+            return psycopg.connect(self.place.url.replace("+psycopg", "", 1), autocommit=autocommit)
+        except psycopg.OperationalError as error:
+            raise FinecombError(f"{self.place}: cannot be reached: {str(error).strip().splitlines()[0]}") from None
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """A snapshot: everything asked inside sees the same state, whatever is written meanwhile."""
+        connection = self._idle.pop() if self._idle else self.connect()
+        try:
+            connection.execute("BEGIN" if self.sqlite else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield Transaction(connection, self.compiled)
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        """One transaction that is written or, when anything fails, leaves everything as it was."""
+        connection = self.connect()
+        try:
+            connection.execute(self.begin)
+            yield Transaction(connection, self.compiled)
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
+
+    def engine(self) -> sa.Engine:
+        """For migrations, which SQLAlchemy and Alembic run."""
+        if not self.sqlite:
+            plain = functools.partial(self._connect_postgres, autocommit=False)
+            return sa.create_engine("postgresql+psycopg://", creator=plain, poolclass=NullPool)
+        engine = sa.create_engine("sqlite+pysqlite://", creator=self.connect, poolclass=NullPool)
+        sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+        return engine
+
+    def close(self) -> None:
+        """Close idle connections."""
+        while self._idle:
+            self._idle.pop().close()
+
+
+def _psycopg() -> Any:
+    try:
+        import psycopg
+    except ModuleNotFoundError:
+        raise FinecombError("PostgreSQL needs a package of its own: pip install 'finecomb[postgres]'") from None
+    return psycopg
+
+
+def _dialect(sqlite: bool) -> sa.Dialect:
+    """How statements are written for the driver: both take values by name."""
+    from sqlalchemy.dialects import postgresql
+    from sqlalchemy.dialects import sqlite as sqlite_dialect
+
+    return sqlite_dialect.dialect(paramstyle="named") if sqlite else postgresql.psycopg.dialect()  # type: ignore[no-untyped-call]

@@ -1,0 +1,227 @@
+"""Who may come in: links, sessions, researchers and annotators. A database holds hashes of tokens, never the tokens."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import sqlalchemy as sa
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.records import Annotator
+from finecomb.store import rows, tables
+from finecomb.store.database import Transaction
+from finecomb.store.tables import given
+
+if TYPE_CHECKING:
+    from finecomb.store.store import Store
+
+Role = Literal["viewer", "editor", "owner"]
+ROLES: tuple[Role, ...] = ("viewer", "editor", "owner")
+"""Each may do what those before it may: look, run the study, manage researchers."""
+Who = Literal["annotator", "researcher"]
+
+_DAY = 24 * 3600.0
+LASTS: dict[Who, float] = {"annotator": 60 * _DAY, "researcher": 14 * _DAY}
+"""How long a session lasts, in seconds."""
+INVITED = 7 * _DAY
+"""How long an invitation can be taken up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Somebody who is signed in."""
+
+    kind: Who
+    who: str
+    """Id of the annotator or researcher."""
+    role: Role | None
+    """Of a researcher."""
+    expires: float
+    hash: str
+    """Names the session without giving it away."""
+
+
+def hashed(token: str) -> str:
+    """What is kept of a token."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def open_token(store: Store) -> str:
+    """The token of the open link, which can be shown at any time; empty when nobody may join."""
+    if store.head.joining <= 0:
+        return ""
+    made = hmac.new(store.head.secret.encode(), f"join/{store.head.joining}".encode(), hashlib.sha256)
+    return made.hexdigest()[:32]
+
+
+# --- sessions ----------------------------------------------------------------------------------------------------
+
+_SESSION = (
+    sa.select(tables.session.c.kind, tables.session.c.who, tables.researcher.c.role, tables.session.c.expires)
+    .select_from(
+        tables.session.outerjoin(
+            tables.researcher,
+            (tables.researcher.c.study == tables.session.c.study)
+            & (tables.researcher.c.id == tables.session.c.who)
+            & (tables.session.c.kind == "researcher")
+            & tables.researcher.c.removed.is_(None),
+        )
+    )
+    .where(
+        tables.session.c.hash == given("hash"),
+        tables.session.c.study == given("study"),
+        tables.session.c.expires > given("now"),
+    )
+)
+
+
+def session(store: Store, transaction: Transaction, token: str) -> Session | None:
+    """Who holds this token, if it is one and has not expired."""
+    found = transaction.one(_SESSION, hash=hashed(token), study=store.key, now=store.clock())
+    if found is None:
+        return None
+    kind, who, role, expires = found
+    return None if kind == "researcher" and role is None else Session(kind, who, role, expires, hashed(token))
+
+
+def start_session(store: Store, transaction: Transaction, kind: Who, who: str) -> str:
+    """Sign somebody in; returns the token for the cookie."""
+    token, now = secrets.token_urlsafe(32), store.clock()
+    values = {"hash": hashed(token), "study": store.key, "kind": kind, "who": who, "created": now}
+    transaction.run(sa.delete(tables.session).where(tables.session.c.expires <= now))
+    transaction.run(sa.insert(tables.session).values(**values, expires=now + LASTS[kind]))
+    return token
+
+
+def end_session(store: Store, transaction: Transaction, hash: str) -> None:
+    """Sign out."""
+    transaction.run(sa.delete(tables.session).where(tables.session.c.hash == hash, tables.session.c.study == store.key))
+
+
+def end_sessions(store: Store, transaction: Transaction, kind: Who, who: str) -> None:
+    """Sign somebody out everywhere."""
+    mine = (tables.session.c.study == store.key, tables.session.c.kind == kind, tables.session.c.who == who)
+    transaction.run(sa.delete(tables.session).where(*mine))
+
+
+# --- links -------------------------------------------------------------------------------------------------------
+
+
+def make_link(
+    store: Store, transaction: Transaction, kind: Who, who: str, role: str = "", lasts: float | None = None
+) -> str:
+    """A link's token for one person: an annotator's works until revoked, a researcher's once."""
+    token, now = secrets.token_urlsafe(24), store.clock()
+    transaction.run(
+        sa.insert(tables.link).values(
+            hash=hashed(token),
+            study=store.key,
+            kind=kind,
+            who=who,
+            role=role,
+            created=now,
+            expires=now + lasts if lasts else None,
+        )
+    )
+    return token
+
+
+_LINK = sa.select(tables.link.c.kind, tables.link.c.who, tables.link.c.role, tables.link.c.used).where(
+    tables.link.c.hash == given("hash"),
+    tables.link.c.study == given("study"),
+    tables.link.c.revoked.is_(None),
+    sa.or_(tables.link.c.expires.is_(None), tables.link.c.expires > given("now")),
+)
+
+
+def link_kind(store: Store, transaction: Transaction, token: str) -> Literal["personal", "open", "researcher"] | None:
+    """What a token opens now, if anything."""
+    if store.head.joining > 0 and hmac.compare_digest(token.encode(), open_token(store).encode()):
+        return "open"
+    found = transaction.one(_LINK, hash=hashed(token), study=store.key, now=store.clock())
+    if found is None or (found[0] == "researcher" and found[3] is not None):
+        return None
+    return "personal" if found[0] == "annotator" else "researcher"
+
+
+def follow_link(store: Store, transaction: Transaction, token: str, kind: Who) -> str | None:
+    """Sign in by a link of that kind: returns the session's token, or None when it opens nothing (any more)."""
+    found = link_kind(store, transaction, token)
+    if found is None or (found == "researcher") != (kind == "researcher"):
+        return None
+    if found == "open":
+        return start_session(store, transaction, "annotator", new_annotator(store, transaction).id)
+    return _follow(store, transaction, token, kind)
+
+
+def _follow(store: Store, transaction: Transaction, token: str, kind: Who) -> str:
+    now, hash = store.clock(), hashed(token)
+    _, who, role, _ = transaction.one(_LINK, hash=hash, study=store.key, now=now) or ("", "", "", None)
+    transaction.run(sa.update(tables.link).values(used=now).where(tables.link.c.hash == hash))
+    if kind == "researcher":
+        set_researcher(store, transaction, who, role)
+        note(store, transaction, who, "signed in")
+    return start_session(store, transaction, kind, who)
+
+
+# --- annotators --------------------------------------------------------------------------------------------------
+
+TAKEN = sa.select(tables.annotator.c.id, tables.annotator.c.condition).where(tables.annotator.c.study == given("study"))
+
+
+def new_annotator(store: Store, transaction: Transaction, id: str = "") -> Annotator:
+    """Somebody new, in the condition that has fewest people so far; without an id, the next free number."""
+    taken: dict[str, str] = dict(transaction.all(TAKEN, study=store.key))
+    if id in taken:
+        raise FinecombError(f"an annotator is called {id!r} already; choose another name")
+    numbers = (f"reader-{number}" for number in range(1, len(taken) + 2))
+    id = id or next(each for each in numbers if each not in taken)
+    annotator = Annotator(id=id, kind="human", condition=_condition(store, id, Counter(taken.values())))
+    row = rows.annotator_row(annotator)
+    transaction.run(sa.insert(tables.annotator).values(study=store.key, place=len(taken), **row))
+    return annotator
+
+
+def _condition(store: Store, id: str, people: Counter[str]) -> str:
+    """The arm of the experiment with fewest people; among equals, the seed decides."""
+    names = [condition.name for condition in store.head.protocol.conditions]
+    seed = store.head.settings.seed
+    return min(names, key=lambda name: (people[name], seeded(seed, id, name)), default="")
+
+
+def seeded(seed: int, *parts: str) -> int:
+    """A number that looks random and depends on its arguments only."""
+    said = "\0".join([str(seed), *parts]).encode()
+    return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest())
+
+
+# --- researchers and what they did -------------------------------------------------------------------------------
+
+
+def set_researcher(store: Store, transaction: Transaction, id: str, role: str) -> None:
+    """Let somebody in as a researcher, or give them another role."""
+    mine = (tables.researcher.c.study == store.key, tables.researcher.c.id == id)
+    if transaction.one(sa.select(tables.researcher.c.role).where(*mine)):
+        transaction.run(sa.update(tables.researcher).values(role=role, removed=sa.null()).where(*mine))
+    else:
+        values = {"study": store.key, "id": id, "role": role, "created": store.clock()}
+        transaction.run(sa.insert(tables.researcher).values(**values))
+
+
+def note(store: Store, transaction: Transaction, who: str, did: str, **about: object) -> None:
+    """A line in the audit log, in the same transaction as what was done."""
+    values = {"study": store.key, "at": store.clock(), "who": who, "did": did, "about": rows.dumps(about)}
+    transaction.run(sa.insert(tables.audit).values(**values))
+
+
+def audit_log(store: Store, transaction: Transaction, most: int = 1000) -> Sequence[tuple[float, str, str, str]]:
+    """The latest lines, newest first: when, who, did what, about what (JSON)."""
+    columns = (tables.audit.c.at, tables.audit.c.who, tables.audit.c.did, tables.audit.c.about)
+    newest = sa.select(*columns).where(tables.audit.c.study == store.key).order_by(tables.audit.c.key.desc())
+    return [(at, who, did, about) for at, who, did, about in transaction.all(newest.limit(most))]

@@ -1,0 +1,150 @@
+"""Records to rows and back: what goes in comes out."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+import sqlalchemy as sa
+from pydantic_core import from_json, to_json
+
+from finecomb.core.records import Annotation, Annotator, Mark
+from finecomb.store import tables
+from finecomb.store.database import Row, Transaction
+from finecomb.store.tables import given
+
+Kind = Literal["mark", "unit", "answers", "decision"]
+"""Of an entry: one thing that an annotator did in a task."""
+TEXT = "text"
+"""The id of the one entry with answers about the whole text."""
+_COLUMNS = ("id", "document", "annotator", "protocol", "round", "phase", "status", "started", "submitted")
+_INSIDE = {"marks", "units", "answers"}
+
+
+def annotator_row(annotator: Annotator) -> dict[str, object]:
+    """The columns of an annotator."""
+    return {
+        "id": annotator.id,
+        "kind": annotator.kind,
+        "condition": annotator.condition,
+        "excluded": int(annotator.excluded is not None),
+        "body": annotator.to_json(),
+    }
+
+
+def annotation_row(annotation: Annotation) -> dict[str, object]:
+    """The columns of an annotation, without what is kept in its entries."""
+    value = annotation.model_dump(mode="json", exclude_defaults=True, exclude=_INSIDE)
+    columns = {name: value.pop(name, None) for name in _COLUMNS}
+    return columns | {
+        "round": annotation.round,
+        "about": value.pop("about", ""),
+        "phase": annotation.phase,
+        "status": annotation.status,
+        "excluded": int(annotation.excluded is not None or annotation.status == "excluded"),
+        "active": value.pop("active_seconds", None),
+        "rest": dumps(value),
+    }
+
+
+def annotation_entries(annotation: Annotation) -> Iterator[tuple[Kind, str, str]]:
+    """Kind, id and body of everything inside an annotation, in order."""
+    for mark in annotation.marks:
+        yield "mark", mark.id, mark_body(mark)
+    seen: dict[str, int] = {}
+    for unit in annotation.units:
+        id = f"{unit.start}-{unit.end}"
+        seen[id] = seen.get(id, 0) + 1
+        yield "unit", id if seen[id] == 1 else f"{id}#{seen[id]}", unit.to_json()
+    if annotation.answers:
+        yield "answers", TEXT, dumps({"answers": dict(annotation.answers)})
+
+
+def mark_body(mark: Mark) -> str:
+    """A mark as its entry keeps it: without its id, which is the entry's."""
+    return mark.model_dump_json(exclude_defaults=True, exclude={"id"})
+
+
+def mark_of(id: str, body: str) -> Mark:
+    """The mark that an entry keeps."""
+    return Mark.model_validate({"id": id, **from_json(body)})
+
+
+def dumps(value: object) -> str:
+    """JSON in one line."""
+    return to_json(value).decode()
+
+
+_ANNOTATION = tables.annotation.c
+FIELDS = (
+    *(_ANNOTATION[name] for name in ("key", *_COLUMNS, "about", "active", "rest")),
+    *(_ANNOTATION[name] for name in ("excluded", "number", "lease")),
+)
+_NAMES = tuple(column.name for column in FIELDS)
+_BASE = sa.select(*FIELDS).where(_ANNOTATION.study == given("study"))
+_ENTRIES = (
+    sa.select(tables.entry.c.annotation, tables.entry.c.kind, tables.entry.c.id, tables.entry.c.body)
+    .where(tables.entry.c.body.is_not(None))
+    .order_by(tables.entry.c.annotation, tables.entry.c.key)
+)
+_ALL = _BASE.order_by(_ANNOTATION.key)
+_ALL_ENTRIES = _ENTRIES.where(tables.entry.c.study == given("study"))
+
+
+def all_annotations(transaction: Transaction, study: int) -> Iterator[Annotation]:
+    """Every annotation of a study, in the order they came."""
+    rows = transaction.run(_ALL, study=study)
+    entries = transaction.run(_ALL_ENTRIES, study=study)
+    return _assembled(rows, entries)
+
+
+def some_annotations(transaction: Transaction, study: int, only: sa.ColumnElement[bool]) -> list[Annotation]:
+    """The annotations for which a condition on their columns holds."""
+    chosen = sa.select(_ANNOTATION.key).where(_ANNOTATION.study == study, only)
+    rows = transaction.run(_ALL.where(only), study=study)
+    entries = transaction.run(_ENTRIES.where(tables.entry.c.annotation.in_(chosen)))
+    return list(_assembled(rows, entries))
+
+
+def _assembled(rows: Iterable[Row], entries: Iterable[Row]) -> Iterator[Annotation]:
+    """Join rows and entries, both in the order of annotations."""
+    groups = itertools.groupby(entries, key=lambda row: row[0])
+    key, group = next(groups, (None, iter(())))
+    for row in rows:
+        own: list[Row] = []
+        if key == row[0]:
+            own = [each[1:] for each in group]
+            key, group = next(groups, (None, iter(())))
+        yield assemble(dict(zip(_NAMES, row, strict=True)), own)
+
+
+def assemble(row: Mapping[str, Any], entries: Iterable[Row]) -> Annotation:
+    """One annotation from its row and the kind, id and body of its entries.
+
+    Pieces of JSON are put together and read once, which is several times as fast as reading each.
+    """
+    parts: dict[Kind, list[tuple[str, str]]] = {"mark": [], "unit": [], "answers": [], "decision": []}
+    for kind, id, body in entries:
+        parts[kind].append((id, body))
+    if row["number"]:  # judged here, in any order
+        parts["unit"].sort(key=lambda each: [int(edge) for edge in each[0].split("-")])
+    rest = row["rest"]
+    values = {name: row[name] for name in _COLUMNS if row[name] is not None}
+    values |= {"about": row["about"]} if row["about"] else {}
+    values |= {"active_seconds": row["active"]} if row["active"] is not None else {}
+    for _, body in parts["answers"]:
+        said = from_json(body)
+        values["answers"] = said["answers"]
+        rest = _with_meta(rest, no_errors=True) if said.get("no_errors") else rest
+    if parts["decision"]:
+        rest = _with_meta(rest, decisions={id: from_json(body) for id, body in parts["decision"]})
+    marks = ",".join(f'{{"id":{dumps(id)},{body[1:]}' for id, body in parts["mark"])
+    units = ",".join(body for _, body in parts["unit"])
+    more = "" if rest == "{}" else f",{rest[1:-1]}"
+    return Annotation.model_validate_json(f'{dumps(values)[:-1]},"marks":[{marks}],"units":[{units}]{more}}}')
+
+
+def _with_meta(rest: str, **more: object) -> str:
+    value = from_json(rest)
+    return dumps(value | {"meta": value.get("meta", {}) | more})

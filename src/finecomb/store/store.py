@@ -1,0 +1,297 @@
+"""One study in a database: what it holds, and the door to changing it."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+
+import sqlalchemy as sa
+from pydantic_core import from_json
+
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Annotator, Document, Settings
+from finecomb.core.study import Item, Study
+from finecomb.store import migrations, rows, tables
+from finecomb.store.assign import Plan
+from finecomb.store.backup import back_up, backup_name
+from finecomb.store.database import Database, Transaction
+from finecomb.store.people import Session
+from finecomb.store.places import Place
+from finecomb.store.tables import given
+from finecomb.store.taking import take
+from finecomb.store.writer import Writer
+
+T = TypeVar("T")
+P = ParamSpec("P")
+State = Literal["pilot", "open", "paused", "closed"]
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What holds for the whole study; read once and again after a researcher changed something."""
+
+    state: State
+    settings: Settings
+    protocols: dict[str, Protocol]
+    """By name and version, in the order they came."""
+    secret: str
+    joining: int
+
+    @property
+    def protocol(self) -> Protocol:
+        """The one that texts are given out under: the first that the settings name."""
+        named = [self.protocols[id] for id in self.settings.protocols if id in self.protocols]
+        if not named and not self.protocols:
+            raise FinecombError("the study has no protocol; add one to its folder, under protocols/")
+        return (named or list(self.protocols.values()))[0]
+
+    @property
+    def annotators(self) -> int:
+        """How many annotators each document should get."""
+        return self.settings.annotators or self.protocol.work.annotators
+
+
+_STUDIES = sa.select(tables.study.c.key, tables.study.c.name).order_by(tables.study.c.key)
+_HEAD = sa.select(tables.study.c.state, tables.study.c.settings, tables.study.c.secret, tables.study.c.joining).where(
+    tables.study.c.key == given("study")
+)
+_PROTOCOLS = (
+    sa.select(tables.protocol.c.body).where(tables.protocol.c.study == given("study")).order_by(tables.protocol.c.place)
+)
+_DOCUMENTS = (
+    sa.select(tables.document.c.body).where(tables.document.c.study == given("study")).order_by(tables.document.c.place)
+)
+_DOCUMENT = sa.select(tables.document.c.body).where(
+    tables.document.c.study == given("study"), tables.document.c.id == given("id")
+)
+_ANNOTATORS = (
+    sa.select(tables.annotator.c.body)
+    .where(tables.annotator.c.study == given("study"))
+    .order_by(tables.annotator.c.place)
+)
+
+
+class Store:
+    """One study in a database that is being served. `do` and `change` are the only ways to write."""
+
+    def __init__(self, database: Database, key: int, name: str, clock: Clock = time.time) -> None:
+        self.database = database
+        self.key = key
+        self.name = name
+        self.clock = clock
+        self._writer: Writer | None = None
+        self._lock = threading.Lock()
+        self._documents: dict[str, Document] = {}
+        self.sessions: dict[str, Session] = {}
+        """Those who came by lately, by the hash of their token; forgotten after every `change`."""
+        self._plan: Plan | None = None
+        self.head = self._head()
+
+    # --- writing -----------------------------------------------------------------------------------------------
+
+    @property
+    def writer(self) -> Writer:
+        """Started when first used."""
+        with self._lock:
+            if self._writer is None:
+                self._writer = Writer(self.database)
+            return self._writer
+
+    async def do(self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs) -> T:
+        """Run `job(store, transaction, ...)` in the writer; returns when what it did is on disk."""
+        return await self.writer.write(lambda transaction: job(self, transaction, *args, **named))
+
+    def do_now(self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs) -> T:
+        """The same for code that is not asynchronous."""
+        return self.writer.write_now(lambda transaction: job(self, transaction, *args, **named))
+
+    async def change(self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs) -> T:
+        """As `do`, for what changes the study itself: state, settings, protocols, documents."""
+        result = await self.do(job, *args, **named)
+        self.refresh()
+        return result
+
+    def change_now(self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs) -> T:
+        """As `change`, for code that is not asynchronous."""
+        result = self.do_now(job, *args, **named)
+        self.refresh()
+        return result
+
+    @property
+    def commits(self) -> int:
+        """How often something was written since the start: what was computed before the last one may be stale."""
+        return self._writer.commits if self._writer else 0
+
+    def close(self) -> None:
+        """Write what is waiting and let go of the database."""
+        if self._writer:
+            self._writer.close()
+            self._writer = None
+        self.database.close()
+
+    # --- reading -----------------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Read again what holds for the whole study."""
+        self.head = self._head()
+        self._documents.clear()
+        self.sessions.clear()
+        self._plan = None
+
+    def _head(self) -> Head:
+        with self.database.reading() as transaction:
+            state, settings, secret, joining = transaction.one(_HEAD, study=self.key) or ()
+            protocols = [Protocol.model_validate_json(body) for (body,) in transaction.all(_PROTOCOLS, study=self.key)]
+        by_id = {protocol.id: protocol for protocol in protocols}
+        return Head(state, Settings.model_validate_json(settings), by_id, secret, joining)
+
+    def plan(self) -> Plan:
+        """What there is to give out; read once."""
+        if self._plan is None:
+            names, checks = self.head.settings.strata, set(self.head.settings.attention_checks)
+            with self.database.reading() as transaction:
+                metas = [_id_and_meta(body) for (body,) in transaction.run(_DOCUMENTS, study=self.key)]
+            strata = {id: [(name, str(meta[name])) for name in names if name in meta] for id, meta in metas}
+            self._plan = Plan(
+                [id for id, _ in metas if id not in checks], strata, [id for id, _ in metas if id in checks]
+            )
+        return self._plan
+
+    def document(self, id: str) -> Document:
+        """A document by id; documents do not change while they are served, so each is read once."""
+        if id not in self._documents:
+            with self.database.reading() as transaction:
+                found = transaction.one(_DOCUMENT, study=self.key, id=id)
+            if found is None:
+                raise FinecombError(f"no document has the id {id!r}")
+            self._documents[id] = Document.model_validate_json(found[0])
+        return self._documents[id]
+
+    def items(self) -> Iterator[Item]:
+        """Everything, as one moment saw it: settings, protocols, documents, annotators, annotations."""
+        with self.database.reading() as transaction:
+            yield from items_of(transaction, self.key)
+
+    def study(self) -> Study:
+        """Everything as frames."""
+        return Study.from_items(self.items(), origin=str(self.database.place))
+
+    def annotators(self) -> list[Annotator]:
+        """Everybody who took part or may."""
+        with self.database.reading() as transaction:
+            return [Annotator.model_validate_json(body) for (body,) in transaction.all(_ANNOTATORS, study=self.key)]
+
+    def annotations(self, only: sa.ColumnElement[bool]) -> list[Annotation]:
+        """Those for which a condition on `tables.annotation` holds."""
+        with self.database.reading() as transaction:
+            return rows.some_annotations(transaction, self.key, only)
+
+
+def _id_and_meta(body: str) -> tuple[str, dict[str, Any]]:
+    value = from_json(body)
+    return value["id"], value.get("meta", {})
+
+
+def items_of(transaction: Transaction, study: int) -> Iterator[Item]:
+    """Every record of a study."""
+    _, settings, *_ = transaction.one(_HEAD, study=study) or ("", "{}")
+    yield Settings.model_validate_json(settings)
+    kinds: list[tuple[Any, type[Protocol] | type[Document] | type[Annotator]]] = [
+        (_PROTOCOLS, Protocol),
+        (_DOCUMENTS, Document),
+        (_ANNOTATORS, Annotator),
+    ]
+    for statement, kind in kinds:
+        for (body,) in transaction.run(statement, study=study):
+            yield kind.model_validate_json(body)
+    yield from rows.all_annotations(transaction, study)
+
+
+# --- opening ---------------------------------------------------------------------------------------------------
+
+
+def open_store(place: Place, items: Iterable[Item] | None = None, clock: Clock = time.time) -> Store:
+    """A study to be served. `items`, where given, are what its folder holds: a new study is made of them.
+
+    Tables are brought up to date first, after a backup.
+    """
+    database = Database(place)
+    prepare(database)
+    try:
+        with database.writing() as transaction:
+            key, name = _find(transaction, place) if items is None else _find_or_make(transaction, place)
+            if items is not None:
+                take(transaction, key, items)
+    except BaseException:
+        database.close()
+        raise
+    return Store(database, key, name, clock)
+
+
+def prepare(database: Database) -> Path | None:
+    """Bring the tables up to date; returns the backup that was made before, if one was needed."""
+    version = migrations.current(database)
+    if version == migrations.head():
+        return None
+    _refuse_later(version, database)
+    saved = backup_name(database.place, f"before-{migrations.head()}") if version else None
+    if saved:
+        back_up(database, saved)
+    migrations.upgrade(database)
+    return saved
+
+
+def read_items(place: Place) -> Iterator[Item]:
+    """Every record of a study, read without changing anything."""
+    database = Database(place, readonly=True)
+    version = migrations.current(database)
+    _refuse_later(version, database)
+    if version != migrations.head():
+        what = "was made by an older Finecomb; `finecomb serve` brings it up to date" if version else "holds no study"
+        raise FinecombError(f"{place}: {what}")
+    try:
+        with database.reading() as transaction:
+            key, _ = _find(transaction, place)
+            yield from items_of(transaction, key)
+    finally:
+        database.close()
+
+
+def _refuse_later(version: str, database: Database) -> None:
+    if not migrations.known(version):
+        raise FinecombError(f"{database.place}: was made by a later Finecomb (tables {version}); install that one")
+
+
+def _find(transaction: Transaction, place: Place) -> tuple[int, str]:
+    studies = {name: key for key, name in transaction.all(_STUDIES)}
+    if place.study in studies:
+        return studies[place.study], place.study
+    if not studies:
+        raise FinecombError(f"{place}: holds no study")
+    if place.study:
+        raise FinecombError(f"{place}: no study has that name{did_you_mean(place.study, studies)}")
+    if len(studies) > 1:
+        raise FinecombError(f"{place}: holds {len(studies)} studies; say which with #NAME: {', '.join(studies)}")
+    ((name, key),) = studies.items()
+    return key, name
+
+
+def _find_or_make(transaction: Transaction, place: Place) -> tuple[int, str]:
+    studies = {name: key for key, name in transaction.all(_STUDIES)}
+    name = place.study or "study"
+    if name not in studies:
+        empty = Settings().to_json()
+        transaction.run(
+            sa.insert(tables.study).values(
+                name=name, state="open", settings=empty, imported=empty, secret=secrets.token_hex(32), joining=1
+            )
+        )
+        studies = {name: key for key, name in transaction.all(_STUDIES)}
+    return studies[name], name

@@ -1,0 +1,183 @@
+"""The tables. Values are text, whole numbers and doubles only, so that both databases give back what they were given.
+
+Records are kept as JSON; what is searched, counted or unique has columns of its own. Times that only the server
+compares are seconds since 1970; those of records are ISO 8601, as in files.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    bindparam,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "%(table_name)s_%(column_0_N_name)s",
+        "uq": "%(table_name)s_%(column_0_N_name)s",
+        "fk": "%(table_name)s_%(column_0_name)s",
+        "pk": "%(table_name)s_primary",
+    }
+)
+_Key = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up an INTEGER only
+
+
+def given(name: str) -> Any:
+    """A value that is bound by name when a statement runs."""
+    return bindparam(name)
+
+
+def _study(primary: bool = True) -> Column[int]:
+    return Column("study", _Key, ForeignKey("study.key"), primary_key=primary, nullable=False, autoincrement=False)
+
+
+study = Table(
+    "study",
+    metadata,
+    Column("key", _Key, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("state", Text, nullable=False),
+    Column("settings", Text, nullable=False),
+    Column("imported", Text, nullable=False),  # the settings as last read from the study's folder
+    Column("secret", Text, nullable=False),  # signs cookies and makes the open link
+    Column("joining", Integer, nullable=False),  # counts open links; the last works unless negative
+)
+
+protocol = Table(
+    "protocol",
+    metadata,
+    _study(),
+    Column("id", Text, primary_key=True),
+    Column("place", Integer, nullable=False),
+    Column("body", Text, nullable=False),
+)
+
+document = Table(
+    "document",
+    metadata,
+    _study(),
+    Column("id", Text, primary_key=True),
+    Column("place", Integer, nullable=False),
+    Column("body", Text, nullable=False),
+)
+
+annotator = Table(
+    "annotator",
+    metadata,
+    _study(),
+    Column("id", Text, primary_key=True),
+    Column("place", Integer, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("condition", Text, nullable=False),
+    Column("excluded", Integer, nullable=False),  # 1 when all their work is set aside
+    Column("body", Text, nullable=False),
+)
+
+annotation = Table(
+    "annotation",
+    metadata,
+    Column("key", _Key, primary_key=True),
+    _study(primary=False),
+    Column("id", Text, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("annotator", Text, nullable=False),
+    Column("protocol", Text, nullable=False),
+    Column("round", Integer, nullable=False),
+    Column("about", Text, nullable=False),  # empty when absent, so that the key below is unique for both databases
+    Column("phase", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("excluded", Integer, nullable=False),  # 1 when set aside
+    Column("number", Integer),  # in the annotator's order; absent for work that was not given out here
+    Column("lease", Double),  # until when a draft is kept for its annotator
+    Column("started", Text),
+    Column("submitted", Text),
+    Column("active", Double),
+    Column("rest", Text, nullable=False),  # the record's other fields
+    UniqueConstraint("study", "id"),
+    UniqueConstraint("study", "document", "annotator", "protocol", "round", "about"),
+    Index(None, "study", "annotator", "protocol"),
+)
+
+entry = Table(
+    "entry",
+    metadata,
+    Column("key", _Key, primary_key=True),
+    _study(primary=False),
+    Column("annotation", _Key, ForeignKey("annotation.key"), nullable=False),
+    Column("kind", Text, nullable=False),  # mark, unit, answers or decision
+    Column("id", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("body", Text),  # absent when it was deleted
+    UniqueConstraint("annotation", "kind", "id"),
+)
+Index("entry_marks", entry.c.study, entry.c.id, unique=True, sqlite_where=entry.c.kind == "mark",
+      postgresql_where=entry.c.kind == "mark")  # fmt: skip
+
+change = Table(
+    "change",
+    metadata,
+    Column("annotation", _Key, ForeignKey("annotation.key"), primary_key=True, autoincrement=False),
+    Column("id", Text, primary_key=True),  # made by the browser: the same change counts once
+    Column("version", Integer, nullable=False),  # of the entry after it
+    sqlite_with_rowid=False,
+)
+
+researcher = Table(
+    "researcher",
+    metadata,
+    _study(),
+    Column("id", Text, primary_key=True),
+    Column("role", Text, nullable=False),  # owner, editor or viewer
+    Column("created", Double, nullable=False),
+    Column("removed", Double),
+)
+
+link = Table(
+    "link",
+    metadata,
+    Column("hash", Text, primary_key=True),  # of the token, which is nowhere kept
+    _study(primary=False),
+    Column("kind", Text, nullable=False),  # annotator or researcher
+    Column("who", Text, nullable=False),  # id of either
+    Column("role", Text, nullable=False),  # of a researcher
+    Column("created", Double, nullable=False),
+    Column("expires", Double),
+    Column("used", Double),  # when last; a researcher's link works once
+    Column("revoked", Double),
+    Index(None, "study", "kind", "who"),
+)
+
+session = Table(
+    "session",
+    metadata,
+    Column("hash", Text, primary_key=True),  # of the token in the cookie
+    _study(primary=False),
+    Column("kind", Text, nullable=False),  # annotator or researcher
+    Column("who", Text, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("expires", Double, nullable=False),
+    Index(None, "study", "kind", "who"),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("key", _Key, primary_key=True),
+    _study(primary=False),
+    Column("at", Double, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("did", Text, nullable=False),
+    Column("about", Text, nullable=False),  # JSON
+    Index(None, "study", "key"),
+)

@@ -1,0 +1,262 @@
+"""A task and what an annotator does in it, as jobs for the writer: saving, handing in, opening again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+import sqlalchemy as sa
+from pydantic_core import from_json
+
+from finecomb.core.records import Annotation, Mark
+from finecomb.store import rows, tables
+from finecomb.store.database import Transaction
+from finecomb.store.giving import JOINED, iso, kept_until, still_mine
+from finecomb.store.rows import Kind
+from finecomb.store.tables import given
+
+if TYPE_CHECKING:
+    from finecomb.store.store import Store
+
+_A, _P, _E, _C = tables.annotation.c, tables.annotator.c, tables.entry.c, tables.change.c
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An entry as it is in the database."""
+
+    kind: Kind
+    id: str
+    version: int
+    body: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """A change that was not made, and why."""
+
+    code: Literal["not-found", "not-allowed", "conflict", "finished", "lease-over", "incomplete", "refused"]
+    stored: Stored | None = None
+    missing: tuple[str, ...] = ()
+
+
+# --- a task ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What never changes about a task."""
+
+    annotator: str
+    document: str
+    protocol: str
+    number: int
+    started: float
+    offered: tuple[str, ...]
+    """Ids of the machine marks that were offered."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskState:
+    """A task as it is now."""
+
+    status: Literal["draft", "submitted"]
+    active: float
+    lease: float | None
+    entries: Sequence[Stored]
+    """Without deleted ones, in the order they came."""
+
+
+_TASK = _A.study == given("study"), _A.id == given("task"), _A.number.is_not(None)
+_FACTS = sa.select(_A.annotator, _A.document, _A.protocol, _A.number, _A.started, _A.rest).where(*_TASK)
+_STATE = sa.select(_A.key, _A.status, _A.active, _A.lease).where(*_TASK)
+_ENTRIES = (
+    sa.select(_E.kind, _E.id, _E.version, _E.body)
+    .where(_E.annotation == given("annotation"), _E.body.is_not(None))
+    .order_by(_E.key)
+)
+
+
+def facts(store: Store, transaction: Transaction, task: str) -> Facts | None:
+    """Whose task it is and what it is about, if there is such a task."""
+    found = transaction.one(_FACTS, study=store.key, task=task)
+    if found is None:
+        return None
+    annotator, document, protocol, number, started, rest = found
+    shown = from_json(rest).get("meta", {}).get("offered", ())
+    return Facts(annotator, document, protocol, number, datetime.fromisoformat(started).timestamp(), tuple(shown))
+
+
+def task_state(store: Store, transaction: Transaction, task: str) -> TaskState:
+    """A task with what was done in it."""
+    key, status, active, lease = transaction.one(_STATE, study=store.key, task=task) or ()
+    entries = tuple(Stored(*row) for row in transaction.all(_ENTRIES, annotation=key))
+    return TaskState(status, active or 0, lease, entries)
+
+
+_MARKS = sa.select(_E.id, _E.body).where(_E.study == given("study"), _E.kind == "mark", _E.body.is_not(None))
+
+
+def offered(store: Store, transaction: Transaction, ids: Sequence[str]) -> list[Mark]:
+    """Machine marks by their ids, in that order."""
+    found: dict[str, str] = dict(transaction.all(_MARKS.where(_E.id.in_(ids)), study=store.key))
+    return [rows.mark_of(id, found[id]) for id in ids if id in found]
+
+
+# --- saving ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of one entry, checked against text and protocol."""
+
+    change: str
+    """Made by the browser; the same one counts once."""
+    kind: Kind
+    id: str
+    base: int
+    """The version that was changed; 0 for a new entry."""
+    body: str | None
+    """JSON; None deletes."""
+    active: float
+    """Seconds at the keyboard so far, as the browser says."""
+
+
+_FOUND = (
+    sa.select(_A.key, _A.status, _A.lease, _A.active, _P.excluded, _C.version, _E.version)
+    .select_from(
+        JOINED.outerjoin(tables.change, sa.and_(_C.annotation == _A.key, _C.id == given("change"))).outerjoin(
+            tables.entry, sa.and_(_E.annotation == _A.key, _E.kind == given("kind"), _E.id == given("entry"))
+        )
+    )
+    .where(*_TASK)
+)
+_ELSEWHERE = sa.select(_E.annotation).where(_E.study == given("study"), _E.id == given("entry"), _E.kind == "mark")
+_STORED = sa.select(_E.kind, _E.id, _E.version, _E.body).where(
+    _E.annotation == given("annotation"), _E.kind == given("kind"), _E.id == given("entry")
+)
+_INSERT = sa.insert(tables.entry).values(
+    {name: given(name) for name in ("study", "annotation", "kind", "id", "version", "body")}
+)
+_UPDATE = (
+    sa.update(tables.entry)
+    .values(version=given("new"), body=given("body"))
+    .where(_E.annotation == given("of"), _E.kind == given("what"), _E.id == given("which"))
+)
+_REMEMBER = sa.insert(tables.change).values({name: given(name) for name in ("annotation", "id", "version")})
+_TOUCH = sa.update(tables.annotation).values(lease=given("until"), active=given("spent")).where(_A.key == given("of"))
+
+
+def save(store: Store, transaction: Transaction, task: str, facts: Facts, edit: Edit) -> int | Declined:
+    """Keep a change of an entry; returns the entry's new version. A repeated change is answered as the first was."""
+    found = transaction.one(_FOUND, study=store.key, task=task, change=edit.change, kind=edit.kind, entry=edit.id)
+    if found is None:
+        return Declined("not-found")
+    key, status, lease, active, excluded, done, version = found
+    if done is not None:
+        return int(done)
+    if (declined := _declined(store, transaction, facts, status, lease, excluded)) is not None:
+        return declined
+    if (version or 0) != edit.base:
+        row = transaction.one(_STORED, annotation=key, kind=edit.kind, entry=edit.id)
+        return Declined("conflict", Stored(*row) if row else None)
+    if version is None:
+        if edit.kind == "mark" and transaction.one(_ELSEWHERE, study=store.key, entry=edit.id):
+            return Declined("refused")
+        values = {"study": store.key, "annotation": key, "kind": edit.kind, "id": edit.id}
+        transaction.run(_INSERT, version=1, body=edit.body, **values)
+    else:
+        transaction.run(_UPDATE, of=key, what=edit.kind, which=edit.id, new=version + 1, body=edit.body)
+    _remember(store, transaction, key, edit.change, edit.base + 1)
+    transaction.run(_TOUCH, of=key, until=kept_until(store), spent=_spent(store, facts, active, edit.active))
+    return edit.base + 1
+
+
+def _declined(
+    store: Store, transaction: Transaction, facts: Facts, status: str, lease: float | None, excluded: int
+) -> Declined | None:
+    """Why nothing can be changed in a task at the moment."""
+    if excluded:
+        return Declined("not-allowed")
+    if status != "draft":
+        return Declined("finished")
+    if not still_mine(store, transaction, facts.annotator, facts.document, lease):
+        return Declined("lease-over")
+    return None
+
+
+def _remember(store: Store, transaction: Transaction, key: int, change: str, version: int) -> None:
+    transaction.run(_REMEMBER, annotation=key, id=change, version=version)
+
+
+def _spent(store: Store, facts: Facts, before: float | None, said: float) -> float:
+    """Active seconds: what the browser says, but never less than before and never more than wall time."""
+    return max(before or 0.0, min(said, store.clock() - facts.started))
+
+
+# --- handing in --------------------------------------------------------------------------------------------------
+
+_WHOLE = sa.select(*rows.FIELDS).where(_A.key == given("of"))
+_STATUS = (
+    sa.update(tables.annotation)
+    .values({name: given(f"new_{name}") for name in ("status", "lease", "submitted", "active", "rest")})
+    .where(_A.key == given("of"))
+)
+
+Missing = Callable[[Annotation], tuple[str, ...]]
+"""What is still missing in an annotation before it can be handed in."""
+
+
+def finish(
+    store: Store, transaction: Transaction, task: str, facts: Facts, change: str, active: float, missing: Missing
+) -> int | Declined:
+    """Hand a task in; doing so twice is doing so once."""
+    found = transaction.one(_FOUND, study=store.key, task=task, change=change, kind="", entry="")
+    if found is None:
+        return Declined("not-found")
+    key, status, lease, before, excluded, done, _ = found
+    if done is not None or status == "submitted":
+        return 0
+    if (declined := _declined(store, transaction, facts, status, lease, excluded)) is not None:
+        return declined
+    row = dict(zip((column.name for column in rows.FIELDS), transaction.one(_WHOLE, of=key) or (), strict=True))
+    entries = [(kind, id, body) for kind, id, _, body in transaction.all(_ENTRIES, annotation=key)]
+    if absent := missing(rows.assemble(row, entries)):
+        return Declined("incomplete", missing=absent)
+    rest = from_json(row["rest"]) | {"seconds": round(store.clock() - facts.started, 3)}
+    _set_status(transaction, key, "submitted", None, iso(store.clock()), _spent(store, facts, before, active), rest)
+    _remember(store, transaction, key, change, 0)
+    return 0
+
+
+def reopen(
+    store: Store, transaction: Transaction, task: str, facts: Facts, change: str, active: float
+) -> int | Declined:
+    """Make a handed-in task a draft again; its place stays taken."""
+    found = transaction.one(_FOUND, study=store.key, task=task, change=change, kind="", entry="")
+    if found is None:
+        return Declined("not-found")
+    key, status, _, before, excluded, done, _ = found
+    if excluded:
+        return Declined("not-allowed")
+    if done is None and status == "submitted":
+        row = dict(zip((column.name for column in rows.FIELDS), transaction.one(_WHOLE, of=key) or (), strict=True))
+        rest = {name: value for name, value in from_json(row["rest"]).items() if name != "seconds"}
+        _set_status(transaction, key, "draft", kept_until(store), None, _spent(store, facts, before, active), rest)
+        _remember(store, transaction, key, change, 0)
+    return 0
+
+
+def _set_status(
+    transaction: Transaction,
+    key: int,
+    status: str,
+    lease: float | None,
+    submitted: str | None,
+    active: float,
+    rest: Mapping[str, Any],
+) -> None:
+    values = {"status": status, "lease": lease, "submitted": submitted, "active": active, "rest": rows.dumps(rest)}
+    transaction.run(_STATUS, of=key, **{f"new_{name}": value for name, value in values.items()})

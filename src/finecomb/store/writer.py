@@ -1,0 +1,131 @@
+"""The one writer: changes wait in a queue and are committed together; nobody is told before they are on disk."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from finecomb.store.database import Database, Transaction
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+Job = Callable[[Transaction], T]
+"""A change: reads and writes in the transaction it is given; raising undoes all that it did."""
+_MOST = 256  # changes in one commit
+
+
+@dataclass(slots=True)
+class _Waiting:
+    job: Job[Any]
+    answer: Callable[[Any, BaseException | None], None]
+    result: Any = None
+    error: BaseException | None = None
+
+
+class Writer:
+    """A thread with the only connection that writes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._connection = database.connect()
+        self._transaction = Transaction(self._connection, database.compiled)
+        self._thread = threading.Thread(target=self._work, name="finecomb-writer", daemon=True)
+        self.commits = 0
+        self._thread.start()
+
+    async def write(self, job: Job[T]) -> T:
+        """Run `job` and wait until what it did is on disk."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+
+        def answer(result: T, error: BaseException | None) -> None:
+            loop.call_soon_threadsafe(_settle, future, result, error)
+
+        self._queue.put(_Waiting(job, answer))
+        return await future
+
+    def write_now(self, job: Job[T]) -> T:
+        """The same for code that is not asynchronous."""
+        future: Future[T] = Future()
+
+        def answer(result: T, error: BaseException | None) -> None:
+            _settle(future, result, error)
+
+        self._queue.put(_Waiting(job, answer))
+        return future.result()
+
+    def close(self) -> None:
+        """Write what is waiting, then stop."""
+        self._queue.put(None)
+        self._thread.join()
+        self._connection.close()
+
+    def _work(self) -> None:
+        while (first := self._queue.get()) is not None:
+            batch, last = self._batch(first)
+            self._commit(batch)
+            for each in batch:
+                each.answer(each.result, each.error)
+            if last:
+                return
+
+    def _batch(self, first: _Waiting) -> tuple[list[_Waiting], bool]:
+        """Whatever is waiting by now, and whether the writer is to stop after it."""
+        batch = [first]
+        while len(batch) < _MOST:
+            try:
+                following = self._queue.get_nowait()
+            except queue.Empty:
+                break
+            if following is None:
+                return batch, True
+            batch.append(following)
+        return batch, False
+
+    def _commit(self, batch: Iterable[_Waiting]) -> None:
+        try:
+            self._transaction.command(self._database.begin)
+            for each in batch:
+                self._run(each)
+            self._transaction.command("COMMIT")
+            self.commits += 1
+        except Exception as error:  # e.g. the disk is full, or the database was restarted
+            log.exception("a commit failed; nothing of it was kept")
+            self._recover()
+            for each in batch:
+                each.error = each.error or error
+
+    def _run(self, each: _Waiting) -> None:
+        """One change in a savepoint, so that a failing one does not take the others with it."""
+        self._transaction.command("SAVEPOINT job")
+        try:
+            each.result = each.job(self._transaction)
+        except Exception as error:
+            each.error = error
+            self._transaction.command("ROLLBACK TO SAVEPOINT job")
+        self._transaction.command("RELEASE SAVEPOINT job")
+
+    def _recover(self) -> None:
+        """A fresh connection, where the old one may be anything."""
+        try:
+            self._connection.close()
+            self._connection = self._database.connect()
+            self._transaction = Transaction(self._connection, self._database.compiled)
+        except Exception:
+            log.exception("the database cannot be reached; the next change tries again")
+
+
+def _settle(future: Any, result: object, error: BaseException | None) -> None:
+    if future.done():
+        return  # whoever waited has gone away, e.g. closed the page
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)

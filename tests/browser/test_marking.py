@@ -1,0 +1,335 @@
+"""From the link to the finish in a real browser: what is exported equals what was marked, character for character."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+import finecomb as fc
+from finecomb.core.protocol_text import parse_protocol
+from finecomb.core.records import Annotation, Document, Settings
+from finecomb.core.study import Study
+from tests.browser.served import Reader, Server, new_reader, serving
+
+FERRY = "The ferry, which has run since 1911, will mark its fiftieth year this spring. It carry 40 people a night."
+PROMPT = "The ferry will stop running after dark."
+MARKUP = 'If x<y and z>w then <b>"stop"</b> & wait; {{7*7}} <script>alert(1)</script> ends.'
+EMOJI = "A 👩‍👩‍👧 family 🇳🇴 said café and nai\u0308ve words 𝒜 here."
+HEBREW = "הספינה יצאה מהנמל בשעה שמונה בבוקר, ואז חזרה."
+THAI, CHINESE = "เรือออกจากท่าเวลาแปดโมงเช้า", "渡轮早上八点离开港口，然后又回来了。"
+SECRET = "secret-model-9000"
+
+
+def study_of(protocol: str | fc.Protocol, *documents: Document) -> Study:
+    chosen = fc.protocol(protocol) if isinstance(protocol, str) else protocol
+    return Study.from_items([Settings(title="Harbour news", protocols=(chosen.id,), annotators=3), chosen, *documents])
+
+
+def text(id: str, words: str, **more: object) -> Document:
+    return Document.model_validate({"id": id, "text": words, "meta": {"model": SECRET}} | more)
+
+
+def work(server: Server) -> list[Annotation]:
+    return [each for each in server.study().iter_annotations() if each.status == "submitted"]
+
+
+def marked(annotation: Annotation) -> list[tuple[str | None, Sequence[str], list[object]]]:
+    return sorted((mark.label, mark.quotes, [span.on_wire() for span in mark.spans]) for mark in annotation.marks)
+
+
+def quotes_hold(annotation: Annotation, document: Document) -> None:
+    for mark in annotation.marks:
+        for span, quote in zip(mark.spans, mark.quotes, strict=True):
+            assert span.of(document.part(span.part) or "") == quote
+
+
+def test_scarecrow_by_mouse(browser: Browser, tmp_path: Path) -> None:
+    document = text("d1", FERRY, context={"prompt": PROMPT})
+    with serving(study_of("scarecrow", document), tmp_path / "study") as server:
+        reader = new_reader(browser, server)
+        assert reader.text == FERRY
+        reader.select("its fiftieth year")
+        reader.label("self-contradiction")
+        reader.answer("severity", "3")
+        reader.answer("explanation", "1911 is more than fifty years ago.")
+        reader.pick("has run since 1911")
+        reader.select("will mark its fiftieth")
+        reader.press("n")
+        reader.answer("severity", "1")
+        reader.answer("explanation", "Who counts?")
+        reader.select("carry")
+        reader.press("g")
+        reader.answer("severity", "2")
+        reader.answer("explanation", "carries")
+        assert reader.text == FERRY  # overlapping marks do not double a word
+        reader.saved()
+        reader.finish()
+        reader.sees_the_end()
+        reader.checks_out()
+        (annotation,) = work(server)
+    assert marked(annotation) == [
+        ("grammar-usage", ("carry",), [[81, 86]]),
+        ("needs-google", ("will mark its fiftieth",), [[37, 59]]),
+        ("self-contradiction", ("its fiftieth year",), [[47, 64]]),
+    ]
+    contradiction = next(mark for mark in annotation.marks if mark.label == "self-contradiction")
+    assert contradiction.answers == {"severity": 3, "explanation": "1911 is more than fifty years ago."}
+    assert contradiction.antecedents is not None
+    assert contradiction.antecedents.quotes == ("has run since 1911",)
+    assert annotation.active_seconds is not None
+    assert annotation.seconds is None or annotation.active_seconds <= annotation.seconds
+    quotes_hold(annotation, document)
+
+
+def test_scarecrow_by_keyboard_only(browser: Browser, tmp_path: Path) -> None:
+    with serving(study_of("scarecrow", text("d1", FERRY, context={"prompt": PROMPT})), tmp_path / "study") as server:
+        page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+        reader = Reader(page, server.open_link)
+        expect(page.locator("[data-action=start]")).to_be_visible()
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        reader.wait_for_text()
+        reader.select_by_keys("its fiftieth year")
+        reader.press("s", "3", "Enter")
+        page.keyboard.type("Too old.")
+        reader.press("Escape", "a")
+        reader.select_by_keys("since 1911")
+        reader.press("Enter")
+        reader.saved()
+        reader.select_by_keys("carry")
+        reader.press("g", "2", "Enter")
+        page.keyboard.type("carries")
+        reader.press("Escape")
+        reader.press("Control+z", "Control+Shift+z")
+        reader.saved()
+        reader.press("Control+Enter")
+        reader.sees_the_end()
+        reader.checks_out()
+        (annotation,) = work(server)
+    assert marked(annotation) == [
+        ("grammar-usage", ("carry",), [[81, 86]]),
+        ("self-contradiction", ("its fiftieth year",), [[47, 64]]),
+    ]
+    assert [mark.answers for mark in sorted(annotation.marks, key=lambda mark: mark.spans)] == [
+        {"severity": 3, "explanation": "Too old."},
+        {"severity": 2, "explanation": "carries"},
+    ]
+
+
+REPORT = "The Gulls beat the Millers 104-98 on Saturday. Dana Okafor had 27 points."
+BOX = {
+    "game": {"date": "Fri 14 Nov", "place": "Millhouse"},
+    "players": [{"player": "Dana Okafor", "points": 24}, {"player": "Mika Sorn", "points": 22}],
+}
+
+
+def test_accuracy_with_data_hints_and_corrections(browser: Browser, tmp_path: Path) -> None:
+    document = text("r1", REPORT, data=BOX)
+    with serving(study_of("accuracy", document), tmp_path / "study") as server:
+        reader = new_reader(browser, server)
+        reader.select("Saturday")
+        reader.label("word")
+        hint = reader.page.locator("[data-hint=weekday-is-name]")
+        expect(hint).to_contain_text("The guide calls a weekday a Name.")
+        hint.get_by_role("button", name="Change to Name").click()
+        reader.answer("correction", "Friday")
+        reader.select("104-98")
+        reader.label("number")
+        reader.page.locator("[data-hint=two-numbers] button").first.click()
+        reader.select("27")
+        reader.label("number")
+        reader.page.get_by_role("tab", name="Players").click()
+        reader.page.get_by_role("cell", name="24", exact=True).click()  # a value from the data becomes the correction
+        expect(reader.page.locator("[data-question=correction] textarea")).to_have_value("24")
+        reader.saved()
+        reader.finish()
+        reader.sees_the_end()
+        reader.checks_out()
+        (annotation,) = work(server)
+    assert marked(annotation) == [
+        ("name", ("Saturday",), [[37, 45]]),
+        ("number", ("104",), [[27, 30]]),
+        ("number", ("27",), [[63, 65]]),
+        ("number", ("98",), [[31, 33]]),
+    ]
+    assert {mark.quotes: mark.answers.get("correction") for mark in annotation.marks} == {
+        ("Saturday",): "Friday",
+        ("104",): None,
+        ("98",): None,
+        ("27",): "24",
+    }
+    quotes_hold(annotation, document)
+
+
+STORY = (
+    "Marta never married. She keeps the salt works.",
+    "Her husband Jonas returns. He brings a bell.",
+    "Elspeth shouts at the hearing.",
+)
+
+
+def test_snac_part_by_part(browser: Browser, tmp_path: Path) -> None:
+    words = "\n".join(STORY)
+    edges = [(words.index(part), words.index(part) + len(part)) for part in STORY]
+    document = text("s1", words, segments=[{"start": start, "end": end} for start, end in edges])
+    with serving(study_of("snac", document), tmp_path / "study") as server:
+        reader = new_reader(browser, server)
+        assert reader.text.strip() == STORY[0]
+        assert STORY[2] not in reader.page.content()  # later parts are not in the page at all
+        reader.finish()
+        expect(reader.page.locator("[data-text]")).to_contain_text("Her husband Jonas")
+        reader.select("Her husband Jonas")
+        reader.label("incon")
+        reader.pick("never married")
+        reader.saved()
+        reader.page.reload()
+        reader.wait_for_text()
+        expect(reader.page.locator("[data-text]")).to_contain_text("Her husband Jonas")
+        reader.finish()
+        expect(reader.page.locator("[data-text]")).to_contain_text("Elspeth")
+        reader.select("Elspeth")
+        reader.label("char")
+        reader.finish()
+        reader.sees_the_end()
+        reader.checks_out()
+        (annotation,) = work(server)
+    assert marked(annotation) == [
+        ("char", ("Elspeth",), [[words.index("Elspeth"), words.index("Elspeth") + 7]]),
+        ("incon", ("Her husband Jonas",), [[47, 64]]),
+    ]
+    inconsistent = next(mark for mark in annotation.marks if mark.label == "incon")
+    assert inconsistent.antecedents is not None
+    assert [span.on_wire() for span in inconsistent.antecedents.spans] == [[6, 19]]
+    assert [(unit.start, unit.end) for unit in annotation.units] == edges  # also the part without a mark was judged
+
+
+def test_mqm(browser: Browser, tmp_path: Path) -> None:
+    document = text("m1", "Das Schiff fahren um acht Uhr ab.", context={"source": "The ship leaves at nine o'clock."})
+    protocol = fc.protocol("mqm")
+    grammar, number = "fluency/grammar", "accuracy/mistranslation"
+    assert {grammar, number} <= {label.name for label in protocol.labels}
+    with serving(study_of(protocol, document), tmp_path / "study") as server:
+        reader = new_reader(browser, server)
+        reader.select("fahren")
+        reader.label(grammar)
+        severities = next(q for q in protocol.questions_of(grammar) if q.name == "severity").values
+        reader.answer("severity", str(severities[0]))
+        reader.select("acht")
+        reader.label(number)
+        reader.answer("severity", str(severities[1]))
+        reader.saved()
+        reader.finish()
+        reader.sees_the_end()
+        reader.checks_out()
+        (annotation,) = work(server)
+    assert marked(annotation) == [(number, ("acht",), [[21, 25]]), (grammar, ("fahren",), [[11, 17]])]
+    assert {mark.answers["severity"] for mark in annotation.marks} == set(severities[:2])
+
+
+OWN = """
+name: own
+version: "1"
+title: Our own questions
+summary: Everything a protocol can ask for.
+labels:
+  - {name: phrase, key: p, snap: character}
+  - {name: claim, key: c, snap: sentence}
+  - {name: gap, key: g}
+questions:
+  - {name: sure, ask: Are you sure?, scale: yes-no}
+document_questions:
+  - {name: quality, ask: How good is it?, scale: number, low: 0, high: 10}
+"""
+
+
+@pytest.mark.parametrize("words", [MARKUP, EMOJI, HEBREW, THAI, CHINESE], ids="markup emoji hebrew thai chinese".split())
+def test_any_text_stays_as_it_is(browser: Browser, tmp_path: Path, words: str) -> None:
+    """A protocol of one's own, characters that other tools lose, and marks over all of them."""
+    document = text("d1", words)
+    with serving(study_of(parse_protocol(OWN, "own.yaml"), document), tmp_path / "study") as server:
+        reader = new_reader(browser, server)
+        assert reader.text == words
+        reader.page.locator("[data-text]").focus()
+        onward = "ArrowLeft" if words is HEBREW else "ArrowRight"  # arrows go where they point
+        reader.press("Control+Home", *[f"Shift+{onward}"] * 5, "p")
+        reader.answer("sure", "true")
+        reader.page.locator("[data-text]").focus()
+        reader.press("Control+Home", *[onward] * 3, *[f"Shift+{onward}"] * 6, "p")
+        reader.answer("sure", "false")
+        reader.page.locator("[data-text]").focus()
+        reader.press("Control+Home", "Control+Shift+End", "c")
+        reader.answer("sure", "true")
+        assert reader.text == words
+        reader.answer("quality", "7")
+        reader.saved()
+        reader.page.reload()
+        reader.wait_for_text()
+        assert reader.text == words
+        reader.finish()
+        reader.sees_the_end()
+        reader.checks_out()
+        (annotation,) = work(server)
+    quotes_hold(annotation, document)
+    assert [mark.label for mark in annotation.marks].count("phrase") == 2
+    (claim,) = [mark for mark in annotation.marks if mark.label == "claim"]
+    assert "".join(claim.quotes).strip() == words.strip()
+    assert annotation.answers["quality"] == 7
+
+
+def test_discontinuous_marks_gaps_resizing_and_deleting(browser: Browser, tmp_path: Path) -> None:
+    words = "The bridge was built in 1932 and opened in 1929."
+    with serving(study_of(parse_protocol(OWN, "own.yaml"), text("d1", words)), tmp_path / "study") as server:
+        reader = new_reader(browser, server)
+        reader.select_by_keys("bridge")
+        reader.press("p")
+        reader.answer("sure", "true")
+        reader.page.locator("[data-text]").focus()
+        reader.press("+")
+        reader.select_by_keys("opened")
+        reader.press("Enter")
+        reader.caret_to(words.index(" and"))
+        reader.press("^", "g")
+        reader.answer("sure", "true")
+        reader.select_by_keys("built")
+        reader.press("p", "]", "]", "[")  # by characters, as the label says, and never ending in a space
+        reader.answer("sure", "true")
+        reader.select_by_keys("The")
+        reader.press("p", "Delete")
+        reader.press("Control+z")
+        reader.press("Control+Shift+z")
+        reader.answer("quality", "1")
+        reader.saved()
+        reader.finish()
+        reader.sees_the_end()
+        reader.checks_out()
+        (annotation,) = work(server)
+    assert marked(annotation) == [
+        ("gap", ("",), [[28, 28]]),
+        ("phrase", ("bridge", "opened"), [[4, 10], [33, 39]]),
+        ("phrase", ("built i",), [[15, 22]]),
+    ]
+
+
+def test_no_errors_and_cannot_judge_are_said_explicitly(browser: Browser, tmp_path: Path) -> None:
+    documents = [text("d1", "All is well."), text("d2", "Nothing can be said here.")]
+    with serving(study_of("accuracy", *documents), tmp_path / "study") as server:
+        reader = new_reader(browser, server)
+        first = reader.text
+        reader.finish()
+        expect(reader.page.get_by_role("alertdialog")).to_be_visible()
+        reader.finish()
+        expect(reader.page.locator("[data-text]")).not_to_contain_text(first, timeout=20_000)
+        reader.action("cannot")
+        reader.page.locator("#because").fill("No data were shown.")
+        reader.action("cannot-save")
+        reader.finish()
+        reader.sees_the_end()
+        reader.checks_out()
+        annotations = {each.document: each for each in work(server)}
+    empty, unjudged = sorted(annotations.values(), key=lambda each: "cannot_judge" in each.answers)
+    assert empty.marks == ()
+    assert "cannot_judge" not in empty.answers
+    assert unjudged.answers["cannot_judge"] == "No data were shown."

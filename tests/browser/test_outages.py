@@ -1,0 +1,120 @@
+"""Nothing is lost: reloads, a killed server, no network, two tabs, an expired place, a refusal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Error, Response, expect
+
+from tests.browser.served import Reader, new_reader, serving
+from tests.browser.test_marking import FERRY, PROMPT, REPORT, SECRET, marked, study_of, text, work
+
+
+def test_a_reload_in_the_middle_changes_nothing(browser: Browser, tmp_path: Path) -> None:
+    with serving(study_of("scarecrow", text("d1", FERRY)), tmp_path / "study") as server:
+        reader = new_reader(browser, server)
+        reader.select("carry")
+        reader.label("grammar-usage")
+        reader.answer("explanation", "half typed")
+        reader.page.reload()  # at once, while the save may still be on its way
+        reader.wait_for_text()
+        reader.page.locator("[data-list=marks] button").first.click()
+        expect(reader.page.locator("[data-question=explanation] textarea")).to_have_value("half typed")
+        reader.page.locator("[data-text]").focus()
+        reader.press("Control+z")  # undo also covers what was done before the reload
+        reader.saved()
+        reader.checks_out()
+
+
+def test_work_goes_on_while_the_server_is_dead_and_arrives_when_it_is_back(browser: Browser, tmp_path: Path) -> None:
+    with serving(study_of("accuracy", text("r1", REPORT)), tmp_path / "study") as server:
+        reader = new_reader(browser, server)
+        reader.select("104")
+        reader.label("number")
+        reader.saved()
+        server.kill()
+        reader.select("27")
+        reader.label("number")
+        reader.answer("correction", "24")
+        reader.select("Saturday")
+        reader.label("name")
+        expect(reader.page.locator("[data-state=queued], [data-state=offline]")).to_be_visible(timeout=20_000)
+        with pytest.raises(Error, match="ERR_CONNECTION_REFUSED"):
+            reader.page.reload()  # the page itself cannot come back without the server; what was marked can
+        server.start()
+        reader.page.goto(server.address)
+        reader.wait_for_text()
+        reader.saved()
+        expect(reader.page.locator("[data-list=marks] button")).to_have_count(3)
+        reader.finish()
+        reader.sees_the_end()
+        (annotation,) = work(server)
+    assert [quotes for _, quotes, _ in marked(annotation)] == [("Saturday",), ("104",), ("27",)]
+    assert {mark.quotes: mark.answers for mark in annotation.marks}[("27",)] == {"correction": "24"}
+
+
+def test_finishing_without_a_network_waits_and_is_sent_once(browser: Browser, tmp_path: Path) -> None:
+    with serving(study_of("accuracy", text("r1", REPORT)), tmp_path / "study") as server:
+        reader = new_reader(browser, server)
+        reader.page.context.set_offline(True)
+        reader.select("27")
+        reader.label("number")
+        expect(reader.page.locator("[data-state=offline]")).to_be_visible(timeout=20_000)
+        reader.finish()
+        reader.page.context.set_offline(False)
+        reader.sees_the_end()
+        (annotation,) = work(server)
+    assert [mark.quotes for mark in annotation.marks] == [("27",)]
+
+
+def test_two_tabs_show_the_same_and_neither_loses_anything(browser: Browser, tmp_path: Path) -> None:
+    with serving(study_of("accuracy", text("r1", REPORT)), tmp_path / "study") as server:
+        first = new_reader(browser, server)
+        second = Reader(first.page.context.new_page(), server.address)
+        second.wait_for_text()
+        first.select("27")
+        first.label("number")
+        first.saved()
+        expect(second.page.locator("[data-list=marks] button")).to_have_count(1, timeout=20_000)
+        second.select("Saturday")
+        second.label("name")
+        second.saved()
+        expect(first.page.locator("[data-list=marks] button")).to_have_count(2, timeout=20_000)
+        first.finish()
+        first.sees_the_end()
+        (annotation,) = work(server)
+        first.checks_out()
+        second.checks_out()
+    assert sorted(mark.quotes for mark in annotation.marks) == [("27",), ("Saturday",)]
+
+
+def test_the_browser_never_receives_the_model_or_the_document(browser: Browser, tmp_path: Path) -> None:
+    """Everything that goes over the wire to an annotator is read, not only what is shown."""
+    documents = [
+        text(f"{SECRET}-{number}", FERRY, context={"prompt": PROMPT}, references=[SECRET]) for number in (1, 2)
+    ]
+    received: list[str] = []
+    with serving(study_of("accuracy", *documents), tmp_path / "study") as server:
+        page = browser.new_context().new_page()
+        page.on("response", lambda response: received.append(response.url))
+        page.on("response", lambda response: received.append(_body(response)))
+        reader = Reader(page, server.open_link)
+        reader.join()
+        for _ in range(2):
+            reader.wait_for_text()
+            reader.select("carry")
+            reader.label("word")
+            reader.saved()
+            reader.finish()
+        reader.sees_the_end()
+        received += [page.content(), page.title(), page.url]
+    assert any("carry" in each for each in received)
+    assert not [each for each in received if SECRET in each]
+
+
+def _body(response: Response) -> str:
+    try:
+        return response.text()
+    except (Error, UnicodeDecodeError):
+        return ""  # a redirect has no body, a picture no text

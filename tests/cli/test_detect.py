@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import finecomb as fc
+from finecomb.core.records import Annotation, Annotator, Document, Mark
+from finecomb.core.span import Span
+from finecomb.core.study import Item, Study
+from finecomb.detect.boxscore.fitting import cross_validate, drawn, examples, train
+from finecomb.detect.boxscore.rank import parse_ranker
+from finecomb.protocols import shipped
+from tests.detect.games import document, record
+from tests.test_cli import refused, run
+
+REPORT = (
+    "The Gulls defeated the Miners , 104 - 97 , on Friday . Paul Reyes had {points} points and a steal . "
+    "Next , the Gulls host the Boston Celtics on Friday ."
+)
+
+
+def study(texts: int) -> list[Item]:
+    """Games on different days with gold marks: the score, some points, and the next opponent in two of three."""
+    items: list[Item] = [shipped("accuracy"), Annotator(id="gold", kind="gold")]
+    for number in range(texts):
+        points = 31 if number % 2 else 29
+        text = REPORT.format(points=points)
+        data = record() | {"day": f"02_{number + 1:02}_17"}
+        quotes = [("97", "number"), (str(points), "number") if points != 31 else None]
+        quotes += [("Boston Celtics", "name")] if number % 3 else []
+        spans = [
+            (Span(text.index(quote), text.index(quote) + len(quote)), label) for quote, label in filter(None, quotes)
+        ]
+        marks = [
+            Mark(id=f"g{number}/{k}", spans=(span,), quotes=(span.of(text),), label=label)
+            for k, (span, label) in enumerate(spans)
+        ]
+        items.append(Document(id=f"g{number}", text=text, data=data))
+        items.append(
+            Annotation(
+                id=f"g{number}/gold", document=f"g{number}", annotator="gold", protocol="accuracy@1", marks=tuple(marks)
+            )
+        )
+    return items
+
+
+@pytest.fixture(scope="module")
+def games(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("games") / "study"
+    fc.write(Study.from_items(study(12)), folder)
+    return folder
+
+
+def result(*words: str | Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(*words, "--json").stdout)
+    assert set(found) == {"table", "signature", "notes"}
+    return found
+
+
+def test_detectors_are_listed() -> None:
+    assert [row["name"] for row in result("detectors")["table"]] == ["boxscore"]
+
+
+def test_marks_are_printed_with_correction_and_comment(games: Path) -> None:
+    found = result("detect", games, "--detector", "boxscore")
+    first = [row for row in found["table"] if row["document"] == "g0"]
+    assert {"quote": "97", "label": "number", "correction": "98"}.items() <= first[0].items()
+    assert "TEAM-PTS" in first[0]["comment"]
+    assert found["signature"].startswith("detector:boxscore|protocol:accuracy@1|basis:all|threshold:")
+
+
+def test_basis_and_threshold_choose_marks(games: Path) -> None:
+    every = result("detect", games, "--detector", "boxscore", "--threshold", "0")["table"]
+    proved = result("detect", games, "--detector", "boxscore", "--basis", "record", "--threshold", "0")["table"]
+    none = result("detect", games, "--detector", "boxscore", "--threshold", "1")["table"]
+    assert {row["basis"] for row in every} == {"record", "base-rate"}
+    assert {row["basis"] for row in proved} == {"record"}
+    assert none == []
+
+
+def test_the_study_is_written_with_the_checker_as_an_annotator(games: Path, tmp_path: Path) -> None:
+    target = tmp_path / "checked"
+    assert "marks in 12 texts" in run("detect", games, "--detector", "boxscore", "-o", target).stdout
+    assert run("check", target).exit_code == 0
+    assert "claim: Paul Reyes: 29 points; record: 31 (PTS of Paul Reyes)" in " ".join(
+        run("show", target).stdout.split()
+    )
+    scores = json.loads(run("score", target, "--draws", "0", "--json").stdout)["table"]
+    assert next(row for row in scores if row["label"] == "number")["recall"] == 1
+    again = tmp_path / "again"
+    run("detect", target, "--detector", "boxscore", "-o", again)
+    assert fc.read(again) == fc.read(target)
+
+
+def test_texts_without_a_record_are_said(tmp_path: Path) -> None:
+    bare = Document(id="bare", text="Paul Reyes scored 40 points .")
+    items: list[Item] = [shipped("accuracy"), bare, document("Paul Reyes scored 40 points .")]
+    fc.write(Study.from_items(items), tmp_path / "study")
+    found = result("detect", tmp_path / "study", "--detector", "boxscore")
+    assert found["notes"] == ["1 text (bare): not checked: no box score in its data"]
+    assert {row["document"] for row in found["table"]} == {"report"}
+
+
+def test_a_study_under_another_protocol_gets_the_one_it_needs(tmp_path: Path) -> None:
+    items: list[Item] = [shipped("snac"), document("Paul Reyes scored 40 points .")]
+    fc.write(Study.from_items(items), tmp_path / "study")
+    run("detect", tmp_path / "study", "--detector", "boxscore", "-o", tmp_path / "checked")
+    assert set(fc.read(tmp_path / "checked").protocols) == {"snac@1", "accuracy@1"}
+
+
+def test_training_says_how_well_it_does_on_games_left_out(games: Path, tmp_path: Path) -> None:
+    weights = tmp_path / "weights.json"
+    found = result("train", games, "--detector", "boxscore", "-o", weights, "--folds", "3")
+    rows = {(row["basis"], row["label"]): row for row in found["table"]}
+    assert rows["record", "number"]["recall"] == rows["record", "number"]["precision"] == 1
+    assert rows["all", "name"]["gold"] == 8
+    ranker = parse_ranker(weights.read_text(), "weights")
+    assert ranker.games == 12
+    assert ranker.counts["next.opponent"] == [8, 12]
+    own = result("detect", games, "--detector", "boxscore", "--weights", weights)
+    assert own["signature"] != result("detect", games, "--detector", "boxscore")["signature"]
+
+
+def test_no_game_is_in_the_fold_that_was_fitted_on_it() -> None:
+    whole = Study.from_items(study(9))
+    known = examples(whole.iter_documents(), {each.document: each.marks for each in whole.iter_annotations()})
+    folds = cross_validate(known, 3, seed=1)
+    assert sorted(id for fold in folds for id in fold.documents) == sorted(example.document for example in known)
+    assert all(fold.ranker.games == 6 for fold in folds)
+    assert train(known, 3, seed=1) == train(list(reversed(known)), 3, seed=1)
+
+
+def test_an_order_depends_on_the_seed_alone() -> None:
+    names = [f"game {number}" for number in range(20)]
+    assert drawn(names, 0) == drawn(reversed(names), 0) != drawn(names, 1)
+
+
+def test_mistakes_are_said_in_one_line(games: Path, tmp_path: Path) -> None:
+    assert refused("detect", games, "--detector", "boxscor").startswith("no detector is called 'boxscor'; did you mean")
+    broken = tmp_path / "weights.json"
+    broken.write_text('{"threshold": "high"}')
+    assert "make them with `finecomb train`" in refused("detect", games, "--detector", "boxscore", "--weights", broken)
+    assert "no annotator is called 'golden'; did you mean 'gold'" in refused(
+        "train", games, "--detector", "boxscore", "--gold", "golden"
+    )
+    assert "need at least as many games" in refused("train", games, "--detector", "boxscore", "--folds", "40")
+    fc.write(Study.from_items([shipped("accuracy"), document("The Gulls won .")]), tmp_path / "bare")
+    assert "no annotator of kind gold" in refused("train", tmp_path / "bare", "--detector", "boxscore")

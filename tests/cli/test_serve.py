@@ -1,0 +1,142 @@
+"""serve, preview, links, backup, restore from the command line."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+from typer.testing import CliRunner, Result
+
+import finecomb as fc
+from finecomb.cli import app
+from finecomb.core.errors import FinecombError
+from finecomb.store.places import FILE, is_url, place
+
+
+def run(*arguments: object) -> Result:
+    result = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def refused(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert isinstance(result.exception, FinecombError), result.output
+    return str(result.exception)
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Path:
+    fc.write(fc.demo(readers=2), tmp_path / "demo")
+    return tmp_path / "demo"
+
+
+def started(*arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", "from finecomb.cli import main; main()", *map(str, arguments), "--port", "0"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_serve_prints_both_links_and_stops_cleanly(demo: Path) -> None:
+    process = started("serve", demo)
+    assert process.stdout is not None
+    title, researchers, annotators, stop = (process.stdout.readline() for _ in range(4))
+    assert title == "Saltby: the demo study: 16 texts, 2 annotators per text, scarecrow@1\n"
+    assert "Ctrl-C" in stop
+    link = researchers.split()[1]
+    assert "Sign in" in httpx.get(link).text
+    address, _, token = annotators.split()[1].partition("/join/")
+    assert httpx.post(f"{address}/api/join/{token}").json()["annotator"] == "reader-3"
+    assert fc.read(demo).annotators.height == 4
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0, errors
+    assert errors.splitlines()[-1] == "Stopped; everything is saved."
+    assert sorted(path.name for path in demo.glob(f"{FILE}*")) == [FILE]
+
+
+def test_preview_shows_a_protocol_and_keeps_nothing(tmp_path: Path) -> None:
+    process = started("preview", "snac")
+    assert process.stdout is not None
+    title, link, _ = (process.stdout.readline() for _ in range(3))
+    assert title.startswith("snac@1: ")
+    address, _, token = link.split()[1].partition("/join/")
+    with httpx.Client(base_url=address) as client:
+        csrf = client.post(f"/api/join/{token}").json()["csrf"]
+        task = client.post("/api/next", headers={"X-Finecomb-Token": csrf}).json()["task"]
+    assert task["parts"]
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+
+
+def test_links_are_made_for_new_and_known_people(demo: Path) -> None:
+    lines = run("links", demo, "--new", 2, "--name", "ann", "--public-url", "https://study.test/").stdout.splitlines()
+    names = [line.split("\t")[0] for line in lines]
+    assert names == ["ann", "reader-3", "reader-4"]
+    assert all(line.split("\t")[1].startswith("https://study.test/join/") for line in lines)
+    again = run("links", demo, "--name", "ann").stdout.split()
+    assert again[0] == "ann"
+    assert again[1] not in lines[0]
+    assert "say for whom" in refused("links", demo)
+
+
+def test_backup_and_restore(demo: Path, tmp_path: Path) -> None:
+    assert "has not been served yet" in refused("backup", demo)
+    run("links", demo, "--new", 1)
+    run("backup", demo, "-o", tmp_path / "monday.db")
+    assert fc.read(tmp_path / "monday.db") == fc.read(demo)
+    assert "exists already" in refused("backup", demo, "-o", tmp_path / "monday.db")
+    run("links", demo, "--new", 1)
+    assert "say --force" in refused("restore", tmp_path / "monday.db", demo)
+    assert "what was there is kept in" in run("restore", tmp_path / "monday.db", demo, "--force").stderr
+    assert fc.read(demo) == fc.read(tmp_path / "monday.db")
+    assert "no such file" in refused("restore", tmp_path / "nothing.db", demo)
+    named = run("backup", demo).stdout
+    assert "study.backup-" in named
+
+
+def test_what_cannot_be_served_is_said_in_words(demo: Path, tmp_path: Path) -> None:
+    assert "no such file or folder" in refused("serve", tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    assert "`finecomb new` makes one" in refused("serve", tmp_path / "empty")
+    assert "expected postgresql://" in refused("serve", demo, "--db", "mysql://x/y")
+    assert "judges other people's work" in refused("preview", "audit")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        message = refused("serve", demo, "--port", taken.getsockname()[1])
+    assert "choose another with --port" in message
+    assert "cannot be reached" in refused("serve", "postgresql://127.0.0.1:1/nothing")
+    assert "cannot be reached" in refused("stats", "postgresql://127.0.0.1:1/nothing#x")
+
+
+def test_a_changed_text_is_reported_with_its_file(demo: Path) -> None:
+    run("links", demo, "--new", 1)
+    texts = (demo / "documents.jsonl").read_text(encoding="utf-8")
+    (demo / "documents.jsonl").write_text(texts.replace("The ", "A ", 1), encoding="utf-8")
+    (demo / "annotations.jsonl").write_text("", encoding="utf-8")
+    assert "its text was changed after work was done on it" in refused("links", demo, "--new", 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "url", "study"),
+    [
+        ("postgresql://ann:x@db.example:5432/lab#harbour", "postgresql+psycopg://ann:x@db.example:5432/lab", "harbour"),
+        ("postgres://db/lab", "postgresql+psycopg://db/lab", ""),
+        ("postgresql:///lab#a", "postgresql+psycopg:///lab", "a"),
+        ("postgresql://u:@/lab?host=/run/pg#a", "postgresql+psycopg://u:@/lab?host=/run/pg", "a"),
+    ],
+)
+def test_a_url_survives_being_a_path(given: str, url: str, study: str) -> None:
+    for each in (given, Path(given)):
+        assert is_url(each)
+        assert (place(each).url, place(each).study) == (url, study)
+    assert ":x@" not in str(place(given))
+
+
+def test_a_path_is_not_a_url() -> None:
+    assert not is_url(Path("postgresql-notes/study"))
+    assert place(Path("a.db#b")) == place("a.db#b")
+    assert (place("a.db#b").file, place("a.db#b").study) == (Path("a.db"), "b")

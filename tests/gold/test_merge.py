@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+
+import finecomb as fc
+from finecomb.agreement.align import align
+from finecomb.core.errors import FinecombError
+from finecomb.core.records import Annotation, Answers, Mark
+from finecomb.core.span import Span
+from finecomb.core.study import Study
+from finecomb.gold.merge import Gold, Size, gold, merged_answers
+from finecomb.measure.view import view
+from tests.agreement.worlds import PROTOCOL, Marked, studies
+from tests.gold.worlds import TEXT, mark, world
+
+THREE = ("p", "q", "r")
+
+
+def three(*given: Sequence[Mark | Marked], text: str = TEXT) -> Study:
+    return world({"d": text}, {("d", name): own for name, own in zip(THREE, given, strict=True)})
+
+
+def only(merged: Gold) -> list[Mark]:
+    return [mark for annotation in merged.study.iter_annotations() for mark in annotation.marks]
+
+
+def test_errors_with_enough_votes_get_the_majoritys_label() -> None:
+    merged = gold(three([(0, 3, "red")], [(0, 3, "red"), (8, 13, "blue")], [(0, 3, "blue")]))
+    assert [(m.quotes, m.label, m.votes, m.label_votes) for m in only(merged)] == [(("one",), "red", 3, None)]
+    assert only(merged)[0].made_from == ("d/p/0", "d/q/0", "d/r/0")
+    annotation = next(merged.study.iter_annotations())
+    assert (annotation.annotator, annotation.made_from) == ("gold", ("d/p", "d/q", "d/r"))
+    assert fc.check(merged.study) == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "label", "votes"),
+    [
+        (("red", "blue", "green"), None, {"red": 1, "blue": 1, "green": 1}),
+        (("red", None, "blue"), None, {"red": 1, "no type": 1, "blue": 1}),
+        ((None, None, "red"), None, None),
+        (("red", "red", None), "red", None),
+    ],
+)
+def test_no_majority_is_null_with_the_votes(
+    labels: tuple[str | None, ...], label: str | None, votes: dict[str, int] | None
+) -> None:
+    merged = gold(three(*([(0, 3, each)] for each in labels)))
+    assert [(m.label, m.label_votes) for m in only(merged)] == [(label, votes)]
+    shown = "split" if votes else label or "no type"
+    assert merged.kept["label"].to_list() == [shown]
+    assert fc.check(merged.study) == []
+
+
+@pytest.mark.parametrize(
+    ("size", "quotes"),
+    [
+        ("widest", ("one two three",)),
+        ("narrowest", ("two",)),
+        ("majority", ("two three",)),
+        ("union", ("one two three",)),
+    ],
+)
+def test_the_size_is_chosen(size: Size, quotes: tuple[str, ...]) -> None:
+    merged = gold(three([(0, 13, "red")], [(4, 7, "red")], [(4, 13, "red")]), size=size)
+    assert only(merged)[0].quotes == quotes
+    resized = [change for change in merged.changes if change.rule == "size"]
+    assert {change.after for change in resized} == set(quotes)
+    assert len(resized) == {"widest": 2, "union": 2, "narrowest": 2, "majority": 2}[size]
+
+
+def test_the_majority_of_tokens_may_leave_a_gap() -> None:
+    apart = Mark(id="m", spans=(Span(0, 3), Span(14, 18)), quotes=("one", "four"), label="red")
+    merged = gold(three([(0, 18, "red")], [apart], [apart.model_copy(update={"id": "n"})]))
+    assert only(merged)[0].quotes == ("one", "four")
+    assert [change.before for change in merged.changes] == [TEXT]
+
+
+def test_no_common_token_falls_back_to_the_widest_reading() -> None:
+    given = [mark(name, TEXT, start, end, "red", item="1") for name, start, end in (("x", 0, 3), ("y", 4, 13))]
+    assert only(gold(three(given[:1], given[1:], [])))[0].quotes == ("two three",)
+
+
+def test_what_all_marked_alike_is_not_widened_to_tokens() -> None:
+    merged = gold(three([(1, 2, "red")], [(1, 2, "red")], []))
+    assert only(merged)[0].quotes == ("n",)
+    assert merged.changes == ()
+
+
+def test_given_items_are_taken_as_they_are() -> None:
+    text = "won 30-20 on Monday"
+    protocol = fc.protocol("accuracy")
+
+    def reading(name: str, label: str) -> Annotation:
+        own = (
+            mark(f"{name}/1", text, 4, 9, "number", item="1"),
+            mark(f"{name}/2", text, 13, 19, label, item="2"),
+        )
+        return Annotation(id=name, document="d", annotator=name, protocol=protocol.id, marks=own)
+
+    who = [fc.Annotator(id=name, kind="human") for name in THREE]
+    document = fc.Document(id="d", text=text)
+    people = [reading("p", "word"), reading("q", "word"), reading("r", "name")]
+    study = Study.from_items([protocol, document, *who, *people])
+    merged = gold(study)
+    assert merged.align == "item"
+    assert [(m.quotes[0], m.label, m.item) for m in only(merged)] == [("30-20", "number", "1"), ("Monday", "word", "2")]
+    assert "5 marks do not follow the guidelines" in merged.notes[0]
+    ours = gold(study, align="overlap")
+    assert [(m.quotes[0], m.label) for m in only(ours)] == [("30", "number"), ("20", "number"), ("Monday", "name")]
+    assert only(ours)[0].made_from == ("p/1", "q/1", "r/1")
+
+
+def test_texts_with_too_few_readers_get_no_gold() -> None:
+    read = {("d0", "p"): [(0, 3, "red")], ("d1", "p"): [(0, 3, "red")], ("d1", "q"): [(0, 3, "red")]}
+    merged = gold(world({"d0": TEXT, "d1": TEXT}, read))
+    assert "1 texts have fewer than 2 readers and get no gold (d0)" in merged.notes[0]
+    assert merged.study.work().annotations["document"].to_list() == ["d1"]
+    assert fc.check(merged.study) == []
+
+
+def test_pooled_votes_are_votes() -> None:
+    pooled = [mark("m0", TEXT, 0, 3, "red", votes=2), mark("m1", TEXT, 4, 7, "red", votes=1)]
+    items = world({"d": TEXT}, {("d", "p"): pooled}).items()
+    study = Study.from_items(
+        each.model_copy(update={"kind": "pooled"}) if isinstance(each, fc.Annotator)
+        else each.model_copy(update={"readers": 3}) if isinstance(each, Annotation) else each
+        for each in items
+    )  # fmt: skip
+    assert [(m.quotes, m.votes) for m in only(gold(study))] == [(("one",), 2)]
+
+
+def test_answers_are_kept_words_side_by_side_and_the_rest_by_majority() -> None:
+    protocol = fc.protocol("scarecrow")
+    given: list[Answers] = [
+        {"severity": 1, "explanation": "a"},
+        {"severity": 3, "explanation": "b"},
+        {"severity": 3, "explanation": "a"},
+    ]
+    assert merged_answers(given, protocol, "redundant") == {"severity": 3, "explanation": "a / b"}
+    assert merged_answers([{"severity": 2}, {"severity": 1}], protocol, "redundant") == {"severity": 2}
+    assert merged_answers([{"unasked": "x"}], protocol, "redundant") == {}
+
+
+def test_what_cannot_be_merged_is_refused() -> None:
+    study = three([(0, 3, "red")], [], [])
+    with pytest.raises(FinecombError, match="a size cannot be 'wide'; did you mean 'widest'"):
+        gold(study, size="wide")  # type: ignore[arg-type]
+    with pytest.raises(FinecombError, match="at least one vote"):
+        gold(study, min_votes=0)
+    with pytest.raises(FinecombError, match="marks cannot be aligned by 'overlaps'"):
+        gold(study, align="overlaps")
+    with pytest.raises(FinecombError, match="no annotations to merge"):
+        gold(Study.from_items([PROTOCOL]))
+
+
+@given(studies())
+def test_gold_equals_its_definition(study: Study) -> None:
+    """Clusters with two or more annotators on texts with two or more readers; a label by more than half."""
+    merged = gold(study, align="overlap", size="union")
+    clusters = align(view(study), "overlap")
+    readers = Counter(study.annotations["document"])
+    expected = []
+    for (_, document), own in clusters.group_by(["cluster", "document"], maintain_order=True):
+        votes = Counter(own["label"])
+        top, count = votes.most_common(1)[0]
+        if len(own) >= 2 and readers[str(document)] >= 2:
+            label = top if count * 2 > len(own) and top != "no type" else None
+            expected.append((document, label, len(own), own["start"].min(), own["end"].max()))
+    found = [
+        (a.document, m.label, m.votes, m.spans[0].start, m.spans[-1].end)
+        for a in merged.study.iter_annotations()
+        for m in a.marks
+    ]
+    assert sorted(map(str, found)) == sorted(map(str, expected))
+    assert [each for each in fc.check(merged.study) if each.level == "error"] == []

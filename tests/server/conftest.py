@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from finecomb.core.study import Item
+from finecomb.store.store import Store
+from tests.databases import KINDS, Client, Clocked, demo_items, new_place, opened
+
+
+@pytest.fixture
+def clock() -> Clocked:
+    return Clocked()
+
+
+@pytest.fixture
+def items() -> list[Item]:
+    """What the served study holds; a test module may say otherwise."""
+    return demo_items()
+
+
+@pytest.fixture(params=KINDS)
+def store(request: pytest.FixtureRequest, tmp_path: Path, items: list[Item], clock: Clocked) -> Iterator[Store]:
+    with opened(new_place(request.param, tmp_path), items, clock) as store:
+        yield store
+
+
+@pytest.fixture
+def client(store: Store) -> Client:
+    """A browser that is not signed in."""
+    return Client(store)

@@ -1,0 +1,279 @@
+"""From a link to a finished text: what annotators get, how it is kept, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from finecomb.core.check import check
+from finecomb.core.records import Annotation, Settings
+from finecomb.core.study import Item
+from finecomb.store import running, tables
+from finecomb.store.store import Store
+from tests.databases import Client, Clocked, demo_items
+
+
+def mark(task: Any, start: int = 0, end: int = 5, label: str | None = "grammar-usage", **more: Any) -> Any:
+    quotes, bare = [task["text"][start:end]], {"answers": {}, "antecedent": None, "made_from": []}
+    return {"spans": [[start, end]], "quotes": quotes, "label": label} | bare | more
+
+
+def kept(store: Store, task: str) -> Annotation:
+    (found,) = store.annotations(tables.annotation.c.id == task)
+    return found
+
+
+def complete(task: Any, **more: Any) -> Any:
+    return mark(task, answers={"severity": 2, "explanation": "because"}, **more)
+
+
+def test_what_is_marked_is_what_the_study_holds(client: Client, clock: Clocked) -> None:
+    task = client.joined().next()
+    assert client.save(task["id"], "marks/m1", complete(task)) == (200, {"change": _any, "version": 1})
+    clock.now += 30
+    code, answer = client.finish(task["id"], active=20)
+    assert (code, answer["version"]) == (200, 0)
+    found = kept(client.store, task["id"])
+    assert found.marks[0].quotes == (task["text"][:5],)
+    assert found.marks[0].answers == {"severity": 2, "explanation": "because"}
+    assert (found.status, found.active_seconds, found.seconds) == ("submitted", 20, 30)
+    assert found.submitted == datetime.fromtimestamp(clock.now, UTC)
+    assert check(client.store.study()) == []
+
+
+class _Any:
+    def __eq__(self, other: object) -> bool:
+        return True
+
+
+_any = _Any()
+
+
+def test_the_same_change_counts_once_and_is_answered_alike(client: Client) -> None:
+    task = client.joined().next()
+    first = client.save(task["id"], "marks/m1", mark(task), change="c1")
+    assert client.save(task["id"], "marks/m1", mark(task), change="c1") == first
+    client.save(task["id"], "marks/m1", mark(task, end=7), base=1, change="c2")
+    assert client.save(task["id"], "marks/m1", mark(task), change="c1") == first
+    assert kept(client.store, task["id"]).marks[0].spans[0].end == 7
+
+
+def test_two_windows_conflict_and_the_stored_entry_is_shown(client: Client) -> None:
+    task = client.joined().next()
+    client.save(task["id"], "marks/m1", mark(task), change="here")
+    code, answer = client.save(task["id"], "marks/m1", mark(task, end=9), base=0, change="there")
+    assert (code, answer["code"]) == (409, "conflict")
+    assert answer["stored"] == {"id": "m1", "version": 1, "body": mark(task)}
+    code, _ = client.save(task["id"], "marks/m1", mark(task, end=9), base=1, change="there again")
+    assert code == 200
+
+
+def test_an_older_save_does_not_bring_a_deleted_mark_back(client: Client) -> None:
+    task = client.joined().next()
+    client.save(task["id"], "marks/m1", mark(task), change="made")
+    assert client.save(task["id"], "marks/m1", None, base=1, change="gone")[1]["version"] == 2
+    code, answer = client.save(task["id"], "marks/m1", mark(task, end=9), base=1, change="late")
+    assert (code, answer["stored"]) == (409, {"id": "m1", "version": 2, "body": None})
+    assert client.save(task["id"], "marks/m1", mark(task), change="made")[1]["version"] == 1
+    assert kept(client.store, task["id"]).marks == ()
+    assert client.get(f"/api/tasks/{task['id']}").json()["marks"] == []
+    assert client.save(task["id"], "marks/m1", mark(task), base=2)[1]["version"] == 3
+
+
+def test_a_task_comes_back_as_it_was_left(client: Client) -> None:
+    task = client.joined().next()
+    body = complete(task, antecedent={"spans": [[0, 3]], "quotes": [task["text"][:3]]}) | {"label": "redundant"}
+    client.save(task["id"], "marks/m1", body)
+    client.save(task["id"], "answers", {"answers": {"cannot_judge": "too short"}})
+    again = client.next()
+    assert again["id"] == task["id"]
+    assert again["marks"] == [{"id": "m1", "version": 1, "body": body}]
+    assert again["answers"]["body"] == {"answers": {"cannot_judge": "too short"}, "no_errors": False}
+
+
+@pytest.mark.parametrize(
+    ("entry", "body", "says"),
+    [
+        ("marks/m", {"spans": [[0, 5]], "quotes": ["wrong"], "label": "redundant"}, "is not what the text has"),
+        ("marks/m", {"spans": [[0, 10**6]], "quotes": ["x"], "label": "redundant"}, "ends after the text"),
+        ("marks/m", {"spans": [["meta", 0, 1]], "quotes": ["x"], "label": "redundant"}, "Span on 'meta'"),
+        ("marks/m", {"spans": [[0, 0]], "quotes": [""], "label": "redundent"}, "did you mean 'redundant'"),
+        ("marks/m", {"spans": [[0, 0]], "quotes": ["", ""], "label": "redundant"}, "1 spans but 2 quotes"),
+        ("marks/m", {"spans": [[4, 4], [1, 1]], "quotes": ["", ""], "label": "redundant"}, "not in text order"),
+        ("marks/m", {"spans": [], "quotes": [], "label": "redundant"}, "spans"),
+        ("marks/m", {"spans": [[0, 0]], "quotes": [""], "label": "redundant", "votes": 3}, "votes"),
+        ("marks/m", {"spans": [[0, 0]], "quotes": [""], "label": None, "answers": {"severity": 9}}, "'severity'"),
+        ("marks/m", {"spans": [[0, 0]], "quotes": [""], "label": None, "made_from": ["x"]}, "not offered"),
+        ("marks/m", {"spans": [[0, 0]], "quotes": ["\0"], "label": None}, "NUL"),
+        ("marks/%20", {"spans": [[0, 0]], "quotes": [""], "label": None}, "id"),
+        ("units/0-5", {"answers": {}}, "no such part"),
+        ("decisions/x", {"decision": "accepted"}, "no such mark"),
+        ("answers", {"no_errors": "perhaps"}, "no_errors"),
+    ],
+)
+def test_what_does_not_fit_text_or_protocol_is_refused(client: Client, entry: str, body: Any, says: str) -> None:
+    task = client.joined().next()
+    code, answer = client.save(task["id"], entry, body)
+    assert (code, answer["code"]) == (422, "refused")
+    assert says in answer["say"]
+    assert kept(client.store, task["id"]).marks == ()
+
+
+def test_a_mark_id_in_use_elsewhere_is_refused(store: Store) -> None:
+    one, other = Client(store).joined(), Client(store).joined()
+    first, second = one.next(), other.next()
+    assert one.save(first["id"], "marks/same", mark(first))[0] == 200
+    assert other.save(second["id"], "marks/same", mark(second))[1]["code"] == "refused"
+
+
+def test_nothing_is_handed_in_half_done(client: Client) -> None:
+    task = client.joined().next()
+    assert client.finish(task["id"])[1]["missing"] == ["answers/text: no_errors"]
+    client.save(task["id"], "marks/m1", mark(task, label="redundant"))
+    code, answer = client.finish(task["id"])
+    assert (code, answer["code"]) == (409, "incomplete")
+    assert answer["missing"] == [f"marks/m1: {what}" for what in ("antecedent", "severity", "explanation")]
+    client.save(task["id"], "marks/m1", None, base=1)
+    client.nothing_found(task["id"])
+    assert kept(client.store, task["id"]).meta["no_errors"] is True
+
+
+def test_handing_in_twice_is_once_and_opening_again_is_not_undone_by_an_old_one(client: Client) -> None:
+    task = client.joined().next()
+    client.save(task["id"], "answers", {"no_errors": True})
+    assert (
+        client.finish(task["id"], change="f")
+        == client.finish(task["id"], change="f")
+        == (200, {"change": "f", "version": 0})
+    )
+    assert client.save(task["id"], "marks/m1", mark(task))[1]["code"] == "finished"
+    assert client.finish(task["id"], verb="reopen")[0] == 200
+    client.finish(task["id"], change="f")
+    assert kept(client.store, task["id"]).status == "draft"
+    assert client.save(task["id"], "marks/m1", mark(task))[0] == 200
+
+
+def test_somebody_elses_task_is_not_there(store: Store) -> None:
+    owner, thief = Client(store).joined(), Client(store).joined()
+    task = owner.next()
+    for answer in (thief.get(f"/api/tasks/{task['id']}"), thief.get("/api/tasks/..%2f..%2fetc%2fpasswd")):
+        assert (answer.status_code, answer.json()["code"]) == (404, "not-found")
+    assert thief.save(task["id"], "marks/m1", mark(task))[1]["code"] == "not-found"
+    assert thief.finish(task["id"])[1]["code"] == "not-found"
+    assert kept(store, task["id"]).marks == ()
+
+
+def test_the_browsers_clock_does_not_matter(client: Client, clock: Clocked) -> None:
+    task = client.joined().next()
+    clock.now += 10
+    client.save(task["id"], "marks/m1", mark(task), active=1e9)
+    assert kept(client.store, task["id"]).active_seconds == 10
+    clock.now += 10
+    client.save(task["id"], "marks/m2", mark(task), active=3)
+    assert kept(client.store, task["id"]).active_seconds == 10
+
+
+# --- leases, states, exclusion -----------------------------------------------------------------------------------
+
+
+class TestOneAnnotatorEach:
+    @pytest.fixture
+    def items(self) -> list[Item]:
+        settings, *rest = demo_items()
+        assert isinstance(settings, Settings)
+        return [settings.model_copy(update={"annotators": 1, "lease": 10}), *rest[:2]]
+
+    def test_an_abandoned_text_goes_to_somebody_else_and_its_draft_is_kept(self, store: Store, clock: Clocked) -> None:
+        slow, quick = Client(store).joined(), Client(store).joined()
+        task = slow.next()
+        slow.save(task["id"], "marks/m1", mark(task))
+        assert quick.post("/api/next").json() == {"task": None, "why": "none-now"}
+        clock.now += 601
+        taken = quick.next()
+        assert taken["text"] == task["text"]
+        code, answer = slow.save(task["id"], "marks/m2", mark(task))
+        assert (code, answer["code"]) == (409, "lease-over")
+        assert slow.post("/api/next").json()["why"] == "none-now"
+        assert len(slow.get(f"/api/tasks/{task['id']}").json()["marks"]) == 1
+        quick.nothing_found(taken["id"])
+        assert slow.post("/api/next").json()["why"] == "all-done"
+
+    def test_an_expired_lease_is_renewed_while_nobody_took_the_text(self, client: Client, clock: Clocked) -> None:
+        task = client.joined().next()
+        clock.now += 10_000
+        assert client.save(task["id"], "marks/m1", mark(task))[0] == 200
+        clock.now += 10_000
+        assert client.next()["id"] == task["id"]
+
+    def test_excluded_work_frees_its_place_and_coming_back_takes_it(self, store: Store) -> None:
+        one, other = Client(store).joined(), Client(store).joined()
+        task = one.next()
+        one.nothing_found(task["id"])
+        assert other.post("/api/next").json()["why"] == "all-done"
+        store.change_now(running.exclude_annotation, "ann", task["id"], "too fast")
+        assert kept(store, task["id"]).excluded is not None
+        assert other.post("/api/next").json()["task"]["text"] == task["text"]
+        store.change_now(running.restore_annotation, "ann", task["id"])
+        assert kept(store, task["id"]).excluded is None
+
+    def test_an_excluded_annotator_gets_and_changes_nothing(self, client: Client) -> None:
+        task = client.joined().next()
+        who = client.get("/api/me").json()["annotator"]
+        client.store.change_now(running.exclude_annotator, "ann", who, "a robot")
+        assert client.save(task["id"], "marks/m1", mark(task))[1]["code"] == "not-allowed"
+        client.store.change_now(running.restore_annotator, "ann", who)
+        assert client.save(task["id"], "marks/m1", mark(task))[0] == 200
+
+
+@pytest.mark.parametrize("state", ["paused", "closed"])
+def test_a_study_that_stands_still_takes_and_gives_nothing(client: Client, state: Any) -> None:
+    task = client.joined().next()
+    client.store.change_now(running.set_state, "ann", state)
+    code, answer = client.save(task["id"], "marks/m1", mark(task))
+    assert (code, answer["code"]) == (423, state)
+    assert client.finish(task["id"])[1]["code"] == state
+    assert client.post("/api/next").json() == {"task": None, "why": state}
+    assert client.get("/api/me").json()["state"] == state
+    client.store.change_now(running.set_state, "ann", "open")
+    assert client.save(task["id"], "marks/m1", mark(task))[0] == 200
+
+
+def test_a_pilot_gives_out_the_first_texts_and_says_so(client: Client) -> None:
+    client.store.change_now(running.set_state, "ann", "pilot")
+    client.joined()
+    first = [document.text for document in client.store.study().iter_documents()][:5]
+    for _ in range(5):
+        task = client.next()
+        assert task["text"] in first
+        client.nothing_found(task["id"])
+        assert kept(client.store, task["id"]).meta["pilot"] is True
+    assert client.post("/api/next").json()["why"] == "all-done"
+    assert client.get("/api/me").json()["code"]
+
+
+def test_the_list_of_texts_grows_and_ends_with_a_code(client: Client) -> None:
+    client.joined()
+    me = client.get("/api/me").json()
+    assert (me["of"], me["tasks"], me["code"]) == (16, [], "")
+    for number in range(1, 17):
+        task = client.next()
+        assert task["number"] == number
+        client.nothing_found(task["id"])
+    me = client.get("/api/me").json()
+    assert [(task["number"], task["status"]) for task in me["tasks"]] == [(n, "submitted") for n in range(1, 17)]
+    assert (me["of"], len(me["code"])) == (16, 8)
+    assert client.post("/api/next").json()["why"] == "all-done"
+
+
+def test_a_new_version_of_the_protocol_starts_anew_and_old_work_stays(client: Client) -> None:
+    task = client.joined().next()
+    client.save(task["id"], "marks/m1", mark(task))
+    old = client.store.head.protocol
+    client.store.change_now(running.add_protocol, "ann", old.model_copy(update={"version": "2"}))
+    assert client.get("/api/me").json()["guide"]["id"] == f"{old.name}@2"
+    assert client.get("/api/me").json()["tasks"] == []
+    assert client.next()["id"] != task["id"]
+    assert client.save(task["id"], "marks/m2", mark(task))[0] == 200
+    assert kept(client.store, task["id"]).protocol == old.id

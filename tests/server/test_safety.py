@@ -1,0 +1,329 @@
+"""What must never happen: unblinding, forged requests, scripts, foreign files, endless tries."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from finecomb import protocols
+from finecomb.core.records import Annotation, Annotator, Document, Mark, Offer, Settings
+from finecomb.core.span import Span
+from finecomb.core.study import Item
+from finecomb.server.gate import COOKIE, TOKEN
+from finecomb.store import people, running, tables
+from finecomb.store.store import Store
+from tests.databases import Client, Clocked
+
+SENTINEL = "gpt-sentinel"
+TEXT = "The ferry was built by seven men in a week. It has nine crew."
+
+
+def secretive() -> list[Item]:
+    """A study in which every id, meta and reference names the model."""
+    asked = protocols.load("scarecrow")
+    documents = [
+        Document(
+            id=f"{SENTINEL}-{number}",
+            text=TEXT + str(number),
+            context={"prompt": "Write about a ferry."},
+            references=(SENTINEL,),
+            data={"model": SENTINEL},
+            meta={"model": SENTINEL, SENTINEL: 1},
+        )
+        for number in range(6)
+    ]
+    machine = Annotator(id=f"{SENTINEL}-detector", kind="detector", meta={"model": SENTINEL})
+    offered = [
+        Annotation(
+            id=f"{SENTINEL}-annotation-{number}",
+            document=document.id,
+            annotator=machine.id,
+            protocol=asked.id,
+            marks=(Mark(id=f"{SENTINEL}-{number}-m", spans=(Span(4, 9),), quotes=("ferry",), label="incoherent"),),
+            meta={"model": SENTINEL},
+        )
+        for number, document in enumerate(documents)
+    ]
+    offer = Offer(annotator=machine.id, blind=0.5)
+    settings = Settings(protocols=(asked.id,), strata=("model",), offer=offer, meta={"model": SENTINEL})
+    return [settings, asked, *documents, machine, *offered]
+
+
+class TestBlinding:
+    @pytest.fixture
+    def items(self) -> list[Item]:
+        return secretive()
+
+    def test_no_answer_to_an_annotator_names_the_model(self, client: Client) -> None:
+        token = people.open_token(client.store)
+        seen = [client.get(f"/api/join/{token}").text]
+        client.joined(token)
+        for _ in range(6):
+            seen += [(answer := client.post("/api/next")).text, client.get("/api/me").text]
+            task = answer.json()["task"]
+            body = {"spans": [[4, 9]], "quotes": ["ferry"], "label": "incoherent"}
+            for offered in task["offered"]:
+                seen.append(
+                    client.put(
+                        f"/api/tasks/{task['id']}/decisions/{offered['id']}", json=_change(decision="accepted")
+                    ).text
+                )
+                body["made_from"] = [offered["id"]]
+            for change in (
+                body,
+                body,
+                body | {"spans": [["meta", 0, 1]]},
+                body | {"quotes": ["wrong"]},
+                body | {"label": "x"},
+            ):
+                seen.append(client.put(f"/api/tasks/{task['id']}/marks/m{task['id']}", json=_change(**change)).text)
+            seen.append(client.get(f"/api/tasks/{task['id']}").text)
+            seen.append(client.put(f"/api/tasks/{task['id']}/finish", json={"change": "f"}).text)
+            client.save(task["id"], f"marks/m{task['id']}", None, base=1)
+            client.nothing_found(task["id"])
+        assert len(seen) > 50
+        assert [text for text in seen if SENTINEL in text] == []
+
+    def test_what_was_offered_and_decided_is_kept_and_the_blind_share_is_blind(self, client: Client) -> None:
+        client.joined()
+        blind = 0
+        for _ in range(6):
+            task = client.next()
+            for offered in task["offered"]:
+                body = {"spans": offered["spans"], "quotes": offered["quotes"], "label": "incoherent"}
+                more = {"made_from": [offered["id"]], "answers": {"severity": 1, "explanation": "so"}}
+                assert client.save(task["id"], f"marks/{task['id']}", body | more)[0] == 200
+                decided = {"decision": "accepted", "mark": task["id"]}
+                assert client.save(task["id"], f"decisions/{offered['id']}", decided)[0] == 200
+            again = client.next()
+            assert [mark["body"]["made_from"] for mark in again["marks"]] == [[each["id"]] for each in task["offered"]]
+            assert [each["id"] for each in again["decisions"]] == [each["id"] for each in task["offered"]]
+            (found,) = client.store.annotations(tables.annotation.c.id == task["id"])
+            if found.meta.get("blind"):
+                blind += 1
+                assert task["offered"] == []
+                client.nothing_found(task["id"])
+            else:
+                (machine_mark,) = found.marks[0].made_from
+                assert machine_mark.startswith(SENTINEL)
+                assert found.meta["offered"] == [machine_mark]
+                assert found.meta["decisions"] == {machine_mark: {"decision": "accepted", "mark": task["id"]}}
+                assert client.finish(task["id"])[0] == 200
+        assert 0 < blind < 6
+
+
+def _change(**body: Any) -> Any:
+    return {"change": "c" + str(hash(str(body))), "base": 0, "body": body}
+
+
+# --- injection ---------------------------------------------------------------------------------------------------
+
+NASTY = [
+    "<script>alert(1)</script>",
+    "'; DROP TABLE entry; --",
+    "{{7*7}}${7*7}%(x)s%s",
+    "../../etc/passwd",
+    "\u202e\u2028\ufeff😀e\u0301",
+    '"><img src=x onerror=alert(1)>',
+]
+
+
+@pytest.mark.parametrize("nasty", NASTY)
+def test_strange_strings_are_kept_as_they_are_and_do_nothing(client: Client, nasty: str) -> None:
+    task = client.joined().next()
+    answers = {"severity": 1, "explanation": nasty}
+    body = {"spans": [[0, 3]], "quotes": [task["text"][:3]], "label": "incoherent", "answers": answers}
+    answer = client.put(f"/api/tasks/{task['id']}/marks/{task['id']}", json={"change": nasty, "body": body})
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    cannot = {"change": nasty + "2", "body": {"answers": {"cannot_judge": nasty, nasty: nasty}}}
+    assert client.put(f"/api/tasks/{task['id']}/answers", json=cannot).status_code == 200
+    (found,) = client.store.annotations(tables.annotation.c.id == task["id"])
+    assert found.marks[0].answers["explanation"] == nasty
+    assert found.answers == {"cannot_judge": nasty, nasty: nasty}
+
+
+@pytest.mark.parametrize("nasty", NASTY)
+def test_strange_strings_in_addresses_find_nothing(client: Client, nasty: str) -> None:
+    client.joined()
+    for path in ("/api/tasks/{}", "/api/join/{}", "/static/{}", "/sign-in/{}", "/{}"):
+        answer = client.get(path.replace("{}", nasty.replace("?", "%3F").replace("#", "%23")))
+        assert answer.status_code in (404, 422), path
+        assert nasty not in answer.text
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../app.py", "/static/..%2fapp.py", "/static/%2e%2e/%2e%2e/store/store.py", "/static//etc/passwd"]
+)
+def test_no_file_outside_the_front_end_is_served(client: Client, path: str) -> None:
+    assert client.get(path).status_code == 404
+
+
+# --- headers, tokens, sizes --------------------------------------------------------------------------------------
+
+
+def test_every_answer_keeps_the_browser_strict(client: Client) -> None:
+    for path in ("/", "/admin", "/api/me", "/nothing", "/static/nothing.js", "/api/openapi.json", "/sign-in/x"):
+        headers = client.get(path).headers
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'self'"), path
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "same-origin"
+    assert client.get("/api/me").headers["cache-control"] == "no-store"
+
+
+def test_cookies_are_out_of_reach(store: Store) -> None:
+    answer = Client(store).post(f"/api/join/{people.open_token(store)}")
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert "secure" not in cookie
+    secure = Client(store)
+    secure.app.state.gate.origin = "https://study.test"  # type: ignore[attr-defined]
+    answer = secure.post(f"/api/join/{people.open_token(store)}")
+    assert "; secure" in answer.headers["set-cookie"].lower()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {TOKEN: ""},
+        {TOKEN: "0" * 32},
+        {"origin": "https://evil.test"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+    ],
+)
+def test_a_forged_request_changes_nothing(client: Client, headers: dict[str, str]) -> None:
+    client.joined()
+    answer = client.post("/api/next", headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (403, "not-allowed")
+    assert client.get("/api/me").json()["tasks"] == []
+
+
+def test_somebody_elses_token_does_not_fit(store: Store) -> None:
+    one, other = Client(store).joined(), Client(store).joined()
+    assert one.post("/api/next", headers={TOKEN: other.headers[TOKEN]}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda value: value[:-1] + "x", lambda value: "x" + value, lambda _: "", lambda _: "."]
+)
+def test_a_cookie_that_was_tampered_with_is_nobodys(client: Client, damage: Any) -> None:
+    client.joined()
+    value = client.cookies[COOKIE["annotator"]]
+    client.cookies.clear()
+    client.cookies.set(COOKIE["annotator"], damage(value))
+    answer = client.get("/api/me")
+    assert (answer.status_code, answer.json()["code"]) == (401, "signed-out")
+
+
+def test_a_session_expires_and_a_revoked_link_signs_out(client: Client, clock: Clocked) -> None:
+    (made,) = client.store.do_now(running.make_links, "ann", 1)
+    client.joined(made.token)
+    clock.now += people.LASTS["annotator"] + 1
+    assert client.get("/api/me").json()["code"] == "signed-out"
+    client.joined(made.token)
+    assert client.get("/api/me").json()["annotator"] == made.annotator
+    client.store.change_now(running.revoke_links, "ann", made.annotator)
+    assert client.get("/api/me").json()["code"] == "signed-out"
+    assert client.post(f"/api/join/{made.token}").json()["code"] == "not-found"
+
+
+def test_a_new_open_link_closes_the_old_one_for_good(client: Client) -> None:
+    old = people.open_token(client.store)
+    client.store.change_now(running.set_joining, "ann", False)
+    assert client.post(f"/api/join/{old}").status_code == 404
+    client.store.change_now(running.set_joining, "ann", True)
+    assert client.post(f"/api/join/{old}").status_code == 404
+    assert people.open_token(client.store) != old
+    client.joined()
+
+
+def test_tries_are_limited(client: Client, clock: Clocked) -> None:
+    for _ in range(10):
+        assert client.post("/api/join/guess").status_code == 404
+    answer = client.post(f"/api/join/{people.open_token(client.store)}")
+    assert (answer.status_code, answer.json()["code"]) == (429, "too-many")
+    clock.now += 601
+    client.joined()
+
+
+def test_what_is_too_large_is_refused_whatever_it_says_about_its_size(client: Client) -> None:
+    task = client.joined().next()["id"]
+    answer = client.put(f"/api/tasks/{task}/answers", content=b"x" * 1_000_001)
+    assert (answer.status_code, answer.json()["code"]) == (413, "too-large")
+    pieces = (b"x" * 100_000 for _ in range(11))
+    answer = client.put(f"/api/tasks/{task}/answers", content=pieces, headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["code"]) == (413, "too-large")
+
+
+# --- errors and roles --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/nothing/here", 404, "not-found"),
+        ("GET", "/api/nothing", 404, "not-found"),
+        ("DELETE", "/api/me", 405, "not-found"),
+        ("GET", "/api/me", 401, "signed-out"),
+        ("POST", "/api/next", 401, "signed-out"),
+        ("GET", "/api/admin/session", 401, "signed-out"),
+    ],
+)
+def test_every_error_has_one_shape(client: Client, method: str, path: str, status: int, code: str) -> None:
+    answer = client.request(method, path)
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert answer.json()["say"]
+
+
+def test_our_own_mistakes_say_so_and_tell_nothing(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    client.joined()
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr("finecomb.store.giving.standing", broken)
+    answer = client.get("/api/me")
+    assert (answer.status_code, answer.json()["code"]) == (500, "failed")
+    assert "secret" not in answer.text
+
+
+def test_words_for_people_follow_the_style(client: Client) -> None:
+    from finecomb.server.problems import SAY
+
+    for words in SAY.values():
+        assert not re.search(r"invalid|please|oops|submit|error|!", words, re.IGNORECASE), words
+
+
+def test_no_researchers_route_is_open_to_anybody_else(client: Client) -> None:
+    client.joined()
+    tried = 0
+    for path, methods in client.get("/api/openapi.json").json()["paths"].items():
+        if path.startswith("/api/admin/"):
+            for method in methods:
+                answer = client.request(method.upper(), path.replace("{", "").replace("}", ""))
+                assert (answer.status_code, answer.json()["code"]) == (401, "signed-out"), path
+                tried += 1
+    assert tried >= 2
+
+
+def test_an_annotators_session_is_no_researchers(client: Client) -> None:
+    client.joined()
+    client.cookies.set(COOKIE["researcher"], client.cookies[COOKIE["annotator"]])
+    assert client.get("/api/admin/session").json()["code"] == "signed-out"
+
+
+def test_without_the_front_end_the_page_says_how_to_build_it(
+    client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setattr("finecomb.server.pages.STATIC", tmp_path)
+    for path in ("/", "/join/x", "/admin", "/admin/documents"):
+        answer = client.get(path)
+        assert (answer.status_code, "make frontend" in answer.text) == (503, True)

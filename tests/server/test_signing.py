@@ -1,0 +1,29 @@
+"""Coming in and being kept out."""
+
+from __future__ import annotations
+
+import pytest
+
+from finecomb.server.gate import TOKEN
+from finecomb.store import running
+from finecomb.store.store import Store
+from tests.databases import Client
+
+
+def test_a_researchers_link_works_once_and_looking_at_it_does_not_use_it_up(store: Store) -> None:
+    token = store.do_now(running.invite, "tests", "ann", "editor")
+    first, second = Client(store), Client(store)
+    assert "Sign in" in first.get(f"/sign-in/{token}").text
+    assert "Sign in" in first.get(f"/sign-in/{token}").text
+    assert first.post(f"/sign-in/{token}", follow_redirects=False).headers["location"] == "/admin"
+    assert first.get("/api/admin/session").json()["role"] == "editor"
+    assert second.post(f"/sign-in/{token}").json()["code"] == "not-found"
+    assert second.get(f"/sign-in/{token}").status_code == 404
+
+
+@pytest.mark.parametrize("headers", [{}, {TOKEN: "wrong"}])
+def test_a_change_without_the_token_is_refused(client: Client, headers: dict[str, str]) -> None:
+    client.researching()
+    del client.headers[TOKEN]
+    answer = client.post("/api/admin/leave", headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (403, "not-allowed")

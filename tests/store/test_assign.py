@@ -1,0 +1,173 @@
+"""Who gets which text: never too many, balanced, and the same for the same seed."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from finecomb.core.protocol import Condition, Work
+from finecomb.core.records import Document, Settings
+from finecomb.core.study import Item
+from finecomb.store import assign, giving, people, tasks
+from finecomb.store.assign import Counts, Plan
+from finecomb.store.store import Store
+from finecomb.store.tasks import Declined
+from tests.databases import KINDS, Clocked, new_place, opened
+from tests.strategies import PROTOCOL
+
+names = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
+counts = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 4))
+
+
+def plan(documents: Sequence[str], checks: Sequence[str] = ()) -> Plan:
+    return Plan(documents, {each: [("model", "odd" if ord(each[0]) % 2 else "even")] for each in documents}, checks)
+
+
+@given(names, counts, counts, names, st.integers(1, 3), st.integers(0, 5))
+def test_the_choice_is_free_has_fewest_and_depends_on_the_seed_only(
+    documents: list[str], submitted: dict[str, int], working: dict[str, int], mine: list[str], most: int, seed: int
+) -> None:
+    known, taken = plan(documents), Counts(submitted, working)
+    free = assign.free(known, taken, most, mine, {}, documents)
+    assert free == [each for each in documents if each not in mine and taken.of(each) < most]
+    chosen = assign.choose(free, known, taken, mine, seed, "me")
+    assert (chosen is None) == (not free)
+    if chosen is not None:
+        assert taken.of(chosen) == min(taken.of(each) for each in free)
+        assert assign.choose(reversed(free), known, taken, mine, seed, "me") == chosen
+
+
+def test_among_equals_the_annotators_strata_are_balanced() -> None:
+    documents = ["a1", "a2", "a3", "b1", "b2", "b3"]
+    mine: list[str] = []
+    for _ in range(6):
+        left = [each for each in documents if each not in mine]
+        chosen = assign.choose(left, plan(documents), Counts({}, {}), mine, 0, "me")
+        assert chosen is not None
+        mine.append(chosen)
+        ours = Counter(each[0] for each in mine)
+        assert abs(ours["a"] - ours["b"]) <= 1
+
+
+def test_a_full_stratum_is_left_out() -> None:
+    documents = ["a1", "a2", "b1"]
+    free = assign.free(plan(documents), Counts({"a1": 2}, {}), 5, [], {"odd": 2}, documents)
+    assert free == ["b1"]
+
+
+@given(st.integers(0, 100), st.integers(1, 40), st.integers(1, 3))
+def test_everybody_gets_every_check_once_and_not_first(seed: int, texts: int, checks: int) -> None:
+    known = plan([f"d{n}" for n in range(texts)], [f"check{n}" for n in range(checks)])
+    given_: list[str] = []
+    left = list(known.documents)
+    while True:
+        check = assign.check_due(known, given_, seed, "me", texts, last=not left)
+        if check is None and not left:
+            break
+        given_.append(check or left.pop())
+    assert Counter(given_) == Counter([*known.documents, *known.checks])
+    assert given_[0] not in known.checks
+
+
+@given(st.floats(0, 1), st.integers(0, 1000))
+def test_the_blind_share_grows_with_its_size(share: float, seed: int) -> None:
+    blind = [assign.is_blind(seed, f"d{n}", share) for n in range(200)]
+    assert blind == [assign.is_blind(seed, f"d{n}", share) for n in range(200)]
+    assert abs(sum(blind) / 200 - share) < 0.2
+    assert not any(assign.is_blind(seed, f"d{n}", 0) for n in range(50))
+
+
+# --- in a database, by many at once ------------------------------------------------------------------------------
+
+
+def study(documents: int, work: Work | None = None, conditions: Sequence[str] = (), **settings: Any) -> list[Item]:
+    arms = tuple(Condition(name=name) for name in conditions)
+    asked = PROTOCOL.model_copy(update={"work": work or Work(), "conditions": arms})
+    texts = [Document(id=f"d{n}", text="x", meta={"model": "ab"[n % 2]}) for n in range(documents)]
+    return [Settings(protocols=(asked.id,), **settings), asked, *texts]
+
+
+def newcomers(store: Store, count: int) -> list[str]:
+    return [store.do_now(people.new_annotator).id for _ in range(count)]
+
+
+def finish(store: Store, task: str) -> int | Declined:
+    with store.database.reading() as transaction:
+        facts = tasks.facts(store, transaction, task)
+    assert facts is not None
+    return store.do_now(tasks.finish, task, facts, "f" + task, 0.0, lambda _: ())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_text_never_goes_to_more_people_than_it_should(kind: str, seed: int, tmp_path: Path) -> None:
+    """Many ask at the same moment; some hand in, some walk away and their place is given to others."""
+    clock, most = Clocked(), 2
+    with opened(new_place(kind, tmp_path), study(4, annotators=most, lease=1), clock) as store:
+        names = newcomers(store, 12)
+
+        def ask(name: str) -> None:
+            chance = random.Random(f"{seed}{name}")
+            for _ in range(6):
+                found = store.do_now(giving.next_task, name)
+                if found.id and chance.random() < 0.5:
+                    assert finish(store, found.id) in (0, Declined("lease-over"))
+                if chance.random() < 0.2:
+                    clock.now += 61
+
+        threads = [threading.Thread(target=ask, args=(name,)) for name in names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        done = Counter(each.document for each in store.study().iter_annotations() if each.status == "submitted")
+        assert max(done.values(), default=0) <= most
+        keys = [each.key for each in store.study().iter_annotations()]
+        assert len(set(keys)) == len(keys)
+        clock.now += 3600
+        for name in newcomers(store, 8):
+            while (found := store.do_now(giving.next_task, name)).id:
+                assert finish(store, found.id) == 0
+        done = Counter(each.document for each in store.study().iter_annotations() if each.status == "submitted")
+        assert done == {f"d{n}": most for n in range(4)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_person_gets_as_many_texts_as_the_protocol_says_and_all_checks(kind: str, tmp_path: Path) -> None:
+    items = study(10, Work(texts=3), attention_checks=("d8", "d9"))
+    with opened(new_place(kind, tmp_path), items, Clocked()) as store:
+        (name,) = newcomers(store, 1)
+        seen = []
+        while (found := store.do_now(giving.next_task, name)).id:
+            with store.database.reading() as transaction:
+                seen.append(tasks.facts(store, transaction, found.id))
+                assert giving.standing(store, transaction, name).ahead == 5 - len(seen)
+            assert finish(store, found.id) == 0
+        assert found.why == "all-done"
+        assert len([each for each in seen if each and each.document in ("d8", "d9")]) == 2
+        assert len(seen) == 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_conditions_are_balanced_and_quotas_close_them(kind: str, tmp_path: Path) -> None:
+    items = study(6, conditions=("plain", "trained"), quotas={"plain": 2, "a": 4}, strata=("model",))
+    with opened(new_place(kind, tmp_path), items, Clocked()) as store:
+        names = newcomers(store, 4)
+        arms = {each.id: each.condition for each in store.annotators()}
+        assert Counter(arms.values()) == {"plain": 2, "trained": 2}
+        for name in names:
+            while (found := store.do_now(giving.next_task, name)).id:
+                assert finish(store, found.id) == 0
+        whole = store.study()
+        by_arm = Counter(arms[each.annotator] for each in whole.iter_annotations())
+        by_model = Counter(int(each.document[1:]) % 2 for each in whole.iter_annotations())
+        assert by_arm["plain"] == 2
+        assert by_model[0] <= 4
