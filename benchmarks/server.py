@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +151,10 @@ class Measured:
     cpu: float
     """Milliseconds of the server's processor per save."""
 
+    @classmethod
+    def middle(cls, rounds: list[Measured]) -> Measured:
+        return cls(*(statistics.median(getattr(each, name.name) for each in rounds) for name in fields(cls)))
+
     def __str__(self) -> str:
         times = f"p50 {1000 * self.p50:.0f} ms, p99 {1000 * self.p99:.0f} ms"
         return f"{self.rate:,.0f} saves/s, {times}, {self.cpu:.2f} ms of CPU per save"
@@ -211,12 +215,13 @@ async def compare(annotators: int, pause: float, db: str = "") -> None:
                 (await measured(ours, people, round, pause), await measured(bare, others, round, pause))
                 for round in range(3)
             ]
-        best, least = (min(column, key=lambda each: each.cpu) for column in zip(*rounds, strict=True))
-        print(f"{annotators} annotators{pace}, {'PostgreSQL' if db else 'SQLite'}")
-        print(f"  ours   {best}")
-        print(f"  floor  {least}")
-        ratio = statistics.median(one.cpu / other.cpu for one, other in rounds)
-        print(f"  CPU per save, ours / floor, median of {len(rounds)} rounds: {ratio:.2f}", flush=True)
+        print(f"{annotators} annotators{pace}, {'PostgreSQL' if db else 'SQLite'}; medians of {len(rounds)} rounds")
+        print(f"  ours   {Measured.middle([one for one, _ in rounds])}")
+        print(f"  floor  {Measured.middle([other for _, other in rounds])}")
+        print(
+            f"  CPU per save, ours / floor: {statistics.median(one.cpu / other.cpu for one, other in rounds):.2f}",
+            flush=True,
+        )
         integrity = sqlite3.connect(study / FILE).execute("PRAGMA integrity_check").fetchone()[0] if not db else "ok"
         assert integrity == "ok", integrity
 

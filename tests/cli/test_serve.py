@@ -6,6 +6,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2 as httpx
@@ -36,41 +38,47 @@ def demo(tmp_path: Path) -> Path:
     return tmp_path / "demo"
 
 
-def started(*arguments: object) -> subprocess.Popen[str]:
+@contextmanager
+def started(*arguments: object) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-c", "from finecomb.cli import main; main()", *map(str, arguments), "--port", "0"]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_serve_prints_both_links_and_stops_cleanly(demo: Path) -> None:
-    process = started("serve", demo)
-    assert process.stdout is not None
-    title, researchers, annotators, stop = (process.stdout.readline() for _ in range(4))
-    assert title == "Saltby: the demo study: 16 texts, 2 annotators per text, scarecrow@1\n"
-    assert "Ctrl-C" in stop
-    link = researchers.split()[1]
-    assert "Sign in" in httpx.get(link).text
-    address, _, token = annotators.split()[1].partition("/join/")
-    assert httpx.post(f"{address}/api/join/{token}").json()["annotator"] == "reader-3"
-    assert fc.read(demo).annotators.height == 4
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    with started("serve", demo) as process:
+        assert process.stdout is not None
+        title, researchers, annotators, stop = (process.stdout.readline() for _ in range(4))
+        each = fc.read(demo).settings.annotators
+        assert title == f"Saltby: the demo study: 16 texts, {each} annotators per text, scarecrow@1\n"
+        assert "Ctrl-C" in stop
+        assert "Sign in" in httpx.get(researchers.split()[1]).text
+        address, _, token = annotators.split()[1].partition("/join/")
+        before = fc.read(demo).annotators.height
+        assert httpx.post(f"{address}/api/join/{token}").json()["annotator"] == "reader-3"
+        assert fc.read(demo).annotators.height == before + 1
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
     assert process.returncode == 0, errors
     assert errors.splitlines()[-1] == "Stopped; everything is saved."
     assert sorted(path.name for path in demo.glob(f"{FILE}*")) == [FILE]
 
 
-def test_preview_shows_a_protocol_and_keeps_nothing(tmp_path: Path) -> None:
-    process = started("preview", "snac")
-    assert process.stdout is not None
-    title, link, _ = (process.stdout.readline() for _ in range(3))
-    assert title.startswith("snac@1: ")
-    address, _, token = link.split()[1].partition("/join/")
-    with httpx.Client(base_url=address) as client:
-        csrf = client.post(f"/api/join/{token}").json()["csrf"]
-        task = client.post("/api/next", headers={"X-Finecomb-Token": csrf}).json()["task"]
-    assert task["parts"]
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+def test_preview_shows_a_protocol_and_keeps_nothing() -> None:
+    with started("preview", "snac") as process:
+        assert process.stdout is not None
+        title, link, _ = (process.stdout.readline() for _ in range(3))
+        assert title.startswith("snac@1: ")
+        address, _, token = link.split()[1].partition("/join/")
+        with httpx.Client(base_url=address) as client:
+            csrf = client.post(f"/api/join/{token}").json()["csrf"]
+            task = client.post("/api/next", headers={"X-Finecomb-Token": csrf}).json()["task"]
+        assert task["parts"]
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
 
 
 def test_links_are_made_for_new_and_known_people(demo: Path) -> None:

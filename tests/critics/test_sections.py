@@ -17,6 +17,7 @@ from finecomb.core.records import Document, Segment
 from finecomb.critics import Factorised, latent_nll, load, parts, save, scores
 from finecomb.critics.sections import BACK_MATTER, Choices, Sections, expected_counts
 from finecomb.critics.sections_tables import organisations, transition_errors
+from finecomb.critics.storage import known_options
 from tests.critics.worlds import sectioned, titled
 
 WORDS = {
@@ -277,3 +278,8 @@ def test_names_in_the_graph_are_escaped() -> None:
     other = scores(critic, [titled("x", ["so", "b", "so"][:1])])
     (svg,) = critic.figures(scores(critic, documents), {"<system>": other}).values()
     ElementTree.fromstring(svg)
+
+
+def test_every_option_is_described() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "critics" / "sections.md").read_text(encoding="utf-8")
+    assert [name for name in known_options(Sections.fit) if f"`{name}`" not in page] == []

@@ -140,19 +140,19 @@ def test_the_models_probabilities_sum_to_one() -> None:
 def test_the_self_test_shows_what_word_perplexity_hides() -> None:
     rows = self_test(np.random.default_rng(0), training=4000, evaluation=300, states=64, segments=2500, length=20)
     found = {each.source: each for each in rows}
-    assert found["P_data, drawn"].latent_ppl == pytest.approx(found["P_data, exactly"].latent_ppl, rel=0.1)
-    assert found["4-grams"].latent_ppl > 1.5 * found["P_data, drawn"].latent_ppl
-    assert found["clustered HSMM"].latent_ppl < found["4-grams"].latent_ppl
+    assert found["drawn texts"].latent_ppl == pytest.approx(found["P_data"].latent_ppl, rel=0.1)
+    assert found["4-grams"].latent_ppl > 1.5 * found["drawn texts"].latent_ppl
+    assert found["HSMM"].latent_ppl < found["4-grams"].latent_ppl
 
 
 @pytest.mark.long
 def test_the_self_test_at_full_size_stands_beside_table_1() -> None:
     """A probe gives 43.7 +- 1.3 for the data, about 800 and 67 for 4- and 6-grams, 45 for a clustered HSMM."""
     found = {each.source: each for each in self_test(np.random.default_rng(0))}
-    assert found["P_data, drawn"].latent_ppl == pytest.approx(43.7, abs=4)
+    assert found["drawn texts"].latent_ppl == pytest.approx(43.7, abs=4)
     assert found["4-grams"].word_ppl == pytest.approx(2.37, abs=0.05)
     assert 500 < found["4-grams"].latent_ppl < 1100
     assert found["6-grams"].word_ppl == pytest.approx(2.07, abs=0.03)
     assert 55 < found["6-grams"].latent_ppl < 80
-    assert found["clustered HSMM"].word_ppl == pytest.approx(2.00, abs=0.03)
-    assert found["clustered HSMM"].latent_ppl < 1.06 * found["P_data, drawn"].latent_ppl
+    assert found["HSMM"].word_ppl == pytest.approx(2.00, abs=0.03)
+    assert found["HSMM"].latent_ppl < 1.06 * found["drawn texts"].latent_ppl

@@ -133,6 +133,18 @@ WRONG = [
     ("The Gulls led for the entirety of the second half .", []),
     ("The Miners led for the entirety of the second half .",
      [("led for the entirety", "word", "they trailed by 8")]),
+    ("The Gulls battled back in the second half .", [("battled back", "word", "they were ahead by 3 or more")]),
+    ("The Miners battled back in the second half .", []),
+    ("It was a two - point game at the end of the third quarter .", [("two", "number", "8")]),
+    ("The Miners pulled away in the second half .", [("pulled away", "word", "they were outscored by 3"),
+                                                     ("pulled away", "word", "they lost")]),
+    ("The Miners got off to a hot start .", [("hot start", "word", "they were outscored by 9")]),
+    ("The Miners won in front of their home crowd .", [("home", "word", "road")]),
+    ("The Gulls did n't have enough .", [("did n't have enough", "word", "they won")]),
+    ("Imre Sato had a bench - leading 14 points .", [("bench - leading", "word", "he started")]),
+    ("The Gulls forced the Miners into 15 turnovers , while committing 14 of their own .", [("14", "number", "12")]),
+    ("The Gulls grabbed 45 boards to the Miners 43 .", [("43", "number", "41")]),
+    ("The game was played at Madison Square Garden .", []),  # no arena of theirs is known
     ("Paul Reyes led the way for the Miners with 31 points .", [("Miners", "name", "Harbor City Gulls")]),
     ("The Gulls were led by Dario Vance and Paul Reyes .",
      [("Dario Vance", "context", "he plays for Redwater Miners")]),
@@ -363,3 +375,22 @@ def test_a_count_is_marked_exactly_when_it_is_wrong(known: tuple[str, str, int],
     name, statistic, value = known
     text = f"{name} had {said} {statistic} ."
     assert marked(text) == ([] if said == value else [(str(said), "number", str(value))])
+
+
+def fewest_changes(name: str, said: tuple[int, int, int]) -> int:
+    """The definition, slowly: as written, or with another player of whom at most one number is wrong."""
+    wrong = {row[0]: sum(a != b for a, b in zip(row[4:7], said, strict=True)) for row in PLAYERS}
+    others = [1 + count for player, count in wrong.items() if player != name and count <= 1]
+    return min(wrong[name], *others) if others and wrong[name] > 1 else wrong[name]
+
+
+lines = st.sampled_from([row[4:7] for row in PLAYERS])
+nearly = st.tuples(lines, st.integers(0, 3), st.integers(0, 40)).map(
+    lambda drawn: tuple(drawn[2] if at == drawn[1] else value for at, value in enumerate(drawn[0]))
+)
+
+
+@given(st.sampled_from([row[0] for row in PLAYERS]), nearly)
+def test_a_sentence_gets_the_fewest_changes(name: str, said: tuple[int, int, int]) -> None:
+    text = f"{name} had {said[0]} points , {said[1]} rebounds and {said[2]} assists ."
+    assert len(proved(text)) == fewest_changes(name, said)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -24,7 +25,7 @@ def test_results_come_in_order_whoever_makes_them(workers: int, monkeypatch: pyt
 
 
 def test_short_work_starts_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool.multiprocessing, "get_context", lambda _: pytest.fail("started"))
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: pytest.fail("started"))
     assert list(spread(math.sqrt, [1, 4], 2)) == [1, 2]
 
 

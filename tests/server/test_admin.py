@@ -103,40 +103,39 @@ def test_every_route_is_in_these_lists() -> None:
     assert routes == {(method, f"/api/admin/{path}") for method, path in listed} | {("GET", "/api/admin/links")}
 
 
-@pytest.mark.parametrize(("path", "asked"), LOOKS)
-def test_viewers_may_look_and_nobody_else(client: Client, path: str, asked: dict[str, str]) -> None:
-    refused(client.get(f"/api/admin/{path}", params=asked), 401, "signed-out")
-    refused(client.joined().get(f"/api/admin/{path}", params=asked), 401, "signed-out")
-    assert Client(client.store).researching("viewer").get(f"/api/admin/{path}", params=asked).status_code == 200
+def test_viewers_may_look_and_nobody_else(store: Store) -> None:
+    stranger, annotator, viewer = Client(store), Client(store).joined(), Client(store).researching("viewer")
+    for path, asked in LOOKS:
+        refused(stranger.get(f"/api/admin/{path}", params=asked), 401, "signed-out")
+        refused(annotator.get(f"/api/admin/{path}", params=asked), 401, "signed-out")
+        assert viewer.get(f"/api/admin/{path}", params=asked).status_code == 200, path
 
 
-@pytest.mark.parametrize(("method", "path", "asked", "body"), CHANGES)
-def test_editors_may_change_and_it_is_written_down(
-    store: Store, method: str, path: str, asked: dict[str, str], body: Any
-) -> None:
-    refused(send(Client(store).joined(), method, path, asked, body), 401, "signed-out")
-    refused(send(Client(store).researching("viewer"), method, path, asked, body), 403, "not-allowed")
-    editor = Client(store).researching("editor", "ed")
-    before = len(get(editor, "audit"))
-    answer = send(editor, method, path, asked, body)
-    assert answer.status_code == 200, answer.text
-    after = get(editor, "audit")
-    assert (len(after), after[0]["who"]) == (before + 1, "ed")
+def test_editors_may_change_and_it_is_written_down(store: Store) -> None:
+    annotator, viewer, editor = Client(store).joined(), Client(store).researching("viewer"), Client(store)
+    editor.researching("editor", "ed")
+    for change in CHANGES:
+        refused(send(annotator, *change), 401, "signed-out")
+        refused(send(viewer, *change), 403, "not-allowed")
+        before = len(get(editor, "audit"))
+        answer = send(editor, *change)
+        assert answer.status_code == 200, answer.text
+        after = get(editor, "audit")
+        assert (len(after), after[0]["who"]) == (before + 1, "ed"), change
 
 
-@pytest.mark.parametrize(("method", "path", "asked", "body"), [*CHANGES, *OWNERS])
-def test_changes_need_the_token_of_our_pages(
-    owner: Client, method: str, path: str, asked: dict[str, str], body: Any
-) -> None:
+def test_changes_need_the_token_of_our_pages(owner: Client) -> None:
     before = owner.store.study()
     del owner.headers["X-Finecomb-Token"]
-    refused(send(owner, method, path, asked, body), 403, "not-allowed")
+    for change in [*CHANGES, *OWNERS]:
+        refused(send(owner, *change), 403, "not-allowed")
     assert owner.store.study() == before
 
 
-@pytest.mark.parametrize(("method", "path", "asked", "body"), OWNERS)
-def test_only_owners_manage_researchers(store: Store, method: str, path: str, asked: dict[str, str], body: Any) -> None:
-    refused(send(Client(store).researching("editor"), method, path, asked, body), 403, "not-allowed")
+def test_only_owners_manage_researchers(store: Store) -> None:
+    editor = Client(store).researching("editor")
+    for change in OWNERS:
+        refused(send(editor, *change), 403, "not-allowed")
 
 
 def test_editors_alone_see_links(store: Store) -> None:
@@ -212,10 +211,10 @@ def test_excluding_deletes_nothing_and_can_be_taken_back(owner: Client) -> None:
     assert owner.store.study() == before
 
 
-@pytest.mark.parametrize("path", ["annotator/excluded", "annotation/excluded", "annotator/name"])
-def test_nobody_is_not_changed(owner: Client, path: str) -> None:
-    body = {"name": "x"} if path.endswith("name") else {"reason": "x"}
-    refused(owner.put(f"/api/admin/{path}", params={"id": "../../nobody"}, json=body), 422, "refused")
+def test_nobody_is_not_changed(owner: Client) -> None:
+    for path, body in [("annotator/excluded", {"reason": "x"}), ("annotation/excluded", {"reason": "x"})]:
+        refused(owner.put(f"/api/admin/{path}", params={"id": "../../nobody"}, json=body), 422, "refused")
+    refused(owner.put("/api/admin/annotator/name", params={"id": "nobody"}, json={"name": "x"}), 422, "refused")
 
 
 def test_a_reason_is_needed(owner: Client) -> None:
@@ -266,10 +265,10 @@ def test_links_for_nobody_are_refused(owner: Client) -> None:
 # --- running ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("state", ["pilot", "open", "paused", "closed"])
-def test_the_state_is_set(owner: Client, state: str) -> None:
-    owner.put("/api/admin/state", json={"state": state})
-    assert (owner.store.head.state, get(owner, "overview")["state"]) == (state, state)
+def test_the_state_is_set(owner: Client) -> None:
+    for state in ("pilot", "open", "paused", "closed"):
+        owner.put("/api/admin/state", json={"state": state})
+        assert (owner.store.head.state, get(owner, "overview")["state"]) == (state, state)
 
 
 def test_settings_that_are_not_sent_stay(owner: Client) -> None:
@@ -283,21 +282,21 @@ def test_settings_that_are_not_sent_stay(owner: Client) -> None:
     assert get(owner, "audit")[0]["about"] == sent
 
 
-@pytest.mark.parametrize(
-    ("sent", "says"),
-    [
-        ({"attention_checks": ["harbor-a"]}, "did you mean 'harbour-a'?"),
-        ({"strata": ["modell"]}, "did you mean 'model'?"),
-        ({"offer": {"annotator": "nobody"}}, "no annotator"),
-        ({"annotators": 0}, "annotators"),
-        ({"lease": "soon"}, "lease"),
-        ({"protocols": ["other@1"]}, "other@1"),
-        ({"unknown": 1}, "unknown"),
-    ],
-)
-def test_settings_that_mean_nothing_are_refused_in_words(owner: Client, sent: dict[str, Any], says: str) -> None:
+MEANINGLESS: list[tuple[dict[str, Any], str]] = [
+    ({"attention_checks": ["harbor-a"]}, "did you mean 'harbour-a'?"),
+    ({"strata": ["modell"]}, "did you mean 'model'?"),
+    ({"offer": {"annotator": "nobody"}}, "no annotator"),
+    ({"annotators": 0}, "annotators"),
+    ({"lease": "soon"}, "lease"),
+    ({"protocols": ["other@1"]}, "other@1"),
+    ({"unknown": 1}, "unknown"),
+]
+
+
+def test_settings_that_mean_nothing_are_refused_in_words(owner: Client) -> None:
     before = owner.store.head.settings
-    assert says in refused(owner.patch("/api/admin/settings", json=sent), 422, "refused")
+    for sent, says in MEANINGLESS:
+        assert says in refused(owner.patch("/api/admin/settings", json=sent), 422, "refused")
     assert owner.store.head.settings == before
 
 
@@ -315,17 +314,17 @@ def test_a_protocol_in_use_is_frozen_and_an_edit_is_a_new_version(owner: Client)
     assert get(owner, "overview")["protocol"] == "scarecrow@2"
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (b"name: x\n  labels: [", "mine.yaml:2:"),
-        (b"name: x\nversion: '1'\ntitle: X\nlabls: []", "did you mean 'labels'?"),
-        (b"\xff\xfe", "UTF-8"),
-    ],
-)
-def test_a_slip_in_a_protocol_is_named_by_place(owner: Client, content: bytes, says: str) -> None:
-    answer = owner.post("/api/admin/protocol", params={"name": "mine.yaml"}, content=content)
-    assert says in refused(answer, 422, "refused")
+SLIPS = [
+    (b"name: x\n  labels: [", "mine.yaml:2:"),
+    (b"name: x\nversion: '1'\ntitle: X\nlabls: []", "did you mean 'labels'?"),
+    (b"\xff\xfe", "UTF-8"),
+]
+
+
+def test_a_slip_in_a_protocol_is_named_by_place(owner: Client) -> None:
+    for content, says in SLIPS:
+        answer = owner.post("/api/admin/protocol", params={"name": "mine.yaml"}, content=content)
+        assert says in refused(answer, 422, "refused")
     assert list(owner.store.head.protocols) == ["scarecrow@1"]
 
 
@@ -354,22 +353,22 @@ def test_every_format_that_holds_documents_can_be_uploaded(owner: Client, tmp_pa
         renamed = [each.model_copy(update={"id": f"{each.id}-{name[-4:]}"}) for each in renamed]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "says"),
-    [
-        ("more.jsonl", Document(id="harbour-a", text="x").to_json(), "in the study already: 'harbour-a'"),
-        ("more.jsonl", 2 * (Document(id="d", text="x").to_json() + "\n"), "there twice"),
-        ("more.jsonl", Document(id="d", text="x").to_json() + '\n{"id": "e"}\n', "more.jsonl:2"),
-        ("more.jsonl", "", "more.jsonl"),
-        ("../../etc/passwd", "x", "cannot tell its format"),
-        ("more.exe", "x", "cannot tell its format"),
-        ("more.xlsx", "not a workbook", "more.xlsx"),
-    ],
-)
-def test_an_upload_with_a_slip_adds_nothing(owner: Client, name: str, content: str, says: str) -> None:
-    say = refused(upload(owner, name, content), 422, "refused")
-    assert says in say
-    assert "/tmp" not in say
+BAD_FILES = [
+    ("more.jsonl", Document(id="harbour-a", text="x").to_json(), "in the study already: 'harbour-a'"),
+    ("more.jsonl", 2 * (Document(id="d", text="x").to_json() + "\n"), "there twice"),
+    ("more.jsonl", Document(id="d", text="x").to_json() + '\n{"id": "e"}\n', "more.jsonl:2"),
+    ("more.jsonl", "", "more.jsonl"),
+    ("../../etc/passwd", "x", "cannot tell its format"),
+    ("more.exe", "x", "cannot tell its format"),
+    ("more.xlsx", "not a workbook", "more.xlsx"),
+]
+
+
+def test_an_upload_with_a_slip_adds_nothing(owner: Client) -> None:
+    for name, content, says in BAD_FILES:
+        say = refused(upload(owner, name, content), 422, "refused")
+        assert says in say
+        assert "/tmp" not in say
     assert len(owner.store.study().documents) == 16
 
 
@@ -451,9 +450,9 @@ def test_a_study_comes_back_from_its_export_as_it_is(owner: Client, tmp_path: Pa
     assert formats.read(tmp_path / "study.jsonl") == owner.store.study()
 
 
-@pytest.mark.parametrize("format", ["frank", "../folder", "nothing"])
-def test_an_unknown_format_is_refused(owner: Client, format: str) -> None:
-    refused(owner.get("/api/admin/export", params={"format": format}), 422, "refused")
+def test_an_unknown_format_is_refused(owner: Client) -> None:
+    for format in ("frank", "../folder", "nothing"):
+        refused(owner.get("/api/admin/export", params={"format": format}), 422, "refused")
 
 
 # --- what annotators never get ------------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ from tests.databases import Client, Clocked, demo_items
 
 
 def mark(task: Any, start: int = 0, end: int = 5, label: str | None = "grammar-usage", **more: Any) -> Any:
-    quotes, bare = [task["text"][start:end]], {"answers": {}, "antecedent": None, "made_from": []}
-    return {"spans": [[start, end]], "quotes": quotes, "label": label} | bare | more
+    words: dict[str, Any] = {"spans": [[start, end]], "quotes": [task["text"][start:end]], "label": label}
+    return words | {"answers": {}, "antecedent": None, "made_from": []} | more
 
 
 def kept(store: Store, task: str) -> Annotation:
@@ -211,9 +211,10 @@ class TestOneAnnotatorEach:
         one, other = Client(store).joined(), Client(store).joined()
         task = one.next()
         one.nothing_found(task["id"])
-        assert other.post("/api/next").json()["why"] == "all-done"
+        assert other.post("/api/next").json()["why"] == "none-now"
         store.change_now(running.exclude_annotation, "ann", task["id"], "too fast")
         assert kept(store, task["id"]).excluded is not None
+        assert one.finish(task["id"], verb="reopen")[1]["code"] == "not-allowed"
         assert other.post("/api/next").json()["task"]["text"] == task["text"]
         store.change_now(running.restore_annotation, "ann", task["id"])
         assert kept(store, task["id"]).excluded is None
@@ -223,6 +224,7 @@ class TestOneAnnotatorEach:
         who = client.get("/api/me").json()["annotator"]
         client.store.change_now(running.exclude_annotator, "ann", who, "a robot")
         assert client.save(task["id"], "marks/m1", mark(task))[1]["code"] == "not-allowed"
+        assert client.post("/api/next").json() == {"task": None, "why": "none-now"}
         client.store.change_now(running.restore_annotator, "ann", who)
         assert client.save(task["id"], "marks/m1", mark(task))[0] == 200
 

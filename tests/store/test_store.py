@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -230,34 +231,39 @@ def test_what_is_no_study_is_said_in_words(content: bytes, tmp_path: Path) -> No
 
 
 def test_a_backup_is_a_file_and_can_be_put_back(where: Place, tmp_path: Path) -> None:
-    items = [*fc.demo(readers=2).items()]
-    whole = taken(where, items)
+    whole = taken(where, [*fc.demo(readers=2).items()])
+    other = replace(where, study=f"{where.study}-other")
+    taken(other, base())
     target = tmp_path / "backup.db"
-    database = Database(where)
-    only = Place(where.url, where.study, where.file)
-    backup.back_up(database, target)
-    copied = Place(f"sqlite+pysqlite:///{target}", where.study or "study", target)
-    assert Study.from_items(read_items(copied)) == whole
-    with pytest.raises(FinecombError, match="exists already"):
+    with backup.opened(where) as database:
         backup.back_up(database, target)
-    database.close()
-    with pytest.raises(FinecombError, match="say --force"):
-        backup.restore(target, only)
+        with pytest.raises(FinecombError, match="exists already"):
+            backup.back_up(database, target)
     if where.file:
-        fresh = place(tmp_path / "fresh.db")
-        assert backup.restore(target, fresh) is None
-        assert Study.from_items(read_items(fresh)) == whole
+        assert len(Study.from_items(read_items(Place(place(target).url, "study", target))).marks) == len(whole.marks)
+    else:
+        assert Study.from_items(read_items(place(target))) == whole, "of PostgreSQL, only the study that was named"
+    with pytest.raises(FinecombError, match="say --force"):
+        backup.restore(target, where)
+    fresh = place(tmp_path / "fresh.db") if where.file else replace(where, study=f"{where.study}-fresh")
+    assert backup.restore(target, fresh) is None
+    assert Study.from_items(read_items(replace(fresh, study=fresh.study or "study"))) == whole
+    assert list(Study.from_items(read_items(other)).documents["id"]) == ["d"]
 
 
-def test_restoring_keeps_what_was_there(tmp_path: Path) -> None:
-    where = place(tmp_path / FILE)
+@pytest.mark.parametrize("kind", KINDS)
+def test_restoring_keeps_what_was_there(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    where = new_place(kind, tmp_path)
     before = taken(where, base())
-    backup.back_up(Database(where), tmp_path / "old.db")
+    with backup.opened(where) as database:
+        backup.back_up(database, tmp_path / "old.db")
     after = taken(where, [*base(), *WORK])
     kept = backup.restore(tmp_path / "old.db", where, force=True)
     assert kept is not None
     assert Study.from_items(read_items(where)) == before
-    assert Study.from_items(read_items(place(kept))) == after
+    name = where.study or "study"
+    assert Study.from_items(read_items(Place(f"sqlite+pysqlite:///{kept}", name, kept))) == after
 
 
 # --- the writer --------------------------------------------------------------------------------------------------

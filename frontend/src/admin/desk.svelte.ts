@@ -18,7 +18,10 @@ export class Desk {
   refused = $state("");
 
   constructor() {
-    addEventListener("hashchange", () => (this.route = parse(location.hash)));
+    addEventListener("hashchange", () => {
+      this.route = parse(location.hash);
+      [this.said, this.refused] = ["", ""];
+    });
   }
 
   /** Whether whoever is signed in may do what `role` may. */
@@ -33,14 +36,14 @@ export class Desk {
   }
 
   /** Do something that may fail, say what came of it, and tell whether it worked. */
-  async run(action: () => Promise<unknown>, done = ""): Promise<boolean> {
+  async run<T>(action: () => Promise<T>, done: string | ((result: T) => string) = ""): Promise<boolean> {
     try {
-      await action();
-      [this.said, this.refused] = [done, ""];
+      const result = await action();
+      [this.said, this.refused] = [typeof done === "string" ? done : done(result), ""];
       return true;
     } catch (error) {
       this.signedOut = error instanceof Refusal && error.problem.code === "signed-out";
-      [this.said, this.refused] = ["", error instanceof Refusal ? error.problem.say : t("unreachable")];
+      [this.said, this.refused] = ["", wordsOf(error)];
       return false;
     }
   }
@@ -56,6 +59,9 @@ export class Desk {
     this.me = await this.api.get<Me>("/api/admin/session").catch(() => this.me);
   }
 }
+
+/** What to say about something that failed. */
+export const wordsOf = (error: unknown): string => (error instanceof Refusal ? error.problem.say : t("unreachable"));
 
 const KEY = Symbol("desk");
 export const provideDesk = (): Desk => setContext(KEY, new Desk());

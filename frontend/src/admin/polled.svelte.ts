@@ -1,13 +1,13 @@
 import type { Api } from "../lib/api";
+import { wordsOf } from "./desk.svelte";
 
 const PAUSE = 15_000;
 
 /** Something that the server computes and that changes while people work; asked for again and again, quietly. */
 export class Polled<T> {
   value = $state.raw<T | null>(null);
-  /** Whether the last answer failed: what is shown may be old. */
-  stale = $state(false);
-  error = $state.raw<unknown>(null);
+  /** Why the last question was not answered, in words: what is shown may be old. */
+  trouble = $state("");
 
   constructor(
     private readonly api: Api,
@@ -18,9 +18,9 @@ export class Polled<T> {
   async ask(): Promise<void> {
     try {
       this.value = await this.api.get<T>(this.path);
-      [this.stale, this.error] = [false, null];
+      this.trouble = "";
     } catch (error) {
-      [this.stale, this.error] = [true, error];
+      this.trouble = wordsOf(error);
     }
   }
 

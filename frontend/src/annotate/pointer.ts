@@ -13,6 +13,7 @@ export function pointers(root: HTMLElement, marking: Marking): () => void {
   let hovering: ReturnType<typeof setTimeout> | undefined;
   let extending = false;
   let pressed = false;
+  let consumed = false; // the touch that ends is not a tap on what appears under it
 
   const down = (event: PointerEvent) => {
     const target = event.target as HTMLElement;
@@ -34,6 +35,7 @@ export function pointers(root: HTMLElement, marking: Marking): () => void {
   };
   const up = (event: PointerEvent) => {
     if (!pressed) return;
+    consumed = extending || drag !== undefined;
     const tapped = finger && !extending;
     const resting = event.pointerType !== "touch" || tapped;
     if (!drag && resting) released(event, marking);
@@ -62,6 +64,10 @@ export function pointers(root: HTMLElement, marking: Marking): () => void {
   const still = (event: TouchEvent) => {
     if ((extending || drag) && event.cancelable) event.preventDefault();
   };
+  const end = (event: TouchEvent) => {
+    if (consumed && event.cancelable) event.preventDefault();
+    consumed = false;
+  };
   const stop = () => {
     clearTimeout(hovering);
     marking.hover = undefined;
@@ -73,6 +79,7 @@ export function pointers(root: HTMLElement, marking: Marking): () => void {
   root.addEventListener("pointerdown", down);
   root.addEventListener("contextmenu", menu);
   root.addEventListener("touchmove", still, { passive: false });
+  root.addEventListener("touchend", end, { passive: false });
   document.addEventListener("pointermove", move);
   document.addEventListener("pointerup", up);
   document.addEventListener("pointercancel", cancel);

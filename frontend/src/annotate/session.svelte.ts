@@ -155,6 +155,12 @@ export class Session {
     });
   }
 
+  /** Leave a text that went to somebody else. */
+  async leave(): Promise<void> {
+    await this.sender.abandon(this.task!.id);
+    await this.next();
+  }
+
   /** A text that was begun or handed in before. */
   async open(id: string): Promise<void> {
     await this.guarded(async () => this.show(await this.api.get<Task>(`/api/tasks/${id}`)));

@@ -23,7 +23,7 @@ from finecomb.core.estimate import Estimate, Signature
 from finecomb.core.records import Document
 from finecomb.critics.posteriors import Floats, Point, Posterior, Samples, Z
 from finecomb.critics.priors import Prior, ProjectionError, State
-from finecomb.measure.bootstrap import Sums, interval, ratio
+from finecomb.measure.bootstrap import Sums, ratio
 
 Statistic = Literal["nll", "plugin", "kl"]
 Ints = NDArray[np.int64]
@@ -183,9 +183,10 @@ class Scores:
             dropped=tuple(each for each in self.dropped if each.id in ids),
         )
 
-    def sums(self, per_step: bool) -> Sums:
-        """(documents, 2): T(x) and what it is divided by, so that resampling needs no texts."""
-        return np.stack([self.values, self.steps if per_step else np.ones(len(self.values))], axis=1)
+    @property
+    def sums(self) -> Sums:
+        """(documents, 3): T(x), steps and 1, so that resampling needs no texts."""
+        return np.stack([self.values, self.steps, np.ones(len(self.values))], axis=1)
 
     @property
     def rates(self) -> Floats:
@@ -221,39 +222,64 @@ def _finite(terms: Floats, statistic: Statistic) -> Floats:
     return terms
 
 
+Corpus = Callable[[Sums], Floats]
+"""From (draws, 3) sums of T(x), steps and documents to one value a draw."""
+
+
+def mean_nll(sums: Sums) -> Floats:
+    """Mean T(x) over documents."""
+    return ratio(sums[:, 0], sums[:, 2])
+
+
+def perplexity(sums: Sums) -> Floats:
+    """exp(sum of T(x) / sum of steps)."""
+    return np.asarray(np.exp(ratio(sums[:, 0], sums[:, 1])))
+
+
 def latent_nll(found: Scores, draws: int = 1000, seed: int = 0) -> Estimate:
     """Mean T(x) over documents, with an interval that resamples documents."""
-    return _corpus(found, per_step=False, draws=draws, seed=seed)
+    why = "" if found.ids else "no document could be projected"
+    return _estimated(found, "latent-nll", mean_nll, why, draws, seed)
 
 
 def latent_ppl(found: Scores, draws: int = 1000, seed: int = 0) -> Estimate:
     """exp(sum of T(x) / sum of steps), with an interval that resamples documents; NaN where z is no sequence."""
-    return _corpus(found, per_step=True, draws=draws, seed=seed)
+    why = "" if found.ids else "no document could be projected"
+    return _estimated(found, "latent-ppl", perplexity, why if found.discrete else NO_PPL, draws, seed)
 
 
 NO_PPL = "Latent PPL is a mean over the states of a sequence, and here z is a vector; see the Latent NLL"
 
 
-def _corpus(found: Scores, per_step: bool, draws: int, seed: int) -> Estimate:
-    name = "latent-ppl" if per_step else "latent-nll"
+def _estimated(found: Scores, name: str, of: Corpus, why: str, draws: int, seed: int) -> Estimate:
     signature = Signature.of(
         statistic=f"{name}:{found.statistic}", critic=found.critic, documents=len(found.ids),
         dropped=len(found.dropped) or None, draws=draws, seed=seed,
     )  # fmt: skip
-    if per_step and not found.discrete:
-        return Estimate(math.nan, math.nan, math.nan, signature, NO_PPL)
-    if not found.ids:
-        return Estimate(math.nan, math.nan, math.nan, signature, "no document could be projected")
-    sums, of = found.sums(per_step), corpus_statistic(per_step)
-    low, high = interval(sums, of, draws, np.random.default_rng(seed))
-    return Estimate(float(of(sums.sum(axis=0)[None])[0]), low, high, signature)
+    if why:
+        return Estimate(math.nan, math.nan, math.nan, signature, why)
+    low, high = quantiles(of(resampled(found.sums, draws, np.random.default_rng(seed))))
+    return Estimate(float(of(found.sums.sum(axis=0)[None])[0]), low, high, signature)
 
 
-def corpus_statistic(per_step: bool) -> Callable[[Sums], Floats]:
-    """From summed T(x) and counts to the mean, or to the perplexity."""
-    if per_step:
-        return lambda sums: np.asarray(np.exp(ratio(sums[:, 0], sums[:, 1])))
-    return lambda sums: ratio(sums[:, 0], sums[:, 1])
+def resampled(sums: Sums, draws: int, rng: np.random.Generator) -> Sums:
+    """Sums of documents drawn with replacement, (draws, 3); one draw at a time, so that memory does not grow with both.
+
+    No draws with fewer than two documents.
+    """
+    documents = len(sums)
+    result = np.empty((draws if documents > 1 else 0, sums.shape[1]))
+    for draw in range(len(result)):
+        result[draw] = np.bincount(rng.integers(documents, size=documents), minlength=documents) @ sums
+    return result
+
+
+def quantiles(values: Floats) -> tuple[float, float]:
+    """The middle 95% of draws; NaN without draws."""
+    if not len(values):
+        return math.nan, math.nan
+    low, high = np.quantile(values, [0.025, 0.975])
+    return float(low), float(high)
 
 
 # --- where it comes from -----------------------------------------------------------------------------------------

@@ -178,7 +178,7 @@ def _parse_conll(text: str, where: str) -> Iterator[tuple[str, TokenChains]]:
 
 def _token_chains(rows: Sequence[tuple[int, list[str]]], where: str) -> TokenChains:
     """The word is the fourth column, the last column opens and closes mentions: `(3`, `3)`, `(3)`, joined by `|`."""
-    open_: dict[str, list[int]] = {}
+    opened: dict[str, list[int]] = {}
     chains: dict[str, list[tuple[int, int]]] = {}
     for at, (number, columns) in enumerate(rows):
         if len(columns) < 5:
@@ -186,12 +186,12 @@ def _token_chains(rows: Sequence[tuple[int, list[str]]], where: str) -> TokenCha
         for part in columns[-1].split("|"):
             entity = part.strip("()")
             if part.startswith("("):
-                open_.setdefault(entity, []).append(at)
+                opened.setdefault(entity, []).append(at)
             if part.endswith(")"):
-                if not open_.get(entity):
+                if not opened.get(entity):
                     raise FormatError(f"{where}:{number}: mention {entity!r} is closed but was never opened")
-                chains.setdefault(entity, []).append((open_[entity].pop(), at))
-    left = [entity for entity, starts in open_.items() if starts]
+                chains.setdefault(entity, []).append((opened[entity].pop(), at))
+    left = [entity for entity, starts in opened.items() if starts]
     if left:
         raise FormatError(f"{where}: mention {left[0]!r} is opened but never closed")
     return TokenChains(tuple(columns[3] for _, columns in rows), tuple(map(tuple, chains.values())))

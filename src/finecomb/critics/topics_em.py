@@ -86,17 +86,17 @@ def infer(model: CorrelatedTopics, bags: Bags) -> Beliefs:
     documents, lengths = bags.shape[0], _lengths(bags)
     precision = _inverse(model.covariance)
     mean, variance = np.tile(model.mean, (documents, 1)), np.tile(1 / np.diag(precision), (documents, 1))
-    open_, last = np.arange(documents), np.full(documents, -np.inf)
+    active, last = np.arange(documents), np.full(documents, -np.inf)
     for _ in range(_INFERENCE_STEPS):
-        here, beliefs = csr_array(bags[open_]), Beliefs(mean[open_], variance[open_])
+        here, beliefs = csr_array(bags[active]), Beliefs(mean[active], variance[active])
         seen = _words_seen(here, _softmax(beliefs.mean), model.topics)
         bounds = _bounds(here, beliefs, model, precision, seen.log_likelihood)
-        rising = bounds - last[open_] > _INFERENCE_TOLERANCE * np.maximum(lengths[open_], 1)
-        last[open_] = bounds
-        open_, beliefs = open_[rising], Beliefs(beliefs.mean[rising], beliefs.variance[rising])
-        if not len(open_):
+        rising = bounds - last[active] > _INFERENCE_TOLERANCE * np.maximum(lengths[active], 1)
+        last[active] = bounds
+        active, beliefs = active[rising], Beliefs(beliefs.mean[rising], beliefs.variance[rising])
+        if not len(active):
             break
-        mean[open_], variance[open_] = _improved(beliefs, seen.counts[rising], lengths[open_], model.mean, precision)
+        mean[active], variance[active] = _improved(beliefs, seen.counts[rising], lengths[active], model.mean, precision)
     return Beliefs(mean, variance)
 
 

@@ -10,17 +10,21 @@ UNLIKELY = 0.05
 """A transition less probable than this under the critic is drawn in red."""
 Change = tuple[str, str, float, float]
 """From, to, P generated - P real, P of the critic."""
+Place = tuple[float, float]
 
-_SIZE, _RADIUS, _EDGES, _VISIBLE = 720, 250, 40, 0.01
+_SIZE, _RADIUS, _EDGES, _VISIBLE = 720, 240, 30, 0.02
+_MIDDLE = _SIZE / 2 + 24  # of the circle, below the title
 
 
-def transition_graph(system: str, changes: Sequence[Change]) -> str:
+def transition_graph(system: str, changes: Sequence[Change], order: Sequence[str]) -> str:
     """The largest differences between P(z_m | z_{m-1}) of a system and of real documents, largest first.
 
-    An edge's width is its difference; red edges are unlikely under the critic, dashed ones are rarer than in real text.
+    States stand clockwise in `order`. An edge's width is its difference; red edges are unlikely under the critic,
+    dashed ones are rarer than in real text.
     """
     edges = [row for row in changes[:_EDGES] if abs(row[2]) >= _VISIBLE]
-    nodes = list(dict.fromkeys(state for first, second, _, _ in edges for state in (first, second)))
+    drawn_states = {state for first, second, _, _ in edges for state in (first, second)}
+    nodes = [state for state in order if state in drawn_states]
     place = {state: _on_circle(at, len(nodes)) for at, state in enumerate(nodes)}
     drawn = "".join(_edge(place[first], place[second], change, p) for first, second, change, p in reversed(edges))
     labels = "".join(_label(state, at, total=len(nodes)) for at, state in enumerate(nodes))
@@ -44,28 +48,32 @@ def _marker(id: str, colour: str) -> str:
 
 
 _GREY, _RED = "#767676", "#c62828"
+_HALO = 'stroke="white" stroke-width="3" paint-order="stroke"'
 _MARKERS = f"<defs>{_marker('grey', _GREY)}{_marker('red', _RED)}</defs>"
 
 
-def _on_circle(at: int, total: int, radius: float = _RADIUS) -> tuple[float, float]:
+def _on_circle(at: int, total: int, radius: float = _RADIUS) -> Place:
     angle = 2 * math.pi * at / total - math.pi / 2
-    return _SIZE / 2 + radius * math.cos(angle), _SIZE / 2 + 24 + radius * math.sin(angle)
+    return _SIZE / 2 + radius * math.cos(angle), _MIDDLE + radius * math.sin(angle)
 
 
-def _edge(start: tuple[float, float], end: tuple[float, float], change: float, p: float) -> str:
-    """A curve from state to state, a loop where they are one, with the difference beside it."""
+def _edge(start: Place, end: Place, change: float, p: float) -> str:
+    """A curve from state to state, bent to its left so that both directions can be seen; a loop where they are one."""
     colour, id = (_RED, "red") if p < UNLIKELY else (_GREY, "grey")
-    middle = _SIZE / 2, _SIZE / 2 + 24
+    centre = _SIZE / 2, _MIDDLE
     if start == end:
-        out = [(each - centre) / _RADIUS for each, centre in zip(start, middle, strict=True)]
-        a, b = (_outwards(start, out, 46, side) for side in (-22, 22))
-        path, at = f"M{_xy(start)}C{_xy(a)} {_xy(b)} {_xy(start)}", _outwards(start, out, -16, 0)
+        inwards = (centre[0] - start[0]) / _RADIUS, (centre[1] - start[1]) / _RADIUS
+        path = (
+            f"M{_xy(start)}C{_xy(_moved(start, inwards, 60, -26))} {_xy(_moved(start, inwards, 60, 26))} {_xy(start)}"
+        )
+        at = _moved(start, inwards, 56, 0)
     else:
-        bend = _weighed((0.325, start), (0.325, end), (0.35, middle))
-        path, at = f"M{_xy(start)}Q{_xy(bend)} {_xy(end)}", _weighed((0.3, start), (0.42, bend), (0.28, end))
+        along = (end[0] - start[0]) / _RADIUS, (end[1] - start[1]) / _RADIUS
+        bend = _moved(_weighed((0.375, start), (0.375, end), (0.25, centre)), along, 0, -24)
+        path, at = f"M{_xy(start)}Q{_xy(bend)} {_xy(end)}", _weighed((0.36, start), (0.48, bend), (0.16, end))
     dash = ' stroke-dasharray="4 3"' if change < 0 else ""
     line = f'<path d="{path}" fill="none" stroke="{colour}" stroke-opacity="0.75" stroke-width="{_width(change)}"{dash}'
-    words = f'<text x="{at[0]:.0f}" y="{at[1]:.0f}" fill="{colour}" font-size="10" text-anchor="middle">'
+    words = f'<text x="{at[0]:.0f}" y="{at[1]:.0f}" fill="{colour}" font-size="10" text-anchor="middle" {_HALO}>'
     return f'{line} marker-end="url(#{id})"/>{words}{change:+.2f}</text>'
 
 
@@ -73,16 +81,17 @@ def _width(change: float) -> str:
     return f"{max(0.8, 14 * abs(change)):.1f}"
 
 
-def _weighed(*points: tuple[float, tuple[float, float]]) -> tuple[float, float]:
+def _weighed(*points: tuple[float, Place]) -> Place:
     return sum(weight * x for weight, (x, _) in points), sum(weight * y for weight, (_, y) in points)
 
 
-def _xy(point: Sequence[float]) -> str:
+def _xy(point: Place) -> str:
     return f"{point[0]:.1f} {point[1]:.1f}"
 
 
-def _outwards(point: Sequence[float], out: Sequence[float], far: float, side: float) -> tuple[float, float]:
-    return point[0] + far * out[0] - side * out[1], point[1] + far * out[1] + side * out[0]
+def _moved(point: Place, direction: Place, far: float, side: float) -> Place:
+    """A point `far` along a direction, and `side` to the right of it."""
+    return point[0] + far * direction[0] - side * direction[1], point[1] + far * direction[1] + side * direction[0]
 
 
 def _label(state: str, at: int, total: int) -> str:

@@ -41,8 +41,8 @@ def show(study: Study, folder: Path, console: Console) -> None:
     _heading(console, "How far they agree on words, label by label")
     print_rows(console, agreement_rows(readers))
     _heading(console, "Go on")
-    for command in (f"finecomb stats {folder}", f"finecomb show {folder} {id}", f"finecomb check {folder}"):
-        console.print(f"  {command}")
+    for does in (f"stats {folder}", f"show {folder} {id}", f"gold {folder} -o gold", f"serve {folder} --open"):
+        console.print(f"  finecomb {does}")
 
 
 def _heading(console: Console, words: str) -> None:

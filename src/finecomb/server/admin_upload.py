@@ -47,4 +47,4 @@ def _check(documents: list[Document], name: str, known: Collection[str]) -> None
     there = [each.id for each in documents if each.id in known]
     if there:
         shown = ", ".join(map(repr, there[:5])) + (", ..." if len(there) > 5 else "")
-        raise FinecombError(f"{name}: {len(there):,} of its ids are in the study already: {shown}; nothing was added")
+        raise FinecombError(f"{name}: has ids that are in the study already: {shown}; nothing was added")

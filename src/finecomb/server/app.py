@@ -30,6 +30,7 @@ def create_app(store: Store, origin: str = "") -> FastAPI:
     app.state.store = store
     app.state.desk = Desk(store, app.state.gate.signature)
     problems.install(app)
+    app.router.routes[:0] = annotate.shortcuts()
     app.include_router(signing.router)
     app.include_router(annotate.router)
     app.include_router(admin.router)

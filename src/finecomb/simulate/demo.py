@@ -16,6 +16,7 @@ from finecomb.protocols import shipped
 from finecomb.simulate.annotators import Simulated, crowd, simulate
 
 _READER = Simulated("reader", recall=0.65, precision=0.85, jitter=0.6, confusion=0.12)
+_ROOM = 3  # places left for people who try the demo study themselves
 
 
 class DemoText(Record):
@@ -55,7 +56,7 @@ def demo_study(readers: int = 5, seed: int = 0) -> Iterator[Item]:
     documents = [_document(each) for each in texts]
     truth = {each.id: _truth(each, protocol) for each in texts}
     people = crowd(readers, _READER, spread=0.1, seed=seed)
-    yield Settings(title="Saltby: the demo study", protocols=(protocol.id,), annotators=readers, seed=seed)
+    yield Settings(title="Saltby: the demo study", protocols=(protocol.id,), annotators=readers + _ROOM, seed=seed)
     yield protocol
     yield from documents
     yield Annotator(id="truth", kind="gold", meta={"note": "the errors put into the texts by their author"})

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.store import migrations, tables
 from finecomb.store.database import Database, Transaction
 from finecomb.store.places import Place, place
+from finecomb.store.studies import find, studies
 from finecomb.store.tables import given
 
 
@@ -25,14 +29,14 @@ def backup_name(where: Place, why: str = "backup") -> Path:
 
 
 def back_up(database: Database, target: Path) -> None:
-    """Copy everything to a new SQLite file, as one moment saw it."""
+    """Copy a database to a new SQLite file, as one moment saw it; of PostgreSQL, the study that is named, else all."""
     if target.exists():
         raise FinecombError(f"{target}: exists already; choose another name")
     if database.sqlite:
         _copy_file(database, target)
-    else:
-        with opened(place(target)) as copy:
-            transfer(database, copy)
+        return
+    with opened(place(target), migrations.current(database)) as copy:
+        _dump(database, copy)
 
 
 def _copy_file(source: Database, target: Path) -> None:
@@ -40,73 +44,115 @@ def _copy_file(source: Database, target: Path) -> None:
         connection.backup(to)
 
 
-def restore(source: Path, target: Place, force: bool = False) -> Path | None:
-    """Put a backup in the place of what is there; that is kept in a backup of its own, whose path is returned."""
-    kept = None
-    with opened(place(source)) as backup, opened(target) as database:
-        if _studies(database):
-            if not force:
-                raise FinecombError(f"{target}: holds a study already; say --force to replace it (a copy is kept)")
-            kept = backup_name(target, "replaced")
-            back_up(database, kept)
-        if database.sqlite:
-            with closing(backup.connect()) as connection, closing(database.connect()) as to:
-                connection.backup(to)
-        else:
-            transfer(backup, database, replace=True)
-    return kept
+def _dump(source: Database, target: Database) -> None:
+    """Every row as it is, by the columns that the tables of that version have."""
+    reflected = sa.MetaData()
+    engine = target.engine()
+    reflected.reflect(engine)
+    engine.dispose()
+    with source.reading() as old, target.writing() as new:
+        study = find(old, source.place)[0] if source.place.study else None
+        for table in reflected.sorted_tables:
+            if table.name == "alembic_version":
+                continue
+            names = [column.name for column in table.columns]
+            insert = sa.insert(table).values({name: given(name) for name in names})
+            for row in old.run(_rows(table, reflected, study)):
+                new.run(insert, **dict(zip(names, row, strict=True)))
+
+
+def _rows(table: sa.Table, every: sa.MetaData, study: int | None) -> sa.Select[Any]:
+    """All rows of a table, or those of one study."""
+    if study is None:
+        return sa.select(table)
+    if "study" in table.c:
+        return sa.select(table).where(table.c.study == study)
+    if table.name == "study":
+        return sa.select(table).where(table.c.key == study)
+    annotation = every.tables["annotation"]
+    mine = sa.select(annotation.c.key).where(annotation.c.study == study)
+    return sa.select(table).where(table.c.annotation.in_(mine))
 
 
 @contextmanager
-def opened(where: Place) -> Iterator[Database]:
-    """A database with tables of this version."""
+def opened(where: Place, version: str = "head") -> Iterator[Database]:
+    """A database whose tables have been brought to a version."""
     database = Database(where)
     try:
-        if migrations.current(database) != migrations.head():
-            migrations.upgrade(database)
+        migrations.upgrade(database, version)
         yield database
     finally:
         database.close()
 
 
-# --- from one database to another --------------------------------------------------------------------------------
+# --- the way back ------------------------------------------------------------------------------------------------
+
+
+def restore(source: Path, target: Place, force: bool = False) -> Path | None:
+    """Put a backup in the place of what is there; that is kept in a backup of its own, whose path is returned."""
+    with tempfile.TemporaryDirectory() as temporary:
+        copied = Path(shutil.copy(source, temporary))
+        with opened(place(copied)) as backup, opened(target) as database:
+            wanted = _wanted(backup, target)
+            kept = _keep(database, wanted, force)
+            if database.sqlite:
+                with closing(backup.connect()) as connection, closing(database.connect()) as to:
+                    connection.backup(to)
+            else:
+                _transfer(backup, database, wanted)
+    return kept
+
+
+def _wanted(backup: Database, target: Place) -> dict[str, int]:
+    """The studies of a backup under the names they are to have; one study takes the name of its new place."""
+    with backup.reading() as transaction:
+        found = studies(transaction)
+        if not target.study or target.file:
+            return found
+        return {
+            target.study: find(transaction, replace(backup.place, study=target.study if target.study in found else ""))[
+                0
+            ]
+        }
+
+
+def _keep(database: Database, wanted: Mapping[str, int], force: bool) -> Path | None:
+    """Save what would be replaced."""
+    with database.reading() as transaction:
+        there = studies(transaction)
+    replaced = list(there) if database.sqlite else [name for name in there if name in wanted]
+    if not replaced:
+        return None
+    if not force:
+        raise FinecombError(f"{database.place}: holds a study already; say --force to replace it (a copy is kept)")
+    kept = backup_name(database.place, "replaced")
+    back_up(database, kept)
+    return kept
+
 
 _OF_STUDY = (tables.protocol, tables.document, tables.annotator, tables.researcher, tables.link, tables.session)
 _BY_KEY = (tables.annotation, tables.entry, tables.audit)
+_INSERT = {
+    table.name: sa.insert(table)
+    .values({column.name: given(column.name) for column in table.columns if column.name != "key"})
+    .returning(table.c.key if "key" in table.c else sa.literal(0))
+    for table in tables.metadata.sorted_tables
+}
 
 
-def _studies(database: Database) -> list[Any]:
-    with database.reading() as transaction:
-        return [dict(zip(tables.study.c.keys(), row, strict=True)) for row in transaction.all(sa.select(tables.study))]
-
-
-def transfer(source: Database, target: Database, replace: bool = False) -> None:
-    """Copy every study from one database to another, whatever kinds they are; keys are counted anew."""
+def _transfer(source: Database, target: Database, wanted: Mapping[str, int]) -> None:
+    """Studies from one database to another that may hold more; keys are counted anew."""
     with source.reading() as old, target.writing() as new:
-        for row in old.all(sa.select(tables.study)):
-            study = dict(zip(tables.study.c.keys(), row, strict=True))
-            if replace:
-                _forget(new, study["name"])
-            _Transfer(old, new, study.pop("key"), _insert(new, tables.study, study)).run()
+        for name, key in wanted.items():
+            _forget(new, name)
+            row = old.one(sa.select(tables.study).where(tables.study.c.key == key)) or ()
+            values = dict(zip(tables.study.c.keys(), row, strict=True)) | {"name": name}
+            _Transfer(old, new, values.pop("key"), _insert(new, tables.study, values)).run()
 
 
-def _insert(transaction: Transaction, table: sa.Table, values: dict[str, Any]) -> int:
-    statement = _inserting(table)
-    (key,) = transaction.one(statement, **values) or (0,)
+def _insert(transaction: Transaction, table: sa.Table, values: Mapping[str, Any]) -> int:
+    (key,) = transaction.one(_INSERT[table.name], **values) or (0,)
     return int(key)
-
-
-_STATEMENTS: dict[str, Any] = {}
-
-
-def _inserting(table: sa.Table) -> Any:
-    """Insert everything but the key, which is returned where there is one."""
-    if table.name not in _STATEMENTS:
-        names = [column.name for column in table.columns if column.name != "key"]
-        statement: Any = sa.insert(table).values({name: given(name) for name in names})
-        returned = table.c.key if "key" in table.c else sa.literal(0)
-        _STATEMENTS[table.name] = statement.returning(returned)
-    return _STATEMENTS[table.name]
 
 
 class _Transfer:
@@ -118,11 +164,10 @@ class _Transfer:
 
     def run(self) -> None:
         for table in _OF_STUDY:
-            self._copy(table, sa.select(table).where(table.c.study == self.study))
+            self._copy(table, _rows(table, tables.metadata, self.study))
         for table in _BY_KEY:
-            self._copy(table, sa.select(table).where(table.c.study == self.study).order_by(table.c.key))
-        mine = sa.select(tables.annotation.c.key).where(tables.annotation.c.study == self.study)
-        self._copy(tables.change, sa.select(tables.change).where(tables.change.c.annotation.in_(mine)))
+            self._copy(table, _rows(table, tables.metadata, self.study).order_by(table.c.key))
+        self._copy(tables.change, _rows(tables.change, tables.metadata, self.study))
 
     def _copy(self, table: sa.Table, rows: sa.Select[Any]) -> None:
         for row in self.old.run(rows):
@@ -139,11 +184,11 @@ class _Transfer:
 
 def _forget(transaction: Transaction, name: str) -> None:
     """Remove a study with all that belongs to it."""
-    found = transaction.one(sa.select(tables.study.c.key).where(tables.study.c.name == name))
-    if found is None:
+    key = studies(transaction).get(name)
+    if key is None:
         return
-    mine = sa.select(tables.annotation.c.key).where(tables.annotation.c.study == found[0])
+    mine = sa.select(tables.annotation.c.key).where(tables.annotation.c.study == key)
     transaction.run(sa.delete(tables.change).where(tables.change.c.annotation.in_(mine)))
     for table in (tables.entry, tables.annotation, tables.audit, *_OF_STUDY):
-        transaction.run(sa.delete(table).where(table.c.study == found[0]))
-    transaction.run(sa.delete(tables.study).where(tables.study.c.key == found[0]))
+        transaction.run(sa.delete(table).where(table.c.study == key))
+    transaction.run(sa.delete(tables.study).where(tables.study.c.key == key))

@@ -28,6 +28,8 @@ class Given:
     number: int
     status: Literal["draft", "submitted"]
     lease: float | None
+    excluded: bool
+    """Whether it was set aside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ _OTHERS = (
 )
 _OF_CONDITION = sa.select(sa.func.count()).select_from(JOINED).where(_TAKEN, _P.condition == given("condition"))
 _MINE = (
-    sa.select(_A.id, _A.document, _A.number, _A.status, _A.lease)
+    sa.select(_A.id, _A.document, _A.number, _A.status, _A.lease, _A.excluded)
     .where(*_IN_FORCE, _A.annotator == given("annotator"))
     .order_by(_A.number)
 )
@@ -92,14 +94,23 @@ def standing(store: Store, transaction: Transaction, annotator: str) -> Standing
     tasks = tuple(Given(*row) for row in found if row[2] is not None)
     mine = frozenset(row[1] for row in found)
     counts = _counts(store, transaction)
-    most = _most_left(store, transaction, annotator, sum(task.document not in plan.checks for task in tasks))
+    arm, excluded = transaction.one(_WHO, study=store.key, annotator=annotator) or ("", 1)
+    if excluded:
+        return Standing(tasks, mine, (), 0, "none-now", counts)
+    most = _most_left(store, transaction, arm, sum(task.document not in plan.checks for task in tasks))
     free = _free(store, counts, mine) if most else []
-    texts = min(len(free), most)
-    checks = sum(check not in mine for check in plan.checks) if tasks or texts else 0
+    ahead = min(len(free), most)
+    ahead += sum(check not in mine for check in plan.checks) if tasks or ahead else 0
+    return Standing(tasks, mine, free, ahead, "" if ahead else _why(store, tasks, mine, counts, most), counts)
+
+
+def _why(
+    store: Store, tasks: Sequence[Given], mine: frozenset[str], counts: Counts, most: int
+) -> Literal["all-done", "none-now"]:
+    """Whether nothing is left for good, or somebody may yet give a text back."""
     over = mine - {task.document for task in tasks if task.status == "draft"}
-    later = not texts and bool(most) and bool(_free(store, Counts(counts.submitted, {}), over))
-    why: Literal["", "all-done", "none-now"] = "" if texts + checks else "none-now" if later else "all-done"
-    return Standing(tasks, mine, free, texts + checks, why, counts)
+    later = most and _free(store, Counts(counts.submitted, {}), over)
+    return "none-now" if later or not tasks else "all-done"
 
 
 def condition(store: Store, transaction: Transaction, annotator: str) -> str:
@@ -122,12 +133,9 @@ def _free(store: Store, counts: Counts, mine: frozenset[str]) -> list[str]:
     return assign.free(plan, counts, head.annotators, mine, head.settings.quotas, pool)
 
 
-def _most_left(store: Store, transaction: Transaction, annotator: str, had: int) -> int:
-    """How many more texts an annotator may get, attention checks aside."""
+def _most_left(store: Store, transaction: Transaction, arm: str, had: int) -> int:
+    """How many more texts somebody in that arm who had so many may get, attention checks aside."""
     head = store.head
-    arm, excluded = transaction.one(_WHO, study=store.key, annotator=annotator) or ("", 1)
-    if excluded:
-        return 0
     texts = head.protocol.work.texts
     left = len(store.plan().documents) if texts is None else max(0, texts - had)
     if arm in head.settings.quotas:
@@ -178,15 +186,19 @@ def next_task(store: Store, transaction: Transaction, annotator: str) -> NextTas
         return NextTask(why=store.head.state)
     now = standing(store, transaction, annotator)
     for task in now.given:
-        if task.status == "draft" and still_mine(store, transaction, annotator, task.document, task.lease):
+        if _goes_on(store, transaction, annotator, task):
             transaction.run(_RENEW, of=store.key, task=task.id, lease=kept_until(store))
             return NextTask(task.id)
     document = _pick(store, now, annotator)
-    return (
-        NextTask(_give(store, transaction, now, annotator, document))
-        if document
-        else NextTask(why=now.why or "all-done")
-    )
+    return NextTask(_give(store, transaction, now, annotator, document)) if document else NextTask(why=now.why)
+
+
+def _goes_on(store: Store, transaction: Transaction, annotator: str, task: Given) -> bool:
+    """Whether a task is a draft that its annotator can work on."""
+    _, stopped = transaction.one(_WHO, study=store.key, annotator=annotator) or ("", 1)
+    if stopped or task.excluded or task.status != "draft":
+        return False
+    return still_mine(store, transaction, annotator, task.document, store.head.protocol.id, task.lease)
 
 
 def kept_until(store: Store) -> float:
@@ -194,11 +206,13 @@ def kept_until(store: Store) -> float:
     return store.clock() + 60 * store.head.settings.lease
 
 
-def still_mine(store: Store, transaction: Transaction, annotator: str, document: str, lease: float | None) -> bool:
+def still_mine(
+    store: Store, transaction: Transaction, annotator: str, document: str, protocol: str, lease: float | None
+) -> bool:
     """Whether a place is kept for its annotator, or still free although it is not."""
     if (lease is not None and lease > store.clock()) or document in store.plan().checks:
         return True
-    values = {"study": store.key, "protocol": store.head.protocol.id, "now": store.clock()}
+    values = {"study": store.key, "protocol": protocol, "now": store.clock()}
     (others,) = transaction.one(_OTHERS, document=document, annotator=annotator, **values) or (0,)
     return bool(others < store.head.annotators)
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 from pydantic_core import from_json
 
-from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Settings
 from finecomb.core.study import Item, Study
@@ -23,6 +22,7 @@ from finecomb.store.backup import back_up, backup_name
 from finecomb.store.database import Database, Transaction
 from finecomb.store.people import Session
 from finecomb.store.places import Place
+from finecomb.store.studies import find, find_or_make
 from finecomb.store.tables import given
 from finecomb.store.taking import take
 from finecomb.store.writer import Writer
@@ -58,7 +58,6 @@ class Head:
         return self.settings.annotators or self.protocol.work.annotators
 
 
-_STUDIES = sa.select(tables.study.c.key, tables.study.c.name).order_by(tables.study.c.key)
 _HEAD = sa.select(tables.study.c.state, tables.study.c.settings, tables.study.c.secret, tables.study.c.joining).where(
     tables.study.c.key == given("study")
 )
@@ -226,7 +225,7 @@ def open_store(place: Place, items: Iterable[Item] | None = None, clock: Clock =
     prepare(database)
     try:
         with database.writing() as transaction:
-            key, name = _find(transaction, place) if items is None else _find_or_make(transaction, place)
+            key, name = find(transaction, place) if items is None else find_or_make(transaction, place)
             if items is not None:
                 take(transaction, key, items)
     except BaseException:
@@ -243,7 +242,7 @@ def prepare(database: Database) -> Path | None:
     _refuse_later(version, database)
     saved = backup_name(database.place, f"before-{migrations.head()}") if version else None
     if saved:
-        back_up(database, saved)
+        back_up(Database(replace(database.place, study="")), saved)  # all studies, since all are changed
     migrations.upgrade(database)
     return saved
 
@@ -258,7 +257,7 @@ def read_items(place: Place) -> Iterator[Item]:
         raise FinecombError(f"{place}: {what}")
     try:
         with database.reading() as transaction:
-            key, _ = _find(transaction, place)
+            key, _ = find(transaction, place)
             yield from items_of(transaction, key)
     finally:
         database.close()
@@ -267,31 +266,3 @@ def read_items(place: Place) -> Iterator[Item]:
 def _refuse_later(version: str, database: Database) -> None:
     if not migrations.known(version):
         raise FinecombError(f"{database.place}: was made by a later Finecomb (tables {version}); install that one")
-
-
-def _find(transaction: Transaction, place: Place) -> tuple[int, str]:
-    studies = {name: key for key, name in transaction.all(_STUDIES)}
-    if place.study in studies:
-        return studies[place.study], place.study
-    if not studies:
-        raise FinecombError(f"{place}: holds no study")
-    if place.study:
-        raise FinecombError(f"{place}: no study has that name{did_you_mean(place.study, studies)}")
-    if len(studies) > 1:
-        raise FinecombError(f"{place}: holds {len(studies)} studies; say which with #NAME: {', '.join(studies)}")
-    ((name, key),) = studies.items()
-    return key, name
-
-
-def _find_or_make(transaction: Transaction, place: Place) -> tuple[int, str]:
-    studies = {name: key for key, name in transaction.all(_STUDIES)}
-    name = place.study or "study"
-    if name not in studies:
-        empty = Settings().to_json()
-        transaction.run(
-            sa.insert(tables.study).values(
-                name=name, state="open", settings=empty, imported=empty, secret=secrets.token_hex(32), joining=1
-            )
-        )
-        studies = {name: key for key, name in transaction.all(_STUDIES)}
-    return studies[name], name

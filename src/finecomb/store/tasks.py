@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -125,7 +125,7 @@ class Edit:
 
 
 _FOUND = (
-    sa.select(_A.key, _A.status, _A.lease, _A.active, _P.excluded, _C.version, _E.version)
+    sa.select(_A.key, _A.status, _A.lease, _A.active, _A.excluded + _P.excluded, _C.version, _E.version)
     .select_from(
         JOINED.outerjoin(tables.change, sa.and_(_C.annotation == _A.key, _C.id == given("change"))).outerjoin(
             tables.entry, sa.and_(_E.annotation == _A.key, _E.kind == given("kind"), _E.id == given("entry"))
@@ -169,7 +169,7 @@ def save(store: Store, transaction: Transaction, task: str, facts: Facts, edit: 
         transaction.run(_INSERT, version=1, body=edit.body, **values)
     else:
         transaction.run(_UPDATE, of=key, what=edit.kind, which=edit.id, new=version + 1, body=edit.body)
-    _remember(store, transaction, key, edit.change, edit.base + 1)
+    _remember(transaction, key, edit.change, edit.base + 1)
     transaction.run(_TOUCH, of=key, until=kept_until(store), spent=_spent(store, facts, active, edit.active))
     return edit.base + 1
 
@@ -182,12 +182,12 @@ def _declined(
         return Declined("not-allowed")
     if status != "draft":
         return Declined("finished")
-    if not still_mine(store, transaction, facts.annotator, facts.document, lease):
+    if not still_mine(store, transaction, facts.annotator, facts.document, facts.protocol, lease):
         return Declined("lease-over")
     return None
 
 
-def _remember(store: Store, transaction: Transaction, key: int, change: str, version: int) -> None:
+def _remember(transaction: Transaction, key: int, change: str, version: int) -> None:
     transaction.run(_REMEMBER, annotation=key, id=change, version=version)
 
 
@@ -221,13 +221,15 @@ def finish(
         return 0
     if (declined := _declined(store, transaction, facts, status, lease, excluded)) is not None:
         return declined
-    row = dict(zip((column.name for column in rows.FIELDS), transaction.one(_WHOLE, of=key) or (), strict=True))
+    row = _row(transaction, key)
     entries = [(kind, id, body) for kind, id, _, body in transaction.all(_ENTRIES, annotation=key)]
     if absent := missing(rows.assemble(row, entries)):
         return Declined("incomplete", missing=absent)
     rest = from_json(row["rest"]) | {"seconds": round(store.clock() - facts.started, 3)}
-    _set_status(transaction, key, "submitted", None, iso(store.clock()), _spent(store, facts, before, active), rest)
-    _remember(store, transaction, key, change, 0)
+    spent = _spent(store, facts, before, active)
+    values = {"status": "submitted", "lease": None, "submitted": iso(store.clock()), "active": spent}
+    _set(transaction, key, rest=rows.dumps(rest), **values)
+    _remember(transaction, key, change, 0)
     return 0
 
 
@@ -242,21 +244,17 @@ def reopen(
     if excluded:
         return Declined("not-allowed")
     if done is None and status == "submitted":
-        row = dict(zip((column.name for column in rows.FIELDS), transaction.one(_WHOLE, of=key) or (), strict=True))
-        rest = {name: value for name, value in from_json(row["rest"]).items() if name != "seconds"}
-        _set_status(transaction, key, "draft", kept_until(store), None, _spent(store, facts, before, active), rest)
-        _remember(store, transaction, key, change, 0)
+        rest = {name: value for name, value in from_json(_row(transaction, key)["rest"]).items() if name != "seconds"}
+        spent = _spent(store, facts, before, active)
+        values = {"status": "draft", "lease": kept_until(store), "submitted": None, "active": spent}
+        _set(transaction, key, rest=rows.dumps(rest), **values)
+        _remember(transaction, key, change, 0)
     return 0
 
 
-def _set_status(
-    transaction: Transaction,
-    key: int,
-    status: str,
-    lease: float | None,
-    submitted: str | None,
-    active: float,
-    rest: Mapping[str, Any],
-) -> None:
-    values = {"status": status, "lease": lease, "submitted": submitted, "active": active, "rest": rows.dumps(rest)}
+def _row(transaction: Transaction, key: int) -> dict[str, Any]:
+    return dict(zip((column.name for column in rows.FIELDS), transaction.one(_WHOLE, of=key) or (), strict=True))
+
+
+def _set(transaction: Transaction, key: int, **values: object) -> None:
     transaction.run(_STATUS, of=key, **{f"new_{name}": value for name, value in values.items()})

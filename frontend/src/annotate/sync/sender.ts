@@ -1,7 +1,7 @@
 import { Refusal, Unreachable, type Api } from "../../lib/api";
 import type { Body, Code, Problem, Saved } from "../../lib/wire";
 import { Journal, type Noted } from "./journal";
-import { attempt, drop, enqueue, insist, refuse, settle, type Outbox, type Queued } from "./outbox";
+import { attempt, drop, EMPTY, enqueue, insist, refuse, settle, type Outbox, type Queued } from "./outbox";
 import type { Store } from "./store";
 
 /** How saving stands, for the top bar and the notes. */
@@ -98,6 +98,12 @@ export class Sender {
     this.go();
   }
 
+  /** Forget what could not be sent of a task that went to somebody else, after that was said. */
+  async abandon(task: string): Promise<void> {
+    await this.store.change(task, () => [EMPTY, undefined]);
+    this.resume(task);
+  }
+
   /** Take up a task again, after it was reopened for example. */
   resume(task: string): void {
     delete this.halted[task];
@@ -118,7 +124,7 @@ export class Sender {
     const refused = changes.flatMap(({ task, key, problem }) => (problem ? [{ task, key, problem }] : []));
     const unsent = changes.length - refused.length;
     this.listener.setSaving({
-      state: this.state(refused.length, unsent),
+      state: this.state(refused.length, unsent, changes.filter(({ task }) => this.halted[task]).length),
       unsent,
       retryAt: this.retryAt,
       refused,
@@ -127,10 +133,10 @@ export class Sender {
     });
   }
 
-  private state(refused: number, unsent: number): Saving["state"] {
+  private state(refused: number, unsent: number, stranded: number): Saving["state"] {
     if (refused > 0) return "refused";
     if (unsent === 0) return "saved";
-    if (this.failures === 0) return "saving";
+    if (this.failures === 0) return stranded > 0 ? "queued" : "saving";
     return this.failures >= OFFLINE_AFTER || globalThis.navigator?.onLine === false ? "offline" : "queued";
   }
 

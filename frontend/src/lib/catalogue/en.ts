@@ -165,7 +165,7 @@ export default {
   finishNext: "Finish, {where}",
   noErrorsNext: "No errors, {where}",
   toText: "go to text {n}",
-  toEnd: "this was the last text",
+  toEnd: "this is the last text",
   noMorePart: "No more errors, go to part {n}",
   nextPart: "Go to part {n}",
   finishText: "Finish text",

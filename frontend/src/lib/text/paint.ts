@@ -52,7 +52,7 @@ function drawn(piece: Piece, text: string): ChildNode[] {
   const many = crowd.length > 1;
   const begins = piece.begins.filter(({ lane }) => !many || lane < LANES - 1);
   const nodes: ChildNode[] = piece.begins.filter(isChosenMark).map((layer) => bar(layer, "start"));
-  begins.forEach((layer, index) => nodes.push(flag(layer, index)));
+  begins.filter(({ drawing }) => drawing.flag !== "").forEach((layer, index) => nodes.push(flag(layer, index)));
   if (many && crowd.some((layer) => piece.begins.includes(layer))) nodes.push(crowdFlag(crowd.length, begins.length));
   nodes.push(piece.start === piece.end ? wedge(piece) : words(piece, text, shown, many));
   nodes.push(...piece.ends.filter(isChosenMark).map((layer) => bar(layer, "end")));

@@ -49,7 +49,7 @@ export interface Paragraph extends Block {
 }
 
 /** Longer lines are shown in several blocks, so that a change in one leaves the others as they are. */
-const LONGEST = 4000;
+const LONGEST = 2000;
 const SENTENCE_END = /[.!?…。！？]["'”’»)\]]*\s+/g;
 
 /** Where the blocks of `text` between `from` and `to` lie. */

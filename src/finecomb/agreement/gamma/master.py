@@ -31,6 +31,7 @@ class Master:
         self.costs = np.zeros(0)
         self._seen: set[bytes] = set()
         self._relaxed = self._rows(solver="ipm", run_crossover="off")
+        self._allow_excess()
 
     def add(self, clusters: Bools) -> int:
         """Take in those that are new; how many."""
@@ -54,7 +55,17 @@ class Master:
         self._relaxed.clearSolver()
         self._relaxed.run()
         solution = self._relaxed.getSolution()
-        return np.array(solution.row_dual), np.array(solution.col_value)
+        return np.array(solution.row_dual), np.array(solution.col_value)[len(self.own) :]
+
+    def _allow_excess(self) -> None:
+        """Let a mark be in more than one cluster for a fee, which keeps its price above minus the fee.
+
+        Taking a mark out of a cluster adds at most (n - 1) / C = 2 / n to its cost. For a higher fee no excess is worth
+        its while and the optimum stays, but prices can no longer wander off: a third of the rounds is enough.
+        """
+        size = len(self.own)
+        each, fee = np.arange(size, dtype=np.int32), np.full(size, 2.1 / self.own.annotators)
+        self._relaxed.addCols(size, fee, np.zeros(size), np.full(size, np.inf), size, each, each, np.full(size, -1.0))
 
     def corner(self, seconds: float) -> Bools | None:
         """The relaxed alignment at a corner where it is an alignment; None when it has halves."""

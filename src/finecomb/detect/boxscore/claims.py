@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from finecomb.detect.boxscore.record import Game, Player, Team
@@ -186,17 +186,12 @@ def _renamed(name: Name, best: Reading, plain: Reading) -> Slip:
         name.end,
         "name",
         "rename.player" if name.is_player else "rename.team",
-        f"all this about {_said(name)}",
+        f"all that is said of {_said(name)}",
         str(best.meant[name]),
-        "fits another line of the record",
+        "of whom it is true with fewer mistakes",
         flags=frozenset({f"saved {min(saved, 3)}", f"left {min(len(best.slips), 2)}"}),
     )
 
 
 def _said(name: Name) -> str:
     return " or ".join(str(option) for option in name.options) or "somebody"
-
-
-def flagged(slip: Slip, *flags: str) -> Slip:
-    """The same with more circumstances."""
-    return replace(slip, flags=slip.flags | set(flags))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 from finecomb.detect.boxscore.claims import Claim, Entity, Name, Slip
 from finecomb.detect.boxscore.reading import table
@@ -144,7 +143,7 @@ def shooting(scene: Scene) -> Iterator[Claim]:
             continue
         whose = scene.subjects[made]
         if whose and not (len(whose) > 1 and found.before("combined")):
-            yield Claim(whose[-1:], partial(_line, scene, (made, tried), at, line or "field goals"))
+            yield Claim(whose[-1:], partial(_line, scene, made, tried, line or "field goals"))
 
 
 def _is_line(found: Found, line: str | None) -> bool:
@@ -154,27 +153,13 @@ def _is_line(found: Found, line: str | None) -> bool:
     return line is not None or (not found["where"] and found.then("shooting_alone") is not None)
 
 
-def _line(scene: Scene, numbers: tuple[int, int], where: int | None, line: str, player: Entity) -> Iterator[Slip]:
-    """Both numbers, or the words behind them where the numbers are another line of the same player."""
-    if not isinstance(player, Player):
-        return
-    known = {name: [player.count(field) for field in each["player"]] for name, each in _lines().items()}
-    said = [scene.words[number].value for number in numbers]
-    meant = [name for name, values in known.items() if values == said]
-    claim = f"{player}: {said[0]} of {said[1]} {line}"
-    wrong = [value is not None and value != number for value, number in zip(known[line], said, strict=True)]
-    if all(wrong) and meant and where is not None:
-        fields = ", ".join(_lines()[meant[0]]["player"])
-        yield Slip(*scene.span(where), "word", "player.which line", claim, meant[0], f"{fields} of {player}")
-        return
-    for number, field, value in zip(numbers, _lines()[line]["player"], known[line], strict=True):
-        if value is not None:
-            yield from scene.wrong_number(number, f"player.line {line}", claim, value, f"{field} of {player}")
-
-
-def _lines() -> dict[str, Any]:
-    lines: dict[str, Any] = table("statistics")["lines"]
-    return lines
+def _line(scene: Scene, made: int, tried: int, line: str, player: Entity) -> Iterator[Slip]:
+    if isinstance(player, Player):
+        claim = f"{player}: {scene.said(made)} of {scene.said(tried)} {line}"
+        for number, field in zip((made, tried), table("statistics")["lines"][line]["player"], strict=True):
+            value = player.count(field)
+            if value is not None:
+                yield from scene.wrong_number(number, f"player.line {line}", claim, value, f"{field} of {player}")
 
 
 def percentages(scene: Scene) -> Iterator[Claim]:

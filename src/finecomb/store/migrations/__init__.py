@@ -38,13 +38,13 @@ def known(version: str) -> bool:
     return version in {"", *(each.revision for each in ScriptDirectory.from_config(_config()).walk_revisions())}
 
 
-def upgrade(database: Database) -> None:
-    """Run the steps that are missing, all or none."""
+def upgrade(database: Database, version: str = "head") -> None:
+    """Run the steps that are missing up to a version, all or none."""
     config = _config()
     engine = database.engine()
     try:
         with engine.begin() as connection:
             config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            command.upgrade(config, version)
     finally:
         engine.dispose()

@@ -1,0 +1,57 @@
+"""100,000 documents through the sections critic: documents a second, and how much more memory than 1,000 take."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from finecomb.core.records import Document, Segment
+from finecomb.critics.base import latent_ppl, scores
+from finecomb.critics.sections import Sections
+
+TYPES = [f"type-{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+
+
+def documents(seed: int, count: int) -> Iterator[Document]:
+    """Articles of five sections with sixty words each, made as they are read."""
+    rng = np.random.default_rng(seed)
+    words = np.array([f"word{number}" for number in range(3_000)])
+    for number in range(count):
+        first = int(rng.integers(len(TYPES)))
+        kinds = [(first + step * int(rng.integers(1, 3))) % len(TYPES) for step in range(5)]
+        texts = [" ".join(words[(rng.zipf(1.3, 60) + 110 * kind) % len(words)]) for kind in kinds]
+        ends = np.cumsum([len(text) + 1 for text in texts]) - 1
+        segments = [
+            Segment(start=int(end) - len(text), end=int(end), title=TYPES[kind])
+            for end, text, kind in zip(ends, texts, kinds, strict=True)
+        ]
+        yield Document(id=f"{seed}-{number}", text=" ".join(texts), segments=tuple(segments))
+
+
+def megabytes() -> float:
+    """The most memory that this process has held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    """Fit on 2,000, then score 1,000 and 100,000 that are made on the way."""
+    start = time.process_time()
+    critic = Sections.fit(list(documents(0, 2_000)), np.random.default_rng(0))
+    print(f"fitted on 2,000 documents, 10,000 sections, 26 types: {time.process_time() - start:.1f} CPU s")
+    for count in (1_000, 100_000):
+        making = time.process_time()
+        for _ in documents(1, count // 20):
+            pass
+        making = 20 * (time.process_time() - making)
+        start = time.process_time()
+        found = scores(critic, documents(1, count))
+        spent = time.process_time() - start - making
+        rate, ppl = count / spent, latent_ppl(found, draws=0).value
+        print(f"{count:>7,} documents: {rate:,.0f} a CPU second, peak {megabytes():,.0f} MB, Latent PPL {ppl:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Which studies a database holds, and which one is meant."""
+
+from __future__ import annotations
+
+import secrets
+
+import sqlalchemy as sa
+
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.records import Settings
+from finecomb.store import tables
+from finecomb.store.database import Transaction
+from finecomb.store.places import Place
+
+_STUDIES = sa.select(tables.study.c.name, tables.study.c.key).order_by(tables.study.c.key)
+
+
+def studies(transaction: Transaction) -> dict[str, int]:
+    """The key of every study, by name."""
+    return dict(transaction.all(_STUDIES))
+
+
+def find(transaction: Transaction, place: Place) -> tuple[int, str]:
+    """Key and name of the study that `place` means: the one it names, else the only one."""
+    found = studies(transaction)
+    if place.study in found:
+        return found[place.study], place.study
+    if not found:
+        raise FinecombError(f"{place}: holds no study")
+    if place.study:
+        raise FinecombError(f"{place}: no study has that name{did_you_mean(place.study, found)}")
+    if len(found) > 1:
+        raise FinecombError(f"{place}: holds {len(found)} studies; say which with #NAME: {', '.join(found)}")
+    ((name, key),) = found.items()
+    return key, name
+
+
+def find_or_make(transaction: Transaction, place: Place) -> tuple[int, str]:
+    """The same, but a study that is not there is made, empty and open."""
+    name = place.study or "study"
+    if name not in studies(transaction):
+        empty, secret = Settings().to_json(), secrets.token_hex(32)
+        values = {"name": name, "state": "open", "settings": empty, "imported": empty, "secret": secret, "joining": 1}
+        transaction.run(sa.insert(tables.study).values(**values))
+    return studies(transaction)[name], name
