@@ -70,11 +70,11 @@ def test_one_lane_samples_the_posterior_exactly() -> None:
     rng = np.random.default_rng(1)
     gibbs, steps = Gibbs.start(rows, 3, alpha, 0.3, rng), side_by_side(rows, 1)
     seen: Counter[tuple[int, ...]] = Counter()
-    for _ in range(20_000):
+    for _ in range(4000):
         gibbs.sweep(rng, steps)
         seen[tuple(gibbs.topics.tolist())] += 1
-    frequencies = np.array([seen[each] for each in configurations]) / 20_000
-    assert frequencies == pytest.approx(weights / weights.sum(), abs=0.015)
+    frequencies = np.array([seen[each] for each in configurations]) / 4000
+    assert frequencies == pytest.approx(weights / weights.sum(), abs=0.03)
 
 
 def test_counts_stay_those_of_the_topics() -> None:
@@ -106,8 +106,9 @@ def test_folding_in_gives_the_posterior_mean() -> None:
         chance = math.prod(topic_words[topic, word] for topic, word in zip(topics, row, strict=True))
         chance *= math.prod(math.gamma(a + n) / math.gamma(a) for a, n in zip(alpha, counts, strict=True))
         weight, mean = weight + chance, mean + chance * counts
-    found = folded_in([row], topic_words, alpha, [np.random.default_rng(0)], 20_000)
-    assert found[0] == pytest.approx(mean / weight, abs=0.03)
+    rngs = [np.random.default_rng(seed) for seed in range(500)]
+    found = folded_in([row] * 500, topic_words, alpha, rngs, 40)
+    assert found.mean(axis=0) == pytest.approx(mean / weight, abs=0.03)
 
 
 def test_draws_have_the_given_weights() -> None:

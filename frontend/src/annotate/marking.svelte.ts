@@ -670,9 +670,10 @@ export class Marking {
     this.say(parts.join(" "));
   }
 
+  /** The last word before a place, with what clings to it. */
   wordBefore({ part, start }: Span): string {
-    const segments = this.session.segments(part);
-    return segments.text.slice(segments.before(start, "word"), start).trim();
+    const before = this.session.sources[part]!.text.slice(Math.max(0, start - 24), start);
+    return before.trim().split(/\s+/).at(-1)!;
   }
 
   say(words: string): void {

@@ -73,12 +73,14 @@ export class Session {
         )
       : [],
   );
-  readonly readOnly = $derived(
+  /** The text is out of this annotator's hands. */
+  readonly isOver = $derived(
     this.task?.status === "submitted" ||
       this.halt === "lease-over" ||
       this.halt === "not-found" ||
       this.halt === "closed",
   );
+  readonly readOnly = $derived(this.isOver || this.handingIn);
   readonly refused: readonly Refused[] = $derived.by(() => {
     const own = this.saving.refused.filter((each) => each.task === this.task?.id);
     return own.length > 0 ? own : NONE; // the same each time, so that nothing is drawn again
@@ -190,6 +192,12 @@ export class Session {
   finish(): void {
     this.handingIn = true;
     void this.sender.save(this.task!.id, "finish", null, this.active());
+  }
+
+  /** Take back that the text is to be handed in, while it waits. */
+  takeBack(): void {
+    this.handingIn = false;
+    void this.sender.drop(this.task!.id, "finish");
   }
 
   /** A part was judged; its time is what passed since it was opened. */

@@ -38,6 +38,7 @@ export default {
   addBanner: "Select the words to add.",
   gapBanner: "Something is missing here. Choose a label.",
   somethingMissing: "Missing here",
+  missingHere: "Something missing here",
   thereAreNone: "There are none",
   cancel: "Cancel",
   done: "Done",
@@ -158,6 +159,7 @@ export default {
   openAgain: "Open it again",
   handedInLater: "Handed in as soon as the connection is back.",
   handedInLaterSay: "Everything is kept on this device until then. You can close the page.",
+  takeItBack: "Change something first",
   otherTab: "Open in another tab.",
   otherTabSay: "Changes made there show up here. You can go on in either.",
 

@@ -21,7 +21,7 @@ from finecomb.core.errors import FinecombError
 _NEGATIVE = 1e-8  # a reduced cost of less than minus this is below zero
 _SAME = 1e-6  # relative difference between bounds that are the same
 _USED = 1e-3  # share of a cluster in a relaxed alignment that is worth a descent
-_COARSE = 0.01  # relative gap that is tried for when a proof takes too long
+_COARSER = (0.3, 0.1, 0.03, 0.01)  # relative gaps that are tried for when a proof takes too long
 MOST_MARKS = 4000
 
 Status = Literal["proven", "stopped"]
@@ -145,15 +145,17 @@ class _Solver:
             self.lower = max(self.lower, min(bound, self.upper))
 
     def _settle(self) -> None:
-        """When the proof took too long: at least show that no alignment is much better."""
+        """When the proof took too long: show that no alignment is much better, by less and less as long as time lasts."""
         if math.isfinite(self.lower) or not self.prices.any():
             return
-        short = _COARSE * self.upper / self.own.most_clusters(self.upper)
-        try:
-            if not len(self.search.below(self.prices, -short, self.deadline)):
-                self._bound(short)
-        except GaveUpError:
-            return
+        for share in _COARSER:
+            short = share * self.upper / self.own.most_clusters(self.upper)
+            try:
+                if len(self.search.below(self.prices, -short, self.deadline)):
+                    return
+            except GaveUpError:
+                return
+            self._bound(short)
 
 
 def pairwise_bound(own: Problem) -> float:
