@@ -85,41 +85,48 @@ def corpus_seconds(count: int) -> dict[str, float]:
     }
 
 
-def _child(what: str, count: int, annotators: int, rate: float) -> dict[str, float]:
-    """The text of middle size when there is one, else the first ones."""
+def _child(what: str, place: int, annotators: int, rate: float) -> dict[str, float]:
+    """Of 20 paragraphs the one at a place when they are sorted by size, or with -1 all of them."""
     if what == "corpus":
-        return corpus_seconds(count)
-    texts = paragraphs(20, annotators, rate)
-    if count == 1:
-        texts = sorted(texts, key=len)[10:11]
-    return {"marks": float(np.mean([len(each) for each in texts])), **{"ours": ours, "peer": peer}[what](texts[:count])}
+        return corpus_seconds(place)
+    texts = sorted(paragraphs(20, annotators, rate), key=len)
+    texts = texts if place < 0 else [texts[place]]
+    return {"marks": float(np.mean([len(each) for each in texts])), **{"ours": ours, "peer": peer}[what](texts)}
 
 
-def run(what: str, count: int, annotators: int, rate: float = RATE) -> dict[str, float]:
-    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.gamma", what, str(count), str(annotators), str(rate)]
+def run(what: str, place: int, annotators: int, rate: float = RATE) -> dict[str, float]:
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.gamma", what, str(place), str(annotators), str(rate)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
+def beside(place: int, annotators: int) -> tuple[float, float]:
+    own, other = run("ours", place, annotators), run("peer", place, annotators)
+    same = "same disorder" if abs(own["disorder"] - other["disorder"]) < 1e-4 else "OTHER DISORDER"
+    print(f"  n = {annotators}, {own['marks']:.0f} marks: {own['seconds']:.3f} s, {own['peak']:.0f} MB;", end=" ")
+    print(f"pygamma-agreement {other['seconds']:.2f} s, {other['peak']:,.0f} MB:", end=" ")
+    print(f"{other['seconds'] / own['seconds']:,.0f} times; {same}", flush=True)
+    return own["seconds"], other["seconds"]
+
+
 def main() -> None:
-    print("seconds of processor time, so that other work on the machine counts little; one paragraph of middle size:")
-    for annotators in (3, 5, 8, 10):
-        own, other = run("ours", 1, annotators), run("peer", 1, annotators)
-        same = "same disorder" if abs(own["disorder"] - other["disorder"]) < 1e-4 else "OTHER DISORDER"
-        print(f"  n = {annotators}, {own['marks']:.0f} marks: {own['seconds']:.3f} s, {own['peak']:.0f} MB;", end=" ")
-        print(f"pygamma-agreement {other['seconds']:.2f} s, {other['peak']:,.0f} MB:", end=" ")
-        print(f"{other['seconds'] / own['seconds']:,.0f} times; {same}", flush=True)
+    print("seconds of processor time, so that other work on the machine counts little; one paragraph:")
+    for annotators in (3, 5, 8):
+        beside(10, annotators)
+    each = [beside(place, 10) for place in (10, 12, 13, 14, 15)]
+    own, other = (sum(times) for times in zip(*each, strict=True))
+    print(f"  these five: {own:.2f} s; pygamma-agreement {other:.0f} s: {other / own:,.0f} times")
     print("20 paragraphs:")
     for annotators, rate in ((10, RATE), (15, RATE), (20, RATE), (30, RATE), (20, 2.5 * RATE)):
-        own = run("ours", 20, annotators, rate)
-        print(f"  n = {annotators}, {own['marks'] / annotators:.2f} marks an annotation:", end=" ")
-        print(f"{own['seconds']:.2f} s each, {own['peak']:.0f} MB,", end=" ")
-        print(f"{own['proven']:.0f} proven, largest gap {own['gap']:.2%}", flush=True)
-    own = run("corpus", 130, 10)
+        found = run("ours", -1, annotators, rate)
+        print(f"  n = {annotators}, {found['marks'] / annotators:.2f} marks an annotation:", end=" ")
+        print(f"{found['seconds']:.2f} s each, {found['peak']:.0f} MB,", end=" ")
+        print(f"{found['proven']:.0f} proven, largest gap {found['gap']:.2%}", flush=True)
+    found = run("corpus", 130, 10)
     print(
-        f"130 paragraphs, n = 10, 30 samples of chance each: {own['seconds']:.0f} s of {cores()} processors,", end=" "
+        f"130 paragraphs, n = 10, 30 samples of chance each: {found['seconds']:.0f} s of {cores()} processors,", end=" "
     )
-    print(f"{own['wall']:.0f} s by the clock, {own['proven']:.0f} of {own['texts']:.0f} proven throughout")
+    print(f"{found['wall']:.0f} s by the clock, {found['proven']:.0f} of {found['texts']:.0f} proven throughout")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import random
 import sqlite3
 import statistics
 import subprocess
@@ -129,6 +130,7 @@ def bodies(who: int) -> Iterator[tuple[str, str]]:
 
 async def annotate(browser: Browser, task: str, who: int, until: float, pause: float) -> list[float]:
     took: list[float] = []
+    await asyncio.sleep(pause * random.Random(who).random())  # people do not begin all at once
     for id, body in bodies(who):
         start = time.perf_counter()
         if start > until:

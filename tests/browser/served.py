@@ -203,7 +203,6 @@ class Reader:
         at = self.text.index(quote)
         self.caret_to(at, at + len(quote))
 
-
     def press(self, *keys: str) -> None:
         for key in keys:
             self.page.keyboard.press(key)

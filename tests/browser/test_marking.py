@@ -10,7 +10,8 @@ from playwright.sync_api import Browser, expect
 
 import finecomb as fc
 from finecomb.core.protocol_text import parse_protocol
-from finecomb.core.records import Annotation, Document, Settings
+from finecomb.core.records import Annotation, Annotator, Document, Mark, Offer, Settings
+from finecomb.core.span import Span
 from finecomb.core.study import Study
 from tests.browser.served import Reader, Server, new_reader, serving
 
@@ -245,7 +246,9 @@ document_questions:
 """
 
 
-@pytest.mark.parametrize("words", [MARKUP, EMOJI, HEBREW, THAI, CHINESE], ids="markup emoji hebrew thai chinese".split())
+@pytest.mark.parametrize(
+    "words", [MARKUP, EMOJI, HEBREW, THAI, CHINESE], ids="markup emoji hebrew thai chinese".split()
+)
 def test_any_text_stays_as_it_is(browser: Browser, tmp_path: Path, words: str) -> None:
     """A protocol of one's own, characters that other tools lose, and marks over all of them."""
     document = text("d1", words)
@@ -311,6 +314,37 @@ def test_discontinuous_marks_gaps_resizing_and_deleting(browser: Browser, tmp_pa
         ("phrase", ("bridge", "opened"), [[4, 10], [33, 39]]),
         ("phrase", ("built i",), [[15, 22]]),
     ]
+
+
+def test_machine_marks_are_accepted_edited_or_rejected(browser: Browser, tmp_path: Path) -> None:
+    document = text("r1", REPORT)
+    found = [
+        Mark(id=f"guess-{at}", spans=(Span(at, at + len(words)),), quotes=(words,), label=label)
+        for at, words, label in ((27, "104", "number"), (37, "Saturday", "word"), (63, "27", "number"))
+    ]
+    machine = Annotator(id=SECRET, kind="detector")
+    guesses = Annotation(id="g", document="r1", annotator=SECRET, protocol="accuracy@1", marks=tuple(found))
+    settings = Settings(protocols=("accuracy@1",), annotators=1, offer=Offer(annotator=SECRET, blind=0))
+    study = Study.from_items([settings, fc.protocol("accuracy"), document, machine, guesses])
+    with serving(study, tmp_path / "study") as server:
+        reader = new_reader(browser, server)
+        offers = reader.page.locator("[data-list=offers] li")
+        expect(offers).to_have_count(3)
+        for words, decision in (("104", "reject"), ("27", "accept"), ("Saturday", "edit")):
+            offers.filter(has_text=words).get_by_role("button").first.click()
+            reader.action(decision)
+        reader.page.locator("[data-hint=weekday-is-name]").get_by_role("button", name="Change to Name").click()
+        expect(offers).to_have_count(0)
+        reader.saved()
+        reader.finish()
+        reader.sees_the_end()
+        reader.checks_out()
+        (annotation,) = [each for each in work(server) if each.annotator != SECRET]
+    assert {mark.quotes[0]: (mark.label, mark.made_from) for mark in annotation.marks} == {
+        "27": ("number", ("guess-63",)),
+        "Saturday": ("name", ("guess-37",)),
+    }
+    assert "guess-27" in str(annotation.meta)  # the rejection is kept, too
 
 
 def test_no_errors_and_cannot_judge_are_said_explicitly(browser: Browser, tmp_path: Path) -> None:

@@ -101,12 +101,13 @@ def test_the_browser_never_receives_the_model_or_the_document(browser: Browser, 
         page.on("response", lambda response: received.append(_body(response)))
         reader = Reader(page, server.open_link)
         reader.join()
-        for _ in range(2):
-            reader.wait_for_text()
+        for _ in documents:
             reader.select("carry")
             reader.label("word")
             reader.saved()
+            before = page.locator("[data-task]").get_attribute("data-task") or ""
             reader.finish()
+            expect(page.locator(f"[data-task='{before}']")).to_have_count(0, timeout=20_000)
         reader.sees_the_end()
         received += [page.content(), page.title(), page.url]
     assert any("carry" in each for each in received)

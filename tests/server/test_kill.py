@@ -64,6 +64,7 @@ class Reader:
     random: random.Random = field(default_factory=random.Random)
 
     async def join(self, client: httpx.AsyncClient, token: str) -> None:
+        client.cookies.clear()  # each has a browser of their own
         answer = await client.post(f"/api/join/{token}")
         self.token, self.cookies = answer.json()["csrf"], answer.cookies
         self.task = (await self.send(client, "POST", "/api/next", None)).json()["task"]

@@ -11,8 +11,9 @@ from finecomb import protocols
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Offer, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Item
-from finecomb.server.gate import COOKIE, TOKEN
+from finecomb.server.gate import TOKEN, Gate
 from finecomb.store import people, running, tables
+from finecomb.store.database import DatabaseError
 from finecomb.store.store import Store
 from tests.databases import Client, Clocked
 
@@ -138,11 +139,14 @@ def test_strange_strings_are_kept_as_they_are_and_do_nothing(client: Client, nas
     answer = client.put(f"/api/tasks/{task['id']}/marks/{task['id']}", json={"change": nasty, "body": body})
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == "application/json"
-    cannot = {"change": nasty + "2", "body": {"answers": {"cannot_judge": nasty, nasty: nasty}}}
+    cannot = {"change": nasty + "2", "body": {"answers": {"cannot_judge": nasty}}}
     assert client.put(f"/api/tasks/{task['id']}/answers", json=cannot).status_code == 200
+    unasked = {"change": nasty + "3", "base": 1, "body": {"answers": {nasty: nasty}}}
+    refusal = client.put(f"/api/tasks/{task['id']}/answers", json=unasked)
+    assert (refusal.status_code, refusal.json()["code"]) == (422, "refused")
     (found,) = client.store.annotations(tables.annotation.c.id == task["id"])
     assert found.marks[0].answers["explanation"] == nasty
-    assert found.answers == {"cannot_judge": nasty, nasty: nasty}
+    assert found.answers == {"cannot_judge": nasty}
 
 
 @pytest.mark.parametrize("nasty", NASTY)
@@ -216,9 +220,10 @@ def test_somebody_elses_token_does_not_fit(store: Store) -> None:
 )
 def test_a_cookie_that_was_tampered_with_is_nobodys(client: Client, damage: Any) -> None:
     client.joined()
-    value = client.cookies[COOKIE["annotator"]]
+    name = Gate(client.store).cookie("annotator")
+    value = client.cookies[name]
     client.cookies.clear()
-    client.cookies.set(COOKIE["annotator"], damage(value))
+    client.cookies.set(name, damage(value))
     answer = client.get("/api/me")
     assert (answer.status_code, answer.json()["code"]) == (401, "signed-out")
 
@@ -248,10 +253,67 @@ def test_a_new_open_link_closes_the_old_one_for_good(client: Client) -> None:
 def test_tries_are_limited(client: Client, clock: Clocked) -> None:
     for _ in range(10):
         assert client.post("/api/join/guess").status_code == 404
-    answer = client.post(f"/api/join/{people.open_token(client.store)}")
+    answer = client.post("/api/join/guess")
     assert (answer.status_code, answer.json()["code"]) == (429, "too-many")
+    client.joined()  # others behind the same address are not locked out with whoever guesses
     clock.now += 601
+    assert client.post("/api/join/guess").status_code == 404
+
+
+def test_who_comes_back_by_the_open_link_goes_on_as_before(client: Client) -> None:
+    first = client.joined().get("/api/me").json()["annotator"]
     client.joined()
+    assert client.get("/api/me").json()["annotator"] == first
+    assert Client(client.store).joined().get("/api/me").json()["annotator"] != first
+
+
+def test_a_database_that_is_away_is_no_refusal_and_gives_nothing_away(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise DatabaseError("postgresql://somebody@secret-host/db: cannot be reached")
+
+    monkeypatch.setattr(client.store.database, "_begun", away)
+    answer = client.get("/api/join/guess")
+    assert (answer.status_code, answer.json()["code"]) == (500, "failed")
+    assert "secret-host" not in answer.text
+
+
+def test_large_bodies_are_for_uploads_only(client: Client) -> None:
+    for path in ("links", "researchers", "settings"):
+        answer = client.post(f"/api/admin/{path}", content=b"[" + b"1," * 600_000 + b"1]")
+        assert (answer.status_code, answer.json()["code"]) == (413, "too-large")
+
+
+def test_an_invitation_ends_with_the_role_it_was_made_for(client: Client) -> None:
+    store = client.store
+    spare = store.change_now(running.invite, "ann", "bob", "owner")
+    used = store.change_now(running.invite, "ann", "bob", "owner")
+    assert not store.do_now(people.follow_link, spare, "researcher")  # the later one replaced it
+    assert store.do_now(people.follow_link, used, "researcher")
+    again = store.change_now(running.invite, "ann", "bob", "owner")
+    store.change_now(running.invite, "ann", "cat", "owner")
+    store.change_now(running.remove_researcher, "ann", "cat")  # before she ever signed in
+    store.do_now(people.set_researcher, "dan", "owner")
+    store.change_now(running.set_role, "ann", "bob", "viewer")
+    assert not store.do_now(people.follow_link, again, "researcher")
+
+
+def test_two_changes_of_the_settings_at_once_both_count(client: Client) -> None:
+    store = client.store
+    before = store.head.settings
+    other = store.head.protocol.model_copy(update={"version": "9"})
+    store.do_now(running.set_settings, "ann", before.model_copy(update={"lease": 77}))
+    store.change_now(running.add_protocol, "ann", other)  # its maker has not seen the new lease
+    assert (store.head.settings.lease, store.head.protocol.id) == (77, other.id)
+
+
+def test_answers_that_were_deleted_can_be_given_anew_on_another_device(client: Client) -> None:
+    task = client.joined().next()["id"]
+    for change, base, body in (("a", 0, {"no_errors": True}), ("b", 1, None), ("c", 0, {"no_errors": True})):
+        answer = client.put(f"/api/tasks/{task}/answers", json={"change": change, "base": base, "body": body})
+        assert answer.status_code == 200, answer.text
+    assert answer.json()["version"] == 3
 
 
 def test_what_is_too_large_is_refused_whatever_it_says_about_its_size(client: Client) -> None:
@@ -316,7 +378,8 @@ def test_no_researchers_route_is_open_to_anybody_else(client: Client) -> None:
 
 def test_an_annotators_session_is_no_researchers(client: Client) -> None:
     client.joined()
-    client.cookies.set(COOKIE["researcher"], client.cookies[COOKIE["annotator"]])
+    of = Gate(client.store).cookie
+    client.cookies.set(of("researcher"), client.cookies[of("annotator")])
     assert client.get("/api/admin/session").json()["code"] == "signed-out"
 
 

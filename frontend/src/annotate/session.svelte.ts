@@ -101,15 +101,7 @@ export class Session {
   /** Begin: open the store, see who is signed in, show the text they are at. */
   async begin(): Promise<void> {
     this.store = await openStore();
-    this.sender = new Sender(
-      this.store,
-      this.api,
-      this,
-      () => this.signIn(),
-      newId,
-      () => this.ownTasks(),
-      new Journal(deviceStorage()),
-    );
+    this.sender = new Sender(this.store, this.api, this, () => this.signIn(), newId, new Journal(deviceStorage()));
     await this.sender.recover();
     this.post = channel((message) => this.heard(message));
     this.post({ type: "hello" });
@@ -222,11 +214,15 @@ export class Session {
     void this.sender.insist(this.task!.id, key);
   }
 
-  /** After a refusal: what the server has takes the place of the change. */
-  takeStored(key: Key, stored: Entry | null | undefined): void {
-    const patch = { [key]: fromWire(key, stored?.body ?? null, this.sources) } as Patch;
-    this.state = update(this.state, { type: "received", patch });
-    void this.sender.drop(this.task!.id, key);
+  /** After a refusal: what the server has takes the place of the change. Where it did not say what it has, it is asked. */
+  async takeStored(key: Key, said: Entry | null | undefined): Promise<void> {
+    const { id } = this.task!;
+    await this.guarded(async () => {
+      const stored = said ?? entriesOf(await this.api.get<Task>(`/api/tasks/${id}`)).get(key);
+      if (!(await this.sender.take(id, key, stored?.version)) || this.task?.id !== id) return;
+      const patch = { [key]: fromWire(key, stored?.body ?? null, this.sources) } as Patch;
+      this.state = update(this.state, { type: "received", patch });
+    });
   }
 
   /** Words, sentences and characters of a part. */
@@ -269,10 +265,6 @@ export class Session {
   private async signIn(): Promise<void> {
     this.me = await this.api.get<Me>("/api/me");
     this.api.token = this.me.csrf;
-  }
-
-  private ownTasks(): string[] {
-    return [...(this.me?.tasks ?? []).map((task) => task.id), ...(this.task ? [this.task.id] : [])];
   }
 
   private setStatus(id: string, status: Brief["status"]): void {
@@ -401,13 +393,17 @@ function deviceStorage(): Storage | undefined {
   }
 }
 
-const versionsOf = (task: Task): Record<string, number> => {
-  const versions = (kind: string, entries: readonly Entry[] = []) =>
-    entries.map(({ id, version }): [string, number] => [`${kind}/${id}`, version]);
-  return Object.fromEntries([
-    ...versions("marks", task.marks),
-    ...versions("units", task.units),
-    ...versions("decisions", task.decisions),
-    ...(task.answers ? [["answers", task.answers.version]] : []),
-  ]) as Record<string, number>;
+/** What the server has of a task, by key. */
+const entriesOf = (task: Task): Map<string, Entry> => {
+  const keyed = (kind: string, entries: readonly Entry[]) =>
+    entries.map((entry): [string, Entry] => [`${kind}/${entry.id}`, entry]);
+  return new Map([
+    ...keyed("marks", task.marks),
+    ...keyed("units", task.units),
+    ...keyed("decisions", task.decisions),
+    ...(task.answers ? [["answers", task.answers] as [string, Entry]] : []),
+  ]);
 };
+
+const versionsOf = (task: Task): Record<string, number> =>
+  Object.fromEntries([...entriesOf(task)].map(([key, { version }]) => [key, version]));

@@ -387,8 +387,9 @@ def _gamma(
 
     def run(own: Source, weights: Weights) -> Result:
         assert isinstance(own, Marked)
-        values = statistic(own.texts, weights, own.asked.seed)[:, rows]
         labels = [ANY, ANY, *own.view.categories][rows]
+        undefined = np.full((len(weights), len(labels)), np.nan)
+        values = statistic(own.texts, weights, own.asked.seed)[:, rows] if own.texts else undefined
         unproven = _unproven(gammas.gap(own.texts))
         whys = [gammas.why_undefined(own.texts, at) for at in range(2 + len(own.view.categories))[rows]]
         return Result([{"label": label, **unproven} for label in labels], values, whys)

@@ -55,8 +55,10 @@ def serve(
     Example: `finecomb serve my-study`
     """
     with _opened(study, db) as store, _listening(host, port) as (listening, address):
+        from finecomb.store.running import refuse_unserved
+
         address = public_url.rstrip("/") or address
-        _refuse_unserved(store.head.protocol)
+        refuse_unserved(store.head.protocol)
         documents = len(store.plan().documents)
         title = store.head.settings.title or store.name
         each = counted(store.head.annotators, "annotator")
@@ -85,8 +87,10 @@ def preview(
     Example: `finecomb preview scarecrow`
     """
     asked = protocols.load(protocol)
-    _refuse_unserved(asked)
+    from finecomb.store.running import refuse_unserved
     from finecomb.store.store import open_store
+
+    refuse_unserved(asked)
 
     with tempfile.TemporaryDirectory() as temporary, _listening(host, port) as (listening, address):
         store = open_store(place(Path(temporary) / FILE), _example_study(asked))
@@ -202,11 +206,6 @@ def _opened(study: Path, db: str) -> Iterator[Store]:
         yield store
     finally:
         store.close()
-
-
-def _refuse_unserved(protocol: Protocol) -> None:
-    if protocol.work.unit in ("annotation", "mark"):
-        raise FinecombError(f"protocol {protocol.id} judges other people's work, which cannot be served yet")
 
 
 def _example_study(protocol: Protocol) -> list[Item]:

@@ -63,7 +63,7 @@ class Own:
 async def own_task(request: Request, task: TaskId, session: AnnotatorSession) -> Own:
     """Somebody else's task is as absent as one that does not exist. Asynchronous, so that no thread is needed."""
     found: Desk = request.app.state.desk
-    facts = found.facts(task)
+    facts = found.facts(task) if "\0" not in task else None  # which PostgreSQL would refuse
     if facts is None or facts.annotator != session.who:
         raise ProblemError("not-found", "There is no such text among yours.")
     return Own(found, task, facts)
@@ -175,6 +175,8 @@ async def reopen(own: OwnTask, ending: Finish) -> Response:
 
 async def _save(own: Own, kind: Kind, id: str, change: str, base: int, body: str | None, active: float) -> Response:
     _takes_work(own.store)
+    if "\0" in id:
+        raise ProblemError("refused", "This was not accepted: its id holds a NUL character.")
     found = await own.store.do(tasks.save, own.id, own.facts, Edit(change, kind, id, base, body, active))
     return _answer(own, change, found)
 

@@ -8,8 +8,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from finecomb.core.check import conformity, placement, unanswered
+from finecomb.core.errors import shorten
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotation, Antecedents, Mark, Unit
+from finecomb.core.question import Question
+from finecomb.core.records import Annotation, Answers, Antecedents, Mark, Unit
 from finecomb.server.problems import ProblemError, refused
 from finecomb.server.showing import Names, Shown
 from finecomb.server.wire import AnswersBody, MarkBody, SuggestionBody, UnitBody
@@ -23,6 +25,7 @@ def mark(id: str, body: MarkBody, text: Shown, protocol: Protocol, names: Names)
         raise ProblemError(
             "refused", "This mark was not accepted: it says it was made from a mark that was not offered."
         )
+    _refuse_unasked("This mark", body.answers, protocol.questions_of(body.label))
     earlier = body.antecedent
     try:
         made = Mark(
@@ -44,6 +47,7 @@ def unit(id: str, body: UnitBody, text: Shown, protocol: Protocol, wall: float) 
     """A judged part as it is kept; `wall` is how long it can have taken at most."""
     if id not in text.units:
         raise ProblemError("refused", "This part was not accepted: the text has no such part.")
+    _refuse_unasked("This part", body.answers, protocol.unit_questions)
     start, end = map(int, id.split("-"))
     made = Unit(start=start, end=end, answers=body.answers, seconds=min(body.seconds, wall) or None)
     _refuse("This part", _annotation(protocol, units=(made,)), text, protocol)
@@ -52,6 +56,7 @@ def unit(id: str, body: UnitBody, text: Shown, protocol: Protocol, wall: float) 
 
 def answers(body: AnswersBody, text: Shown, protocol: Protocol) -> str:
     """Answers about the whole text as they are kept."""
+    _refuse_unasked("This answer", body.answers, protocol.document_questions)
     _refuse("This answer", _annotation(protocol, answers=body.answers), text, protocol)
     return rows.dumps({"answers": dict(body.answers)} | ({"no_errors": True} if body.no_errors else {}))
 
@@ -66,6 +71,12 @@ def decision(name: str, body: SuggestionBody, names: Names) -> tuple[str, str]:
 def _annotation(protocol: Protocol, **content: Any) -> Annotation:
     """An annotation that holds one entry only, for the checks that all annotations go through."""
     return Annotation(id="task", document="text", annotator="you", protocol=protocol.id, status="draft", **content)
+
+
+def _refuse_unasked(what: str, answers: Answers, questions: Iterable[Question]) -> None:
+    """In imported data an answer nobody asked for is worth a warning; a page of ours never sends one."""
+    if strange := set(answers) - {question.name for question in questions} - {"cannot_judge"}:
+        raise ProblemError("refused", f"{what} was not accepted: {shorten(min(strange), 40)!r} is not asked there.")
 
 
 def _refuse(what: str, annotation: Annotation, text: Shown, protocol: Protocol) -> None:

@@ -68,6 +68,7 @@ K = TypeVar("K")
 
 
 def _kept(kept: dict[K, V], key: K, make: Callable[[], V]) -> V:
-    if key not in kept:
-        kept[key] = make()
-    return kept[key]
+    found = kept.get(key)  # another thread may empty it at any time
+    if found is None:
+        found = kept[key] = make()
+    return found

@@ -54,13 +54,22 @@ class Gate:
         """Sign in: the cookie that holds a session's token."""
         value = f"{token}.{self.signature(token)}"
         response.set_cookie(
-            COOKIE[kind], value, int(people.LASTS[kind]), httponly=True, samesite="strict", secure=self.secure
+            self.cookie(kind), value, int(people.LASTS[kind]), httponly=True, samesite="strict", secure=self.secure
         )
+
+    def cookie(self, kind: Who) -> str:
+        """Its name: of this study only, since a browser sends the cookies of one port to all others."""
+        return f"{COOKIE[kind]}-{self.signature('cookie')[:8]}"
+
+    def current(self, request: Request, kind: Who) -> Session | None:
+        """Who is signed in where a request comes from."""
+        found = self._recognised(request.cookies.get(self.cookie(kind), ""))
+        return found if found is not None and found.kind == kind else None
 
     async def session(self, request: Request, kind: Who) -> Session:
         """Who sent a request; a `ProblemError` when nobody did or it may have been forged."""
-        found = self._recognised(request.cookies.get(COOKIE[kind], ""))
-        if found is None or found.kind != kind:
+        found = self.current(request, kind)
+        if found is None:
             raise ProblemError("signed-out")
         if request.method not in ("GET", "HEAD"):
             self.check_origin(request)
@@ -97,14 +106,14 @@ class Gate:
         self.check_origin(request)
         address = request.client.host if request.client else ""
         now = self.store.clock()
-        recent = [at for at in self._tries.get(address, []) if now - at < _WINDOW]
-        if len(recent) >= _TRIES:
-            raise ProblemError("too-many")
         made = await self.store.do(people.follow_link, token, kind)
         self.store.sessions.clear()  # a researcher may have got another role
         if made is None:
+            recent = [at for at in self._tries.get(address, []) if now - at < _WINDOW]
             self._tries = {who: tries for who, tries in self._tries.items() if now - tries[-1] < _WINDOW}
-            self._tries[address] = [*recent, now]
+            self._tries[address] = [*recent, now][-_TRIES:]
+            if len(recent) >= _TRIES:
+                raise ProblemError("too-many")
             raise ProblemError("not-found", "This link does not open anything (any more). Ask for a new one.")
         return made
 
@@ -154,6 +163,9 @@ _FIXED = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
 _UNCACHED = (b"cache-control", b"no-store")
 
 
+_UPLOADS = ("/api/admin/documents", "/api/admin/protocol")  # both look at who asks before they read on
+
+
 class Envelope:
     """Around every request: a limit on its size; around every answer: the headers that keep a browser strict."""
 
@@ -168,7 +180,7 @@ class Envelope:
             await self.app(scope, receive, send)
             return
         path: str = scope["path"]
-        limit = self.most_uploaded if path.startswith("/api/admin/") else self.most
+        limit = self.most_uploaded if path in _UPLOADS else self.most
         uncached = not path.startswith("/static/")
 
         async def strict(message: Message) -> None:

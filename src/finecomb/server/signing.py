@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from finecomb.server.gate import COOKIE, AnnotatorSession, gate, researcher
+from finecomb.server.gate import AnnotatorSession, gate, researcher
 from finecomb.server.problems import ProblemError
 from finecomb.server.wire import ResearcherMe, SignedIn, Welcome
 from finecomb.store import people
@@ -35,8 +35,15 @@ def welcome(request: Request, token: str) -> Welcome:
 
 @router.post("/join/{token}")
 async def join(request: Request, response: Response, token: str) -> SignedIn:
-    """Sign in: as oneself by a personal link, as somebody new by the open one."""
+    """Sign in: as oneself by a personal link, as somebody new by the open one.
+
+    Who comes back by the open link in the same browser goes on as before.
+    """
     passing = gate(request)
+    current = passing.current(request, "annotator")
+    if current is not None and people.is_open(passing.store, token):
+        passing.check_origin(request)
+        return SignedIn(annotator=current.who, csrf=passing.csrf(current))
     made = await passing.follow(request, token, "annotator")
     passing.keep(response, "annotator", made)
     with passing.store.database.reading() as transaction:
@@ -49,7 +56,7 @@ async def join(request: Request, response: Response, token: str) -> SignedIn:
 async def leave(request: Request, response: Response, session: AnnotatorSession) -> None:
     """Sign out."""
     await gate(request).leave(session)
-    response.delete_cookie(COOKIE["annotator"])
+    response.delete_cookie(gate(request).cookie("annotator"))
 
 
 @router.get("/admin/session")
@@ -72,4 +79,4 @@ async def researcher_leave(
 ) -> None:
     """Sign out."""
     await gate(request).leave(session)
-    response.delete_cookie(COOKIE["researcher"])
+    response.delete_cookie(gate(request).cookie("researcher"))

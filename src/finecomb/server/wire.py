@@ -51,14 +51,14 @@ Code = Literal[
 class AntecedentBody(Record):
     """Earlier words that a mark refers to."""
 
-    spans: tuple[Span, ...] = Field(min_length=1)
+    spans: tuple[Span, ...] = Field(min_length=1, max_length=1000)
     quotes: tuple[Text, ...]
 
 
 class MarkBody(Record):
     """A mark as it travels; its id is the entry's."""
 
-    spans: tuple[Span, ...] = Field(min_length=1)
+    spans: tuple[Span, ...] = Field(min_length=1, max_length=1000)
     """`[start, end]` or `[part, start, end]`, in code points and in text order; start == end for words left out."""
     quotes: tuple[Text, ...]
     """What the spans cover; the server refuses any other."""
@@ -68,7 +68,7 @@ class MarkBody(Record):
     """To the label's questions."""
     antecedent: AntecedentBody | None = None
     """Earlier words."""
-    made_from: tuple[Id, ...] = ()
+    made_from: tuple[Id, ...] = Field(default=(), max_length=10)
     """The offered mark it was accepted or edited from."""
 
 

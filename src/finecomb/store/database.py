@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -18,8 +19,16 @@ from finecomb.store.places import Place
 
 Row = tuple[Any, ...]
 _BUSY = 30  # seconds to wait for another process that writes
+_PATIENCE = 10  # seconds to wait for a database that does not answer
 _LOCK = 0xF17EC0  # any number, the same for every Finecomb
+_DURABLE = (  # where the server was set up to answer before a commit is on disk, not for us
+    "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+)
 _PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "cache_size = -32000")
+
+
+class DatabaseError(FinecombError):
+    """The database cannot be used at the moment; whoever wanted to save may try again."""
 
 
 class Transaction:
@@ -76,7 +85,7 @@ class Database:
         return self._connect_sqlite(self.place.file) if self.place.file else self._connect_postgres()
 
     def _connect_sqlite(self, file: Path) -> sqlite3.Connection:
-        mode = "ro" if self.readonly else "rwc"
+        mode, is_new = "ro" if self.readonly else "rwc", not file.exists()
         uri = f"file:{quote(str(file.absolute()))}?mode={mode}"
         try:
             connection = sqlite3.connect(
@@ -86,28 +95,48 @@ class Database:
                 connection.execute(f"PRAGMA {pragma}")
             connection.execute("SELECT count(*) FROM sqlite_master")
         except sqlite3.DatabaseError as error:
-            raise FinecombError(f"{self.place}: cannot be opened as a SQLite database: {error}") from None
+            raise DatabaseError(f"{self.place}: cannot be opened as a SQLite database: {error}") from None
+        if is_new:
+            file.chmod(0o600)  # it holds what signs cookies
         return connection
 
     def _connect_postgres(self, autocommit: bool = True) -> Any:
         psycopg = _psycopg()
         try:
-            return psycopg.connect(self.place.url.replace("+psycopg", "", 1), autocommit=autocommit)
+            connection = psycopg.connect(
+                self.place.url.replace("+psycopg", "", 1), autocommit=autocommit, connect_timeout=_PATIENCE
+            )
         except psycopg.OperationalError as error:
-            raise FinecombError(f"{self.place}: cannot be reached: {str(error).strip().splitlines()[0]}") from None
+            raise DatabaseError(f"{self.place}: cannot be reached: {str(error).strip().splitlines()[0]}") from None
+        if autocommit:
+            connection.execute(_DURABLE)
+        return connection
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
         """A snapshot: everything asked inside sees the same state, whatever is written meanwhile."""
-        connection = self._idle.pop() if self._idle else self.connect()
+        connection = self._begun()
         try:
-            connection.execute("BEGIN" if self.sqlite else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield Transaction(connection, self.compiled)
             connection.execute("COMMIT")
         except BaseException:
             connection.close()
             raise
         self._idle.append(connection)
+
+    def _begun(self) -> Any:
+        """A connection in a new snapshot: an idle one, unless the database was restarted since."""
+        begin = "BEGIN" if self.sqlite else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                connection = self.connect()
+                connection.execute(begin)
+                return connection
+            with contextlib.suppress(Exception):
+                connection.execute(begin)
+                return connection
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:

@@ -140,9 +140,14 @@ _LINK = sa.select(tables.link.c.kind, tables.link.c.who, tables.link.c.role, tab
 )
 
 
+def is_open(store: Store, token: str) -> bool:
+    """Whether it is the token of the open link."""
+    return store.head.joining > 0 and hmac.compare_digest(token.encode(), open_token(store).encode())
+
+
 def link_kind(store: Store, transaction: Transaction, token: str) -> Literal["personal", "open", "researcher"] | None:
     """What a token opens now, if anything."""
-    if store.head.joining > 0 and hmac.compare_digest(token.encode(), open_token(store).encode()):
+    if is_open(store, token):
         return "open"
     found = transaction.one(_LINK, hash=hashed(token), study=store.key, now=store.clock())
     if found is None or (found[0] == "researcher" and found[3] is not None):

@@ -34,18 +34,28 @@ def set_state(store: Store, transaction: Transaction, by: str, state: State) -> 
 
 
 def set_settings(store: Store, transaction: Transaction, by: str, settings: Settings) -> None:
-    """Other settings; protocols must be there."""
+    """Other settings; protocols must be there. Only what differs from the settings known to whoever asks is changed."""
     for id in settings.protocols:
         if id not in store.head.protocols:
             raise FinecombError(f"the study has no protocol {id!r}{did_you_mean(id, store.head.protocols)}")
-    before = store.head.settings
-    changed = {
-        name: value
-        for name, value in settings.model_dump(mode="json").items()
-        if value != before.model_dump(mode="json")[name]
-    }
-    _update_study(store, transaction, settings=settings.to_json())
-    note(store, transaction, by, "set settings", **changed)
+    known = store.head.settings
+    changed = [name for name in Settings.model_fields if getattr(settings, name) != getattr(known, name)]
+    now = _settings(store, transaction).model_copy(update={name: getattr(settings, name) for name in changed})
+    _update_study(store, transaction, settings=now.to_json())
+    note(store, transaction, by, "set settings", **settings.model_dump(mode="json", include=set(changed)))
+
+
+def _settings(store: Store, transaction: Transaction) -> Settings:
+    """As they are now, also where another change of this batch has set them."""
+    mine = tables.study.c.key == store.key
+    (body,) = transaction.one(sa.select(tables.study.c.settings).where(mine)) or ("{}",)
+    return Settings.model_validate_json(body)
+
+
+def refuse_unserved(protocol: Protocol) -> None:
+    """Protocols that judge other people's work cannot be given out here."""
+    if protocol.work.unit in ("annotation", "mark"):
+        raise FinecombError(f"protocol {protocol.id} judges other people's work, which cannot be served yet")
 
 
 def add_protocol(store: Store, transaction: Transaction, by: str, protocol: Protocol) -> None:
@@ -53,9 +63,11 @@ def add_protocol(store: Store, transaction: Transaction, by: str, protocol: Prot
 
     One that nobody has worked with yet may be replaced; one in use is frozen.
     """
+    refuse_unserved(protocol)
     take(transaction, store.key, [protocol])
-    others = tuple(id for id in store.head.settings.protocols if id != protocol.id)
-    settings = store.head.settings.model_copy(update={"protocols": (protocol.id, *others)})
+    before = _settings(store, transaction)
+    others = tuple(id for id in before.protocols if id != protocol.id)
+    settings = before.model_copy(update={"protocols": (protocol.id, *others)})
     _update_study(store, transaction, settings=settings.to_json())
     note(store, transaction, by, "put protocol in force", protocol=protocol.id)
 
@@ -217,7 +229,8 @@ def researchers(store: Store, transaction: Transaction) -> list[Researcher]:
 
 
 def invite(store: Store, transaction: Transaction, by: str, id: str, role: Role) -> str:
-    """The token of a link that lets one more researcher in, once and within a week."""
+    """The token of a link that lets one more researcher in, once and within a week; it replaces earlier ones."""
+    _revoke_invitations(store, transaction, id)
     token = people.make_link(store, transaction, "researcher", id, role, people.INVITED)
     note(store, transaction, by, "invited researcher", researcher=id, role=role)
     return token
@@ -226,19 +239,27 @@ def invite(store: Store, transaction: Transaction, by: str, id: str, role: Role)
 def set_role(store: Store, transaction: Transaction, by: str, id: str, role: Role) -> None:
     """Give a researcher another role; somebody has to stay owner."""
     _keep_an_owner(store, transaction, id, role)
+    _revoke_invitations(store, transaction, id)
     people.set_researcher(store, transaction, id, role)
     note(store, transaction, by, "set role", researcher=id, role=role)
 
 
 def remove_researcher(store: Store, transaction: Transaction, by: str, id: str) -> None:
-    """Take a researcher's access away; somebody has to stay owner."""
-    _keep_an_owner(store, transaction, id, None)
+    """Take a researcher's access away, or an invitation that was not used; somebody has to stay owner."""
+    invited = _revoke_invitations(store, transaction, id)
+    if id in {each.id for each in researchers(store, transaction)} or not invited:
+        _keep_an_owner(store, transaction, id, None)
     mine = (tables.researcher.c.study == store.key, tables.researcher.c.id == id)
     transaction.run(sa.update(tables.researcher).values(removed=store.clock()).where(*mine))
-    links = (tables.link.c.study == store.key, tables.link.c.kind == "researcher", tables.link.c.who == id)
-    transaction.run(sa.update(tables.link).values(revoked=store.clock()).where(*links))
     people.end_sessions(store, transaction, "researcher", id)
     note(store, transaction, by, "removed researcher", researcher=id)
+
+
+def _revoke_invitations(store: Store, transaction: Transaction, id: str) -> int:
+    """Let links that a researcher has not used yet open nothing; how many there were."""
+    mine = (tables.link.c.study == store.key, tables.link.c.kind == "researcher", tables.link.c.who == id)
+    unused = (*mine, tables.link.c.used.is_(None), tables.link.c.revoked.is_(None))
+    return int(transaction.run(sa.update(tables.link).values(revoked=store.clock()).where(*unused)).rowcount)
 
 
 def _keep_an_owner(store: Store, transaction: Transaction, id: str, role: Role | None) -> None:

@@ -138,11 +138,11 @@ class Store:
     # --- reading -----------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Read again what holds for the whole study."""
-        self.head = self._head()
+        """Read again what holds for the whole study; what may be stale is forgotten first, should reading fail."""
         self._documents.clear()
         self.sessions.clear()
         self._plan = None
+        self.head = self._head()
 
     def _head(self) -> Head:
         with self.database.reading() as transaction:
@@ -165,13 +165,14 @@ class Store:
 
     def document(self, id: str) -> Document:
         """A document by id; documents do not change while they are served, so each is read once."""
-        if id not in self._documents:
+        known = self._documents.get(id)
+        if known is None:
             with self.database.reading() as transaction:
                 found = transaction.one(_DOCUMENT, study=self.key, id=id)
             if found is None:
                 raise FinecombError(f"no document has the id {id!r}")
-            self._documents[id] = Document.model_validate_json(found[0])
-        return self._documents[id]
+            known = self._documents[id] = Document.model_validate_json(found[0])
+        return known
 
     def items(self) -> Iterator[Item]:
         """Everything, as one moment saw it: settings, protocols, documents, annotators, annotations."""

@@ -161,7 +161,9 @@ def save(store: Store, transaction: Transaction, task: str, facts: Facts, edit: 
         return declined
     if (version or 0) != edit.base:
         row = transaction.one(_STORED, annotation=key, kind=edit.kind, entry=edit.id)
-        return Declined("conflict", Stored(*row) if row else None)
+        stored = Stored(*row) if row else None
+        if edit.base or edit.kind == "mark" or stored is None or stored.body is not None:
+            return Declined("conflict", stored)  # else it was deleted, and is made anew by who never saw it
     if version is None:
         if edit.kind == "mark" and transaction.one(_ELSEWHERE, study=store.key, entry=edit.id):
             return Declined("refused")
@@ -169,9 +171,10 @@ def save(store: Store, transaction: Transaction, task: str, facts: Facts, edit: 
         transaction.run(_INSERT, version=1, body=edit.body, **values)
     else:
         transaction.run(_UPDATE, of=key, what=edit.kind, which=edit.id, new=version + 1, body=edit.body)
-    _remember(transaction, key, edit.change, edit.base + 1)
+    now = (version or 0) + 1
+    _remember(transaction, key, edit.change, now)
     transaction.run(_TOUCH, of=key, until=kept_until(store), spent=_spent(store, facts, active, edit.active))
-    return edit.base + 1
+    return now
 
 
 def _declined(

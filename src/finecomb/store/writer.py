@@ -72,7 +72,7 @@ class Writer:
             batch, last = self._batch(first)
             self._commit(batch)
             for each in batch:
-                each.answer(each.result, each.error)
+                _tell(each)
             if last:
                 return
 
@@ -120,6 +120,13 @@ class Writer:
             self._transaction = Transaction(self._connection, self._database.compiled)
         except Exception:
             log.exception("the database cannot be reached; the next change tries again")
+
+
+def _tell(each: _Waiting) -> None:
+    try:
+        each.answer(each.result, each.error)
+    except RuntimeError:  # the event loop that waited is closed: the server is being stopped
+        log.warning("nobody is left to hear that a change was written")
 
 
 def _settle(future: Any, result: object, error: BaseException | None) -> None:

@@ -13,7 +13,7 @@ class Memory {
     delete this[name];
   }
 }
-const CHANGE: Noted = { task: "t", key: "marks/m", body: null, active: 1, change: "c1" };
+const CHANGE: Noted = { task: "t", key: "marks/m", body: null, active: 1, change: "c1", at: 1 };
 
 test("what was noted is there for the next page until it is struck out", () => {
   const memory = new Memory() as unknown as Storage;
@@ -25,6 +25,15 @@ test("what was noted is there for the next page until it is struck out", () => {
   expect(noted).toEqual({ ...CHANGE, change: "c2" });
   done();
   expect(new Journal(memory).left()).toEqual([]);
+});
+
+test("what another tab strikes out between listing and reading is gone", () => {
+  const memory = new Memory() as unknown as Storage;
+  new Journal(memory).note(CHANGE);
+  new Journal(memory).note({ ...CHANGE, change: "c2", at: 2 });
+  const read = memory.getItem.bind(memory);
+  memory.getItem = (name) => (name.endsWith("c1") ? null : read(name));
+  expect(new Journal(memory).left().map(([noted]) => noted.change)).toEqual(["c2"]);
 });
 
 test("a device without room, or without storage, is no obstacle", () => {

@@ -1,13 +1,8 @@
-import type { Body } from "../../lib/wire";
-import type { Queued } from "./outbox";
+import type { Made } from "./outbox";
 
 /** A change that is not in the store yet. */
-export interface Noted {
+export interface Noted extends Made {
   readonly task: string;
-  readonly key: Queued["key"];
-  readonly body: Body | null;
-  readonly active: number;
-  readonly change: string;
 }
 
 /**
@@ -16,13 +11,12 @@ export interface Noted {
  */
 export class Journal {
   private readonly prefix = "finecomb/noted/";
-  private count = 0;
 
   constructor(private readonly storage: Storage | undefined) {}
 
   /** Note a change; the function returned strikes it out. */
   note(noted: Noted): () => void {
-    const name = `${this.prefix}${Date.now()}-${String(this.count++).padStart(6, "0")}-${noted.change}`;
+    const name = `${this.prefix}${noted.at}-${noted.change}`;
     try {
       this.storage?.setItem(name, JSON.stringify(noted));
     } catch {
@@ -36,9 +30,9 @@ export class Journal {
     const names = Object.keys(this.storage ?? {})
       .filter((name) => name.startsWith(this.prefix))
       .sort();
-    return names.map((name) => [
-      JSON.parse(this.storage!.getItem(name)!) as Noted,
-      () => this.storage!.removeItem(name),
-    ]);
+    return names.flatMap((name): [Noted, () => void][] => {
+      const noted = this.storage!.getItem(name); // null when another tab has struck it out meanwhile
+      return noted === null ? [] : [[JSON.parse(noted) as Noted, () => this.storage!.removeItem(name)]];
+    });
   }
 }

@@ -1,6 +1,20 @@
 import { describe, expect, test } from "vitest";
 import type { Problem, UnitBody } from "../../lib/wire";
-import { attempt, drop, EMPTY, enqueue, insist, known, refuse, settle, unsent, type Outbox } from "./outbox";
+import {
+  attempt,
+  drop,
+  EMPTY,
+  enqueue,
+  insist,
+  known,
+  recover,
+  refuse,
+  settle,
+  take,
+  unsent,
+  type Made,
+  type Outbox,
+} from "./outbox";
 
 const body = (seconds: number): UnitBody => ({ answers: {}, seconds });
 const problem = (code: Problem["code"], version = 0): Problem => ({
@@ -10,7 +24,14 @@ const problem = (code: Problem["code"], version = 0): Problem => ({
   stored: version ? { id: "a", version, body: body(99) } : null,
 });
 const add = (outbox: Outbox, key: "units/a" | "units/b" | "finish", seconds: number | null, change: string) =>
-  enqueue(outbox, key, seconds === null ? null : body(seconds), 0, change);
+  enqueue(outbox, made(key, seconds, change));
+const made = (key: Made["key"], seconds: number | null, change: string, at = 1): Made => ({
+  key,
+  body: seconds === null ? null : body(seconds),
+  active: 0,
+  change,
+  at,
+});
 const bodies = (outbox: Outbox) =>
   outbox.changes.map(({ key, body, change, state }) => [key, (body as UnitBody | null)?.seconds, change, state]);
 
@@ -71,6 +92,53 @@ describe("refusals", () => {
     expect(bodies(conflict)).toEqual([["units/a", 2, "c2", "refused"]]);
     expect(attempt(insist(conflict, "units/a", "c3"))[1]).toMatchObject({ change: "c3", base: 7 });
   });
+});
+
+describe("a change is one of the version that was seen when it was made", () => {
+  const v1 = known(EMPTY, { "units/a": 1 });
+
+  test("also when a newer one is heard of before it is sent", () => {
+    const heard = known(add(v1, "units/a", 1, "c1"), { "units/a": 2 });
+    expect(attempt(heard)[1]).toMatchObject({ change: "c1", base: 1 });
+    expect(attempt(add(heard, "units/a", 2, "c2"))[1]).toMatchObject({ base: 1 }); // still on top of the first change
+  });
+  test("or while an earlier change is on its way, which it builds on", () => {
+    const [tried] = attempt(add(v1, "units/a", 1, "c1"));
+    const heard = known(add(tried, "units/a", 2, "c2"), { "units/a": 3 });
+    const done = settle(heard, { change: "c1", version: 2 });
+    expect(attempt(done)[1]).toMatchObject({ change: "c2", base: 2 });
+    expect(attempt(refuse(heard, "c1", problem("refused")))[1]).toMatchObject({ change: "c2", base: 1 });
+  });
+  test("and after one that was answered late", () => {
+    const [tried] = attempt(add(v1, "units/a", 1, "c1"));
+    const done = settle(known(tried, { "units/a": 3 }), { change: "c1", version: 2 });
+    expect(attempt(add(done, "units/a", 2, "c2"))[1]).toMatchObject({ base: 2 });
+  });
+  test("and after a conflict, until somebody decided", () => {
+    const conflict = refuse(attempt(add(v1, "units/a", 1, "c1"))[0], "c1", problem("conflict", 2));
+    expect(attempt(add(conflict, "units/a", 2, "c2"))[1]).toMatchObject({ base: 1 });
+    const heard = known(conflict, { "units/a": 3 });
+    expect(attempt(insist(heard, "units/a", "c3"))[1]).toMatchObject({ base: 2 }); // 3 was not shown
+    const [taken, was] = take(heard, "units/a", 2);
+    expect([taken.changes, taken.versions, was]).toEqual([[], { "units/a": 2 }, true]);
+  });
+});
+
+test("what the server has does not take the place of a change made since the refusal", () => {
+  const waiting = add(EMPTY, "units/a", 1, "c1");
+  expect(take(waiting, "units/a", 2)).toEqual([waiting, false]);
+});
+
+test("a noted change is recovered once, and never over a later one", () => {
+  const note = made("units/a", 1, "c1", 10);
+  const recovered = recover(EMPTY, note);
+  expect(bodies(recovered)).toEqual([["units/a", 1, "c1", "waiting"]]);
+  expect(recover(recovered, note)).toBe(recovered);
+  const later = enqueue(EMPTY, made("units/a", 2, "c2", 20));
+  expect(recover(later, note)).toBe(later);
+  const sent = settle(attempt(later)[0], { change: "c2", version: 1 });
+  expect(recover(sent, note)).toBe(sent);
+  expect(bodies(recover(sent, made("units/a", 3, "c3", 30)))).toEqual([["units/a", 3, "c3", "waiting"]]);
 });
 
 test("versions only grow", () => {

@@ -1,35 +1,52 @@
 import type { Body, Problem, Saved } from "../../lib/wire";
 import type { Key } from "../model/work";
 
-/** A change on its way to the server. */
-export interface Queued {
+/** A change as somebody made it. */
+export interface Made {
   readonly key: Key | "finish";
   readonly body: Body | null;
   /** Its id: the same however often it is sent. */
   readonly change: string;
-  /** The version that it changes; known from the first attempt on. */
-  readonly base: number;
   readonly active: number;
+  /** When it was made, in milliseconds; later for a later change of one page. */
+  readonly at: number;
+}
+/** A change on its way to the server. */
+export interface Queued extends Omit<Made, "at"> {
+  /** The version that somebody saw when changing it; behind a change that was tried, the version that one becomes. */
+  readonly base: number;
   /** `tried` changes may be on the server already and are never altered; `refused` ones wait for a decision. */
   readonly state: "waiting" | "tried" | "refused";
   readonly problem?: Problem;
 }
-/** What one task still has to send, in order, and the versions the server has. */
+/** What one task still has to send, in order, the versions the server has, and when each entry was last changed here. */
 export interface Outbox {
   readonly changes: readonly Queued[];
   readonly versions: Readonly<Record<string, number>>;
+  readonly latest: Readonly<Record<string, number>>;
 }
-export const EMPTY: Outbox = { changes: [], versions: {} };
+export const EMPTY: Outbox = { changes: [], versions: {}, latest: {} };
 
-/** Add a change. It takes the place of an earlier one of the same entry that was not sent yet, or was refused. */
-export function enqueue(outbox: Outbox, key: Queued["key"], body: Body | null, active: number, change: string): Outbox {
+/**
+ * Add a change. It takes the place of an earlier one of the same entry that was not sent yet, or was refused, and
+ * changes the same version as that one: what the server got from elsewhere in between is a conflict.
+ */
+export function enqueue(outbox: Outbox, { key, body, change, active, at }: Made): Outbox {
+  const earlier = outbox.changes.filter((each) => each.key === key);
+  const unsent = earlier.find((each) => each.state === "waiting");
   const others = outbox.changes.filter((each) => each.key !== key || each.state === "tried");
-  const unsent = outbox.changes.find((each) => each.key === key && each.state === "waiting");
-  const isKnown = (outbox.versions[key] ?? 0) > 0 || others.some((each) => each.key === key);
-  if (body === null && key !== "finish" && !isKnown) return { ...outbox, changes: others };
-  const fresh: Queued = { key, body, change: unsent?.change ?? change, base: 0, active, state: "waiting" };
-  return { ...outbox, changes: [...others, fresh] };
+  const rest: Outbox = { ...outbox, changes: others, latest: { ...outbox.latest, [key]: at } };
+  const version = outbox.versions[key] ?? 0;
+  const isKnown = version > 0 || others.some((each) => each.key === key);
+  if (body === null && key !== "finish" && !isKnown) return rest;
+  const base = earlier.at(-1)?.base ?? version;
+  const fresh: Queued = { key, body, change: unsent?.change ?? change, base, active, state: "waiting" };
+  return { ...rest, changes: [...others, fresh] };
 }
+
+/** Add a change that an earlier page noted, unless it was added before or the entry was changed again since. */
+export const recover = (outbox: Outbox, noted: Made): Outbox =>
+  noted.at <= (outbox.latest[noted.key] ?? 0) ? outbox : enqueue(outbox, noted);
 
 /** The change to send now, marked as tried. Handing in waits until nothing else is left, refused changes included. */
 export function attempt(outbox: Outbox): [Outbox, Queued | undefined] {
@@ -37,15 +54,17 @@ export function attempt(outbox: Outbox): [Outbox, Queued | undefined] {
     (each) => each.state !== "refused" && (each.key !== "finish" || outbox.changes.length === 1),
   );
   if (!next || next.state === "tried") return [outbox, next];
-  const tried: Queued = { ...next, state: "tried", base: outbox.versions[next.key] ?? 0 };
+  const tried: Queued = { ...next, state: "tried" };
   return [replace(outbox, next, tried), tried];
 }
 
-/** The server has it on disk. */
+/** The server has it on disk. A later change of the same entry was made on top of it. */
 export const settle = (outbox: Outbox, { change, version }: Saved): Outbox => {
   const done = outbox.changes.find((each) => each.change === change);
   if (!done) return outbox;
-  return known({ ...outbox, changes: outbox.changes.filter((each) => each !== done) }, { [done.key]: version });
+  const rest = outbox.changes.filter((each) => each !== done);
+  const changes = rest.map((each) => (each.key === done.key ? { ...each, base: version } : each));
+  return shown({ ...outbox, changes }, done.key, version);
 };
 
 /**
@@ -62,13 +81,14 @@ export function refuse(outbox: Outbox, change: string, problem: Problem): Outbox
   return replace(rest, refused, problem.code === "conflict" ? { ...later, state: "refused", problem } : later);
 }
 
-/** Send a refused change after all, as a new one on top of what the server has. */
+/** Send a refused change after all, as a new one; after a conflict on top of what the server had. */
 export const insist = (outbox: Outbox, key: string, change: string): Outbox => ({
   ...outbox,
   changes: outbox.changes.map((each) => {
     if (each.key !== key || each.state !== "refused") return each;
-    const { problem: _, ...rest } = each;
-    return { ...rest, change, state: "waiting" };
+    const { problem, ...rest } = each;
+    const base = problem?.code === "conflict" ? (problem.stored?.version ?? 0) : each.base;
+    return { ...rest, base, change, state: "waiting" };
   }),
 });
 
@@ -78,7 +98,20 @@ export const drop = (outbox: Outbox, key: string): Outbox => ({
   changes: outbox.changes.filter((each) => each.key !== key),
 });
 
-/** Take note of versions that the server has; they only grow. */
+/** Forget a refused change for what the server has; not when it was changed again meanwhile. */
+export function take(outbox: Outbox, key: string, version: number | undefined): [Outbox, boolean] {
+  if (!outbox.changes.some((each) => each.key === key && each.state === "refused")) return [outbox, false];
+  const rest = drop(outbox, key);
+  return [version === undefined ? rest : shown(rest, key, version), true];
+}
+
+/** The page shows that version of an entry from now on, whatever else the server has. */
+const shown = (outbox: Outbox, key: string, version: number): Outbox => ({
+  ...outbox,
+  versions: { ...outbox.versions, [key]: version },
+});
+
+/** Take note of versions that the server has; they only grow. Changes made before stay changes of what was seen then. */
 export const known = (outbox: Outbox, versions: Readonly<Record<string, number>>): Outbox => ({
   ...outbox,
   versions: {

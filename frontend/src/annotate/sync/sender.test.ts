@@ -2,8 +2,9 @@ import "fake-indexeddb/auto";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Refusal, Unreachable } from "../../lib/api";
 import type { Problem, UnitBody } from "../../lib/wire";
+import { Journal } from "./journal";
 import { pause, Sender, type Saving } from "./sender";
-import { openStore } from "./store";
+import { openStore, type Store } from "./store";
 
 const body = (seconds: number): UnitBody => ({ answers: {}, seconds });
 const refusal = (code: Problem["code"], more: Partial<Problem> = {}) =>
@@ -35,7 +36,7 @@ class Server {
 }
 
 let number = 0;
-async function desk(server = new Server(), name = `test-${number++}`) {
+async function desk(server = new Server(), name = `test-${number++}`, store?: Store, journal?: Journal) {
   let told: Saving | undefined;
   const events: string[] = [];
   let id = 0;
@@ -46,12 +47,12 @@ async function desk(server = new Server(), name = `test-${number++}`) {
   };
   const refresh = vi.fn(() => Promise.resolve());
   const sender = new Sender(
-    await openStore(name),
+    store ?? (await openStore(name)),
     server,
     listener,
     refresh,
     () => `${name}-c${++id}-${number++}`,
-    () => ["t"],
+    journal,
   );
   return { server, sender, events, refresh, name, saving: () => told! };
 }
@@ -172,6 +173,69 @@ describe("what the server says", () => {
     await sender.save("t", "finish", null, 1);
     await settled(() => expect(events).toEqual(["incomplete t"]));
     await settled(() => expect(saving().unsent).toBe(0));
+  });
+});
+
+describe("nothing on this device is passed over", () => {
+  test("a change of a task nobody mentioned is sent", async () => {
+    const { server, sender, saving } = await desk();
+    await sender.save("elsewhere", "units/a", body(1), 1);
+    await settled(() => expect(saving()).toMatchObject({ state: "saved", unsent: 0 }));
+    expect(server.entries.get("/api/tasks/elsewhere/units/a")?.body).toEqual(body(1));
+  });
+  test("one of somebody else stays, and is not called saved; one's own go on", async () => {
+    const { server, sender, saving } = await desk();
+    server.fault = (path) => (path.includes("/theirs/") ? refusal("not-found") : undefined);
+    await sender.save("theirs", "units/a", body(1), 1);
+    await sender.save("z-own", "units/a", body(2), 1);
+    await settled(() =>
+      expect(saving()).toMatchObject({ state: "queued", unsent: 1, halted: { theirs: "not-found" } }),
+    );
+    expect([...server.entries.keys()]).toEqual(["/api/tasks/z-own/units/a"]);
+  });
+  test("one that cannot be kept at all is not called saved either", async () => {
+    const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const store = await openStore(`broken-${number++}`);
+    store.change = () => Promise.reject(new Error("broken"));
+    const { sender, saving } = await desk(new Server(), "broken", store);
+    await sender.save("t", "units/a", body(1), 1);
+    await settled(() => expect(saving()).toMatchObject({ state: "queued", unsent: 1, lasting: false }));
+    expect(quiet).toHaveBeenCalled();
+    quiet.mockRestore();
+  });
+  test("nor is one whose sending fails in a way nobody foresaw; it is tried again", async () => {
+    const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const { server, sender, saving } = await desk();
+    server.fault = () => new TypeError("a mistake");
+    await sender.save("t", "units/a", body(1), 1);
+    await settled(() => expect(saving()).toMatchObject({ state: "queued", unsent: 1 }));
+    server.fault = () => undefined;
+    await vi.advanceTimersByTimeAsync(2000);
+    await settled(() => expect(saving()).toMatchObject({ state: "saved", unsent: 0 }));
+    quiet.mockRestore();
+  });
+  test("what an earlier page noted is taken up, unless it was changed again since", async () => {
+    const notes: Record<string, string> = {};
+    const methods = {
+      setItem: (name: string, value: string) => void (notes[name] = value),
+      getItem: (name: string) => notes[name] ?? null,
+      removeItem: (name: string) => void delete notes[name],
+    };
+    const storage = new Proxy(notes, {
+      get: (_, name) => methods[name as keyof typeof methods],
+    }) as unknown as Storage;
+    const journal = new Journal(storage);
+    const { server, sender, saving } = await desk(new Server(), undefined, undefined, journal);
+    await sender.save("t", "units/a", body(2), 1);
+    await settled(() => expect(saving().state).toBe("saved"));
+    const noted = { task: "t", body: body(1), active: 1 } as const;
+    journal.note({ ...noted, key: "units/a", change: "old", at: Date.now() - 1000 });
+    journal.note({ ...noted, key: "units/b", change: "new", at: Date.now() - 1000 });
+    await sender.recover();
+    sender.go();
+    await settled(() => expect(server.entries.get("/api/tasks/t/units/b")?.body).toEqual(body(1)));
+    expect(server.entries.get("/api/tasks/t/units/a")?.body).toEqual(body(2));
+    expect(notes).toEqual({});
   });
 });
 

@@ -1,7 +1,7 @@
 import { Refusal, Unreachable, type Api } from "../../lib/api";
 import type { Body, Code, Problem, Saved } from "../../lib/wire";
 import { Journal, type Noted } from "./journal";
-import { attempt, drop, EMPTY, enqueue, insist, refuse, settle, type Outbox, type Queued } from "./outbox";
+import { attempt, drop, EMPTY, enqueue, insist, recover, refuse, settle, take, type Queued } from "./outbox";
 import type { Store } from "./store";
 
 /** How saving stands, for the top bar and the notes. */
@@ -48,6 +48,8 @@ export class Sender {
   private retryAt: number | undefined;
   private halted: Record<string, Code> = {};
   private suspects = new Set<string>(); // changes that were not allowed once: perhaps the token was old
+  private unkept = 0; // changes that could not even be kept; the journal has them for the next page
+  private at = 0;
 
   constructor(
     private readonly store: Store,
@@ -56,14 +58,13 @@ export class Sender {
     /** Signs in again, quietly: a new token. */
     private readonly refresh: () => Promise<void>,
     private readonly makeId: () => string,
-    /** The tasks of whoever is signed in: others' changes stay where they are. */
-    private readonly mine: () => readonly string[],
     private readonly journal = new Journal(undefined),
   ) {}
 
   /** Keep a change and send it: at once, or after a short rest while somebody is typing. */
   async save(task: string, key: Queued["key"], body: Body | null, active: number, typing = false): Promise<void> {
-    await this.enqueue({ task, key, body, active, change: this.makeId() });
+    this.at = Math.max(Date.now(), this.at + 1);
+    await this.keep({ task, key, body, active, change: this.makeId(), at: this.at }, enqueue);
     if (!typing) return this.go();
     await this.tell();
     if (this.retryAt !== undefined) return;
@@ -75,15 +76,20 @@ export class Sender {
   async recover(): Promise<void> {
     for (const [noted, strike] of this.journal.left()) {
       strike();
-      await this.enqueue(noted);
+      await this.keep(noted, recover);
     }
   }
 
-  private async enqueue(noted: Noted): Promise<void> {
-    const { task, key, body, active, change } = noted;
+  private async keep(noted: Noted, add: typeof enqueue): Promise<void> {
+    const { task, ...made } = noted;
     const strike = this.journal.note(noted);
-    await this.store.change(task, (outbox) => [enqueue(outbox, key, body, active, change), undefined]);
-    strike();
+    try {
+      await this.store.change(task, (outbox) => [add(outbox, made), undefined]);
+      strike();
+    } catch (error) {
+      this.unkept += 1;
+      console.error(error);
+    }
   }
 
   /** Send a refused change on top of what the server has. */
@@ -96,6 +102,13 @@ export class Sender {
   async drop(task: string, key: string): Promise<void> {
     await this.store.change(task, (outbox) => [drop(outbox, key), undefined]);
     this.go();
+  }
+
+  /** Forget a refused change for what the server has, as long as it is that one; whether it was. */
+  async take(task: string, key: string, version: number | undefined): Promise<boolean> {
+    const taken = await this.store.change(task, (outbox) => take(outbox, key, version));
+    this.go();
+    return taken;
   }
 
   /** Forget what could not be sent of a task that went to somebody else, after that was said. */
@@ -119,17 +132,18 @@ export class Sender {
 
   /** Tell the listener how things stand. */
   async tell(): Promise<void> {
-    const outboxes = await this.outboxes();
+    const outboxes = [...(await this.store.outboxes())];
     const changes = outboxes.flatMap(([task, outbox]) => outbox.changes.map((change) => ({ task, ...change })));
     const refused = changes.flatMap(({ task, key, problem }) => (problem ? [{ task, key, problem }] : []));
-    const unsent = changes.length - refused.length;
+    const unsent = changes.length - refused.length + this.unkept;
+    const stranded = changes.filter(({ task }) => this.halted[task]).length + this.unkept;
     this.listener.setSaving({
-      state: this.state(refused.length, unsent, changes.filter(({ task }) => this.halted[task]).length),
+      state: this.state(refused.length, unsent, stranded),
       unsent,
       retryAt: this.retryAt,
       refused,
       halted: { ...this.halted },
-      lasting: this.store.lasting,
+      lasting: this.store.lasting && this.unkept === 0,
     });
   }
 
@@ -138,11 +152,6 @@ export class Sender {
     if (unsent === 0) return "saved";
     if (this.failures === 0) return stranded > 0 ? "queued" : "saving";
     return this.failures >= OFFLINE_AFTER || globalThis.navigator?.onLine === false ? "offline" : "queued";
-  }
-
-  private async outboxes(): Promise<[string, Outbox][]> {
-    const mine = new Set(this.mine());
-    return [...(await this.store.outboxes())].filter(([task]) => mine.has(task));
   }
 
   private async run(): Promise<void> {
@@ -154,16 +163,22 @@ export class Sender {
         this.wanted = false; // set again by whoever adds a change after it was looked for
         while (await this.step()) await this.tell();
       }
+    } catch (error) {
+      console.error(error); // nobody foresaw it; the change is still there
+      this.later();
     } finally {
       this.running = false;
       await this.tell();
     }
   }
 
-  /** Send one change; whether there may be more to do now. */
+  /**
+   * Send one change; whether there may be more to do now. Changes of somebody else who worked in this browser are no
+   * exception: the server knows no such task of whoever is signed in, and they stay where they are.
+   */
   private async step(): Promise<boolean> {
     if (this.retryAt !== undefined) return false;
-    for (const [task] of await this.outboxes()) {
+    for (const [task] of await this.store.outboxes()) {
       if (this.halted[task]) continue;
       const queued = await this.store.change(task, attempt);
       if (queued) return this.send(task, queued);

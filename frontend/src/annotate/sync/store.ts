@@ -52,51 +52,96 @@ const completed = (transaction: IDBTransaction): Promise<void> =>
       reject(transaction.error ?? new Error("the device keeps nothing"));
   });
 
-/** In IndexedDB; falls back to memory when the device is full, and says so by `lasting`. */
+/**
+ * In IndexedDB. When the device is full or the browser closes the database, everything moves to memory for good, so that
+ * at least this page knows it all and goes on sending; `lasting` says so.
+ */
 class Lasting implements Store {
-  lasting = true;
+  /** What this page saw last; all there is once the database gave out. */
   private readonly passing = new Passing();
+  private moved: Promise<void> | undefined;
 
   constructor(private readonly database: IDBDatabase) {}
 
-  async change<T>(task: string, apply: (outbox: Outbox) => [Outbox, T]): Promise<T> {
-    if (!this.lasting) return this.passing.change(task, apply);
+  get lasting(): boolean {
+    return this.moved === undefined;
+  }
+
+  change<T>(task: string, apply: (outbox: Outbox) => [Outbox, T]): Promise<T> {
+    return this.either(
+      () => this.changed(task, apply),
+      () => this.passing.change(task, apply),
+    );
+  }
+
+  outboxes(): Promise<Map<string, Outbox>> {
+    return this.either(
+      () => this.read(),
+      () => this.passing.outboxes(),
+    );
+  }
+
+  local(task: string): Promise<Local | undefined> {
+    return this.either(
+      () => result<Local | undefined>(this.database.transaction("local").objectStore("local").get(task)),
+      () => this.passing.local(task),
+    );
+  }
+
+  keep(task: string, local: Local): Promise<void> {
+    return this.either(
+      async () => {
+        const transaction = this.database.transaction("local", "readwrite");
+        transaction.objectStore("local").put(local, task);
+        await completed(transaction);
+        await this.passing.keep(task, local);
+      },
+      () => this.passing.keep(task, local),
+    );
+  }
+
+  /** Do something in the database, or in memory when that fails or has failed before. */
+  private async either<T>(lasting: () => Promise<T>, passing: () => Promise<T>): Promise<T> {
+    try {
+      if (this.lasting) return await lasting();
+    } catch {
+      this.moved ??= this.move();
+    }
+    await this.moved;
+    return passing();
+  }
+
+  private async changed<T>(task: string, apply: (outbox: Outbox) => [Outbox, T]): Promise<T> {
     const transaction = this.database.transaction("outbox", "readwrite");
     const done = completed(transaction);
+    done.catch(() => undefined); // awaited below, unless reading fails first
     const store = transaction.objectStore("outbox");
-    const before = ((await result(store.get(task))) as Outbox | undefined) ?? EMPTY;
-    const [after, value] = apply(before);
+    const [after, value] = apply({ ...EMPTY, ...((await result(store.get(task))) as Outbox | undefined) });
     store.put(after, task);
-    try {
-      await done;
-    } catch {
-      await this.giveUp();
-      await this.passing.change(task, () => [after, undefined]);
-    }
+    await done;
+    await this.passing.change(task, () => [after, undefined]);
     return value;
   }
 
-  async outboxes(): Promise<Map<string, Outbox>> {
-    const store = this.database.transaction("outbox").objectStore("outbox");
+  private async read(): Promise<Map<string, Outbox>> {
+    const kept = await this.all<Outbox>("outbox");
+    for (const [task, outbox] of kept) await this.passing.change(task, () => [{ ...EMPTY, ...outbox }, undefined]);
+    return kept;
+  }
+
+  private async all<T>(name: "outbox" | "local"): Promise<Map<string, T>> {
+    const store = this.database.transaction(name).objectStore(name);
     const [keys, values] = await Promise.all([result(store.getAllKeys()), result(store.getAll())]);
-    const kept = new Map(keys.map((key, index) => [String(key), values[index] as Outbox]));
-    return new Map([...kept, ...(await this.passing.outboxes())]);
+    return new Map(keys.map((key, index) => [String(key), values[index] as T]));
   }
 
-  async local(task: string): Promise<Local | undefined> {
-    return (await result(this.database.transaction("local").objectStore("local").get(task))) as Local | undefined;
-  }
-
-  async keep(task: string, local: Local): Promise<void> {
-    const transaction = this.database.transaction("local", "readwrite");
-    transaction.objectStore("local").put(local, task);
-    await completed(transaction).catch(() => this.giveUp());
-  }
-
-  /** No room: everything moves to memory, so that at least this page knows it all. */
-  private async giveUp(): Promise<void> {
-    for (const [task, outbox] of await this.outboxes()) await this.passing.change(task, () => [outbox, undefined]);
-    this.lasting = false;
+  private async move(): Promise<void> {
+    try {
+      await this.read();
+      for (const [task, local] of await this.all<Local>("local")) await this.passing.keep(task, local);
+    } catch {
+      // it cannot be read either: what this page saw last is in memory already
+    }
   }
 }
 

@@ -145,7 +145,7 @@ class _Solver:
             self.lower = max(self.lower, min(bound, self.upper))
 
     def _settle(self) -> None:
-        """When the proof took too long: show that no alignment is much better, by less and less as long as time lasts."""
+        """When the proof took too long: show that no alignment is much better, less and less while time lasts."""
         if math.isfinite(self.lower) or not self.prices.any():
             return
         for share in _COARSER:

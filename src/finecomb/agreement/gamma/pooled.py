@@ -37,7 +37,7 @@ def measure_view(
 
 def _table(texts: Sequence[Measured], name: str) -> Floats:
     """(texts, rows)."""
-    return np.array([getattr(each, name) for each in texts], dtype=np.float64).reshape(len(texts), -1)
+    return np.array([getattr(each, name) for each in texts]) if texts else np.zeros((0, 1))
 
 
 def _noise(weights: Floats, seed: int) -> Floats:
@@ -90,7 +90,8 @@ def gap(texts: Sequence[Measured]) -> float:
 
 def why_undefined(texts: Sequence[Measured], row: int) -> str:
     """Why no text has a value for a row."""
-    reasons = dict.fromkeys(each.why for each in texts if each.why)
-    if len(texts) and all(each.why for each in texts):
-        return "of no text is there a gamma: " + "; ".join(reasons)
+    if not texts:
+        return "there is no text"
+    if all(each.why for each in texts):
+        return "of no text is there a gamma: " + "; ".join(dict.fromkeys(each.why for each in texts))
     return "no two marks that were aligned have it, observed or by chance" if row else "chance has no disorder"

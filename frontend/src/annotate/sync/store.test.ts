@@ -1,0 +1,91 @@
+import "fake-indexeddb/auto";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { EMPTY, enqueue, type Outbox } from "./outbox";
+import { openStore, type Local, type Store } from "./store";
+
+const LOCAL: Local = { past: [], future: [], refusedHints: ["marks/m/rule"], active: 3 };
+const add = (store: Store, task: string, key: `units/${string}`) =>
+  store.change(task, (outbox) => {
+    const body = { answers: {}, seconds: 1 };
+    return [enqueue(outbox, { key, body, active: 0, change: `c-${key}`, at: 1 }), key];
+  });
+const kept = async (store: Store) =>
+  Object.fromEntries([...(await store.outboxes())].map(([task, { changes }]) => [task, changes.map(({ key }) => key)]));
+
+/** From now on the device has no room: every put aborts, as a full disk makes it do. */
+function fill() {
+  const put = IDBObjectStore.prototype.put;
+  vi.spyOn(IDBObjectStore.prototype, "put").mockImplementation(function (this: IDBObjectStore, value, key) {
+    const request = put.call(this, value, key);
+    this.transaction.abort();
+    return request;
+  });
+}
+/** From now on every connection is closed, as a browser does it that has had enough. */
+const lose = () =>
+  vi.spyOn(IDBDatabase.prototype, "transaction").mockImplementation(() => {
+    throw new DOMException("The database connection is closing.", "InvalidStateError");
+  });
+
+let number = 0;
+const name = () => `store-${number++}`;
+afterEach(() => vi.restoreAllMocks());
+
+test("what is kept is there for the next page", async () => {
+  const at = name();
+  const store = await openStore(at);
+  expect(await Promise.all([add(store, "t", "units/a"), add(store, "t", "units/b")])).toEqual(["units/a", "units/b"]);
+  await store.keep("t", LOCAL);
+  const next = await openStore(at);
+  expect(await kept(next)).toEqual({ t: ["units/a", "units/b"] });
+  expect(await next.local("t")).toEqual(LOCAL);
+  expect(next.lasting).toBe(true);
+});
+
+describe.each([
+  ["a full device", fill],
+  ["a lost connection", lose],
+])("%s", (_, fail) => {
+  test("keeps every one of the changes made at once, on top of what was there", async () => {
+    const store = await openStore(name());
+    await add(store, "t", "units/a");
+    await add(store, "other", "units/z");
+    fail();
+    const added = await Promise.all((["units/b", "units/c", "units/d"] as const).map((key) => add(store, "t", key)));
+    expect(added).toEqual(["units/b", "units/c", "units/d"]);
+    expect(store.lasting).toBe(false);
+    expect(await kept(store)).toEqual({ t: ["units/a", "units/b", "units/c", "units/d"], other: ["units/z"] });
+  });
+  test("is no obstacle to what is kept besides", async () => {
+    const store = await openStore(name());
+    await store.keep("t", LOCAL);
+    fail();
+    await store.keep("u", { ...LOCAL, active: 4 });
+    expect(store.lasting).toBe(false);
+    expect(await store.local("t")).toEqual(LOCAL);
+    expect(await store.local("u")).toMatchObject({ active: 4 });
+  });
+});
+
+test("a connection lost in the middle of a change loses nothing", async () => {
+  const store = await openStore(name());
+  await add(store, "t", "units/a");
+  const get = IDBObjectStore.prototype.get;
+  vi.spyOn(IDBObjectStore.prototype, "get").mockImplementationOnce(function (this: IDBObjectStore, key) {
+    const request = get.call(this, key);
+    this.transaction.abort();
+    return request;
+  });
+  await add(store, "t", "units/b");
+  expect(await kept(store)).toEqual({ t: ["units/a", "units/b"] });
+});
+
+test("what another page left is known after a mere look", async () => {
+  const at = name();
+  await add(await openStore(at), "t", "units/a");
+  const store = await openStore(at);
+  await store.outboxes();
+  lose();
+  expect(await kept(store)).toEqual({ t: ["units/a"] });
+  expect(await store.change("u", (outbox: Outbox) => [outbox, outbox])).toEqual(EMPTY);
+});
