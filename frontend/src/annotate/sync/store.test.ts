@@ -80,6 +80,15 @@ test("a connection lost in the middle of a change loses nothing", async () => {
   expect(await kept(store)).toEqual({ t: ["units/a", "units/b"] });
 });
 
+test("what was on its way into the database when it was lost is kept with the rest", async () => {
+  const store = await openStore(name());
+  const first = add(store, "t", "units/a");
+  lose();
+  await add(store, "t", "units/b");
+  expect(await first).toBe("units/a");
+  expect(Object.values(await kept(store)).map((keys) => keys.sort())).toEqual([["units/a", "units/b"]]);
+});
+
 test("what another page left is known after a mere look", async () => {
   const at = name();
   await add(await openStore(at), "t", "units/a");

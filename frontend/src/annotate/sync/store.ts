@@ -60,6 +60,7 @@ class Lasting implements Store {
   /** What this page saw last; all there is once the database gave out. */
   private readonly passing = new Passing();
   private moved: Promise<void> | undefined;
+  private isMoved = false;
 
   constructor(private readonly database: IDBDatabase) {}
 
@@ -119,14 +120,19 @@ class Lasting implements Store {
     const [after, value] = apply({ ...EMPTY, ...((await result(store.get(task))) as Outbox | undefined) });
     store.put(after, task);
     await done;
-    await this.passing.change(task, () => [after, undefined]);
+    await this.remember(task, after);
     return value;
   }
 
   private async read(): Promise<Map<string, Outbox>> {
     const kept = await this.all<Outbox>("outbox");
-    for (const [task, outbox] of kept) await this.passing.change(task, () => [{ ...EMPTY, ...outbox }, undefined]);
+    for (const [task, outbox] of kept) await this.remember(task, outbox);
     return kept;
+  }
+
+  private remember(task: string, outbox: Outbox): Promise<void> {
+    if (this.isMoved) throw new Error("the database answered after everything had moved to memory, which is ahead now");
+    return this.passing.change(task, () => [{ ...EMPTY, ...outbox }, undefined]);
   }
 
   private async all<T>(name: "outbox" | "local"): Promise<Map<string, T>> {
@@ -142,6 +148,7 @@ class Lasting implements Store {
     } catch {
       // it cannot be read either: what this page saw last is in memory already
     }
+    this.isMoved = true;
   }
 }
 

@@ -58,7 +58,7 @@ def best_alignment(
         raise FinecombError("an alignment needs two annotators and a mark")
     dissimilarity = dissimilarity or Dissimilarity()
     own = problem(marks, dissimilarity)
-    solver = _Solver(own, soft, time.monotonic() + seconds)
+    solver = _Solver(own, soft, seconds)
     clusters, lower, upper = solver.solved()
     proven = upper - lower <= _SAME * max(upper, 1.0)
     scale = dissimilarity.delta / marks.mean_marks
@@ -73,8 +73,10 @@ def _in_order(clusters: Bools) -> Bools:
 class _Solver:
     """Column generation: a linear program over clusters, priced by descent and in the end by exact search."""
 
-    def __init__(self, own: Problem, soft: bool, deadline: float) -> None:
-        self.own, self.soft, self.deadline = own, soft, deadline
+    def __init__(self, own: Problem, soft: bool, seconds: float) -> None:
+        self.own, self.soft = own, soft
+        self.deadline = time.monotonic() + seconds
+        self.proof_until = self.deadline - 0.3 * seconds  # the rest is for what can be had without a proof
         self.master = Master(own, soft)
         self.search = Search.of(own)
         self.prices: Floats = np.zeros(len(own))
@@ -114,14 +116,15 @@ class _Solver:
     def _generate(self) -> None:
         """Add clusters until none is worth more than it costs."""
         while True:
-            self.prices, used = self.master.prices(self.left)
-            if not self.left or len(self.prices) != len(self.own):
+            prices, used = self.master.prices(self.left)
+            if time.monotonic() > self.proof_until:
                 raise GaveUpError
+            self.prices = prices
             starts = np.concatenate([np.eye(len(self.own), dtype=bool), self.master.clusters[used > _USED]])
             found, reduced = descent(self.own, self.prices, starts)
             if self.master.add(found[reduced < -_NEGATIVE]):
                 continue
-            if not self.master.add(self.search.below(self.prices, -_NEGATIVE, self.deadline - 0.3 * self.left)):
+            if not self.master.add(self.search.below(self.prices, -_NEGATIVE, self.proof_until)):
                 self._bound(_NEGATIVE)
                 return
 
@@ -133,9 +136,9 @@ class _Solver:
     def _round(self) -> None:
         """From a relaxed alignment to an alignment; with a gap, all clusters that could close it are listed."""
         if self._open:
-            self._take(self.master.corner(self.left))
+            self._take(self.master.corner(self.left / 2))
         if self._open:
-            self._take(self.master.chosen(np.ones(len(self.master.costs), dtype=bool), self.left)[0])
+            self._take(self.master.chosen(np.ones(len(self.master.costs), dtype=bool), self.left / 2)[0])
         if self._open and math.isfinite(self.lower):
             gap = self.upper - self.lower + _SAME
             self.master.add(self.search.below(self.prices, gap, self.deadline))

@@ -41,7 +41,7 @@ class Settings:
     """Draw more samples until the chance disorder of a text is known to this share of itself (e.g. 0.02) with 95%
     confidence; 0 draws no more."""
     seconds: float = 60.0
-    """Limit for one alignment; where it is reached, the gap is told."""
+    """Limit for the alignment of a text, and for all of its samples together; where it is reached, the gap is told."""
 
     def __post_init__(self) -> None:
         Dissimilarity(self.delta, self.alpha, self.beta)
@@ -119,7 +119,7 @@ def measured(job: Job) -> Measured:
     if why := _why(job.marks):
         nothing = np.full(2 + job.categories, np.nan)
         return Measured(job.document, 0 * nothing, nothing, nothing, nothing, (math.nan, math.nan), why=why)
-    best = _best(job, job.marks)
+    best = _best(job, job.marks, job.settings.seconds)
     sums = category_sums(job.marks, best.clusters, job.dissimilarity, job.categories)
     chance, lower = _chance(job)
     count = np.isfinite(chance).sum(axis=0).astype(np.float64)
@@ -144,8 +144,8 @@ def _why(marks: Continuum) -> str:
     return f"it has more than {MOST_MARKS:,} marks" if len(marks) > MOST_MARKS else ""
 
 
-def _best(job: Job, marks: Continuum) -> Best:
-    return best_alignment(marks, job.dissimilarity, job.settings.soft, job.settings.seconds)
+def _best(job: Job, marks: Continuum, seconds: float) -> Best:
+    return best_alignment(marks, job.dissimilarity, job.settings.soft, seconds)
 
 
 def _disorders(best: Best, sums: Floats) -> Floats:
@@ -163,7 +163,7 @@ def _chance(job: Job) -> tuple[Floats, Floats]:
 
 def _sample(job: Job, rng: np.random.Generator) -> tuple[Floats, float]:
     marks = SAMPLERS[job.settings.sampler](job.marks, rng)
-    best = _best(job, marks)
+    best = _best(job, marks, job.settings.seconds / job.settings.samples)
     return _disorders(best, category_sums(marks, best.clusters, job.dissimilarity, job.categories)), best.lower
 
 
