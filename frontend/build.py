@@ -60,7 +60,8 @@ def _install() -> None:
     """Fetch what package-lock.json names, unless it is there."""
     installed = HERE / "node_modules" / ".package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < (HERE / "package-lock.json").stat().st_mtime:
-        _npm("ci", "--no-audit", "--no-fund", "--loglevel=error")
+        # Not `ci`: it insists on the bundler's binaries for every other platform, which not every registry has.
+        _npm("install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error")
         installed.touch()
 
 
