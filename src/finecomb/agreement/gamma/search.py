@@ -123,7 +123,8 @@ class Search:
             found.append(self._around(medoids, prices, threshold, deadline))
             if sum(map(len, found)) > _ENOUGH:
                 raise GaveUpError
-        return np.unique(np.concatenate(found), axis=0)
+        every = np.unique(np.concatenate(found), axis=0)
+        return np.asarray(every[self.own.costs(every) - every @ prices < threshold])
 
     def _around(self, medoids: Ints, prices: Floats, threshold: float, deadline: float) -> Bools:
         """Those with one of these medoids, depth first."""
