@@ -1,4 +1,4 @@
-"""One Chromium for all tests of a process; skipped, visibly, where there is none."""
+"""One Chromium for the tests of this folder, closed after them (its event loop would be in the way of others); skipped, visibly, where there is none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, sync_playwright
 from tests.browser.served import CHROMIUM, QUIET
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     if not CHROMIUM:
         pytest.skip("no Chromium found; install one or name it in FINECOMB_CHROMIUM")
