@@ -1,4 +1,7 @@
-"""One Chromium for the tests of this folder, closed after them (its event loop would be in the way of others); skipped, visibly, where there is none."""
+"""One Chromium for the tests of this folder; skipped, visibly, where there is none.
+
+It is closed after them, since its event loop would be in the way of others.
+"""
 
 from __future__ import annotations
 
