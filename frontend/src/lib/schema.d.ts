@@ -20,6 +20,8 @@ export interface paths {
         /**
          * Join
          * @description Sign in: as oneself by a personal link, as somebody new by the open one.
+         *
+         *     Who comes back by the open link in the same browser goes on as before.
          */
         post: operations["join_api_join__token__post"];
         delete?: never;
@@ -667,6 +669,36 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * About
+         * @description Somebody's work that is to be judged; who did it is not said.
+         */
+        About: {
+            /**
+             * Labels
+             * @description Of the protocol it was made under, to look up what they mean.
+             * @default []
+             */
+            labels: components["schemas"]["Label"][];
+            /**
+             * Looks
+             * @description In the order of these labels; the last is for marks without a label.
+             * @default []
+             */
+            looks: components["schemas"]["Look"][];
+            /**
+             * Marks
+             * @description The mark in question, or all marks of the annotation in question.
+             * @default []
+             */
+            marks: components["schemas"]["Offered"][];
+            /**
+             * Said
+             * @description What was answered about the mark, or about the text.
+             * @default []
+             */
+            said: components["schemas"]["finecomb__server__wire__Said"][];
+        };
+        /**
          * Added
          * @description What an upload brought.
          */
@@ -930,6 +962,36 @@ export interface components {
             check: boolean;
         };
         /**
+         * Ending
+         * @description How somebody's part ended, and what they take back to where they were recruited.
+         */
+        Ending: {
+            /**
+             * Why
+             * @enum {string}
+             */
+            why: "done" | "screened-out" | "no-consent";
+            /**
+             * Code
+             * @default
+             */
+            code: string;
+            /**
+             * Back
+             * @description An address to go on to.
+             * @default
+             */
+            back: string;
+            /**
+             * Form
+             * @description Fields to be sent there by a form, where the platform wants one; then `back` is the form's address.
+             * @default {}
+             */
+            form: {
+                [key: string]: string;
+            };
+        };
+        /**
          * Example
          * @description A text with its marks, to be studied.
          */
@@ -1167,6 +1229,26 @@ export interface components {
             role: "owner" | "editor" | "viewer";
         };
         /**
+         * ItemResult
+         * @description One exercise or question after grading; `GET /api/tasks/{task}/feedback` says the rest.
+         */
+        ItemResult: {
+            /** Task */
+            task: string;
+            /** Title */
+            title: string;
+            /** Points */
+            points: number;
+            /** Of */
+            of: number;
+            /**
+             * Chosen
+             * @description Whether it is a multiple-choice question.
+             * @default false
+             */
+            chosen: boolean;
+        };
+        /**
          * Joining
          * @description Whether there is an open link; turning it on makes a new one.
          */
@@ -1261,6 +1343,22 @@ export interface components {
             /** Marks */
             marks: number;
             agreement: components["schemas"]["Figure"];
+        };
+        /**
+         * Leg
+         * @description A stretch of the way, for the list of what is done and what is to come.
+         */
+        Leg: {
+            /**
+             * Phase
+             * @enum {string}
+             */
+            phase: "survey" | "instructions" | "training" | "qualification" | "work";
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "done" | "now" | "ahead";
         };
         /**
          * Linked
@@ -1429,11 +1527,13 @@ export interface components {
              */
             of: number;
             /**
-             * Code
-             * @description The completion code, once there is nothing more to do.
-             * @default
+             * Way
+             * @description What comes before the work, and the work; only what this study has.
+             * @default []
              */
-            code: string;
+            way: components["schemas"]["Leg"][];
+            /** @description Once there is nothing more to do. */
+            ending?: components["schemas"]["Ending"] | null;
             /**
              * Csrf
              * @description To be sent as `X-Finecomb-Token` with every request that changes something.
@@ -1563,13 +1663,15 @@ export interface components {
          */
         Next: {
             task?: components["schemas"]["Task"] | null;
+            /** @description In place of a task. */
+            page?: components["schemas"]["Page"] | null;
             /**
              * Why
-             * @description Why there is no task: everything done, or nothing free at the moment.
+             * @description Why there is neither: everything done, nothing free at the moment, or the qualification not passed.
              * @default
              * @enum {string}
              */
-            why: "" | "all-done" | "none-now" | "paused" | "closed";
+            why: "" | "all-done" | "none-now" | "paused" | "closed" | "screened-out";
         };
         /**
          * Offer
@@ -1720,6 +1822,60 @@ export interface components {
             as_of: string;
         };
         /**
+         * Page
+         * @description A step of the way without a text to judge: something to read, to answer, or how the test went.
+         */
+        Page: {
+            /**
+             * Step
+             * @description To be said back by `PUT /api/steps/{step}` when it is done.
+             */
+            step: string;
+            /**
+             * Kind
+             * @description `examples`: the practice of one arm of an experiment; `intro`: what training or a part of the test begins with.
+             * @enum {string}
+             */
+            kind: "survey" | "instructions" | "examples" | "intro" | "result";
+            /**
+             * Phase
+             * @enum {string}
+             */
+            phase: "consent" | "survey" | "instructions" | "training" | "qualification";
+            /**
+             * Title
+             * @default
+             */
+            title: string;
+            /**
+             * Say
+             * @description Markdown.
+             * @default
+             */
+            say: string;
+            /**
+             * Questions
+             * @description Of a survey.
+             * @default []
+             */
+            questions: components["schemas"]["Question"][];
+            /**
+             * Answers
+             * @description Given before.
+             * @default {}
+             */
+            answers: {
+                [key: string]: boolean | number | string | string[];
+            };
+            /**
+             * Examples
+             * @description One text each, or two side by side; their answers are looked at after deciding for oneself.
+             * @default []
+             */
+            examples: components["schemas"]["Example"][][];
+            result?: components["schemas"]["Result"] | null;
+        };
+        /**
          * Part
          * @description One part of a text that is judged part by part.
          */
@@ -1738,6 +1894,23 @@ export interface components {
              * @default
              */
             role: string;
+        };
+        /**
+         * PartResult
+         * @description Points in one part of the qualification.
+         */
+        PartResult: {
+            /** Title */
+            title: string;
+            /**
+             * Count
+             * @description Exercises or questions in it.
+             */
+            count: number;
+            /** Points */
+            points: number;
+            /** Of */
+            of: number;
         };
         /**
          * Person
@@ -1814,7 +1987,7 @@ export interface components {
              * Notes
              * @description Comments, and why something could not be judged.
              */
-            notes: components["schemas"]["Said"][];
+            notes: components["schemas"]["finecomb__server__admin_wire__Said"][];
         };
         /**
          * PersonalLink
@@ -1858,6 +2031,66 @@ export interface components {
              */
             check: "" | "passed" | "failed";
             excluded: components["schemas"]["Exclusion"] | null;
+        };
+        /**
+         * Practice
+         * @description What makes a task an exercise or a multiple-choice question; never its solution.
+         */
+        Practice: {
+            /**
+             * Part
+             * @description Title of the part of the qualification; empty in training.
+             * @default
+             */
+            part: string;
+            /**
+             * Ask
+             * @description What to do.
+             * @default
+             */
+            ask: string;
+            /**
+             * Label
+             * @description The one label it practises, when it practises one.
+             */
+            label?: string | null;
+            /**
+             * Number
+             * @description Counted from 1 in its part.
+             */
+            number: number;
+            /**
+             * Of
+             * @description How many there are in its part.
+             */
+            of: number;
+            /**
+             * Points
+             * @description At stake; 0 in training.
+             * @default 0
+             */
+            points: number;
+            /** @description Of a multiple-choice question: asked in place of the protocol's; the answer is the text's answer `answer`. */
+            question?: components["schemas"]["Question"] | null;
+            /**
+             * Spans
+             * @description The words that such a question is about.
+             * @default []
+             */
+            spans: ([
+                number,
+                number
+            ] | [
+                string,
+                number,
+                number
+            ])[];
+            /**
+             * Verify
+             * @description Whether answers may be compared with the solution before they are handed in.
+             * @default false
+             */
+            verify: boolean;
         };
         /**
          * Problem
@@ -2102,6 +2335,49 @@ export interface components {
             reason: string;
         };
         /**
+         * Recruitment
+         * @description Where annotators come from, and what they take back to show that they took part.
+         */
+        Recruitment: {
+            /**
+             * Platform
+             * @description Whose ids are read from the link that people open.
+             * @default
+             * @enum {string}
+             */
+            platform: "" | "prolific" | "mturk";
+            /**
+             * Completed
+             * @description Code for those who finished; each person gets one of their own when empty.
+             * @default
+             */
+            completed: string;
+            /**
+             * Screened Out
+             * @description Code for those who did not pass the qualification; likewise.
+             * @default
+             */
+            screened_out: string;
+            /**
+             * No Consent
+             * @description Code for those who do not agree to take part; likewise.
+             * @default
+             */
+            no_consent: string;
+            /**
+             * Back
+             * @description Address to go back to, `{code}` standing for the code; the platform's own when empty.
+             * @default
+             */
+            back: string;
+            /**
+             * Frame
+             * @description Whether pages are shown inside the platform's own page; otherwise they open in a tab of their own.
+             * @default false
+             */
+            frame: boolean;
+        };
+        /**
          * ResearcherMe
          * @description Which researcher is signed in.
          */
@@ -2145,6 +2421,41 @@ export interface components {
             since: string;
         };
         /**
+         * Result
+         * @description How the qualification went.
+         */
+        Result: {
+            /** Passed */
+            passed: boolean;
+            /** Score */
+            score: number;
+            /** Of */
+            of: number;
+            /** Needed */
+            needed: number;
+            /**
+             * Precision
+             * @description Share of the marks that were right; None when nothing was marked.
+             */
+            precision?: number | null;
+            /** Precision Needed */
+            precision_needed?: number | null;
+            /** Parts */
+            parts: components["schemas"]["PartResult"][];
+            /** Items */
+            items: components["schemas"]["ItemResult"][];
+            /**
+             * Attempt
+             * @description Counted from 1.
+             */
+            attempt: number;
+            /**
+             * Attempts
+             * @description How many are allowed.
+             */
+            attempts: number;
+        };
+        /**
          * Running
          * @description How the study is run.
          */
@@ -2174,18 +2485,6 @@ export interface components {
              * @description Annotators whose marks can be offered.
              */
             machines: string[];
-        };
-        /**
-         * Said
-         * @description Something an annotator wrote about a text as a whole.
-         */
-        Said: {
-            /** Document */
-            document: string;
-            /** Question */
-            question: string;
-            /** Text */
-            text: string;
         };
         /**
          * Saved
@@ -2272,6 +2571,30 @@ export interface components {
             /** @description Machine marks shown to annotators; none unless set. */
             offer?: components["schemas"]["Offer"] | null;
             /**
+             * Skip
+             * @description Phases of the protocol that are left out, e.g. for people who were trained elsewhere.
+             * @default []
+             */
+            skip: ("consent" | "survey" | "instructions" | "training" | "qualification")[];
+            /**
+             * Round
+             * @description Which pass is given out: 0 for the first; 1 for the second, in which annotators see the others' marks.
+             * @default 0
+             */
+            round: number;
+            /**
+             * @description Where annotators come from.
+             * @default {
+             *       "platform": "",
+             *       "completed": "",
+             *       "screened_out": "",
+             *       "no_consent": "",
+             *       "back": "",
+             *       "frame": false
+             *     }
+             */
+            recruitment: components["schemas"]["Recruitment"];
+            /**
              * Lease
              * @description Minutes that a text is kept for somebody who does nothing.
              * @default 120
@@ -2289,14 +2612,32 @@ export interface components {
              */
             price?: number | null;
             /**
+             * Base Pay
+             * @description Pay for taking part, also for those who do not pass the qualification.
+             * @default 0
+             */
+            base_pay: number;
+            /**
              * Fees
              * @description The platform's share on top of pay, e.g. 0.2.
              * @default 0
              */
             fees: number;
             /**
+             * Staff Minutes
+             * @description Minutes that staff spent on the study so far.
+             * @default 0
+             */
+            staff_minutes: number;
+            /**
+             * Staff Rate
+             * @description What an hour of staff costs.
+             * @default 0
+             */
+            staff_rate: number;
+            /**
              * Currency
-             * @description Of price.
+             * @description Of all amounts.
              * @default USD
              */
             currency: string;
@@ -2497,6 +2838,22 @@ export interface components {
              */
             decisions: components["schemas"]["SuggestionEntry"][];
             /**
+             * Phase
+             * @default work
+             * @enum {string}
+             */
+            phase: "training" | "qualification" | "work";
+            /** @description In training and qualification. */
+            practice?: components["schemas"]["Practice"] | null;
+            /** @description Where somebody's work is judged rather than the text. */
+            about?: components["schemas"]["About"] | null;
+            /**
+             * Round
+             * @description 1 in the second pass, whose `offered` are the other annotators' marks; in the qualification, the attempt.
+             * @default 0
+             */
+            round: number;
+            /**
              * Status
              * @default draft
              * @enum {string}
@@ -2606,6 +2963,18 @@ export interface components {
              * @default
              */
             consent: string;
+            /**
+             * Preview
+             * @description Whether somebody only looks, before having accepted the work on a platform: nobody can start then.
+             * @default false
+             */
+            preview: boolean;
+            /**
+             * Window
+             * @description Whether the page wants a tab of its own, since it is inside a platform's page that it may not stay in.
+             * @default false
+             */
+            window: boolean;
         };
         /**
          * When
@@ -2653,6 +3022,12 @@ export interface components {
              */
             texts?: number | null;
             /**
+             * Within
+             * @description Document meta that all texts of one person share, e.g. `domain` and `model`; human texts go with every model.
+             * @default []
+             */
+            within: string[];
+            /**
              * Once
              * @description One person takes part only once, across all conditions.
              * @default false
@@ -2678,6 +3053,28 @@ export interface components {
              */
             verify: boolean;
         };
+        /**
+         * Said
+         * @description Something an annotator wrote about a text as a whole.
+         */
+        finecomb__server__admin_wire__Said: {
+            /** Document */
+            document: string;
+            /** Question */
+            question: string;
+            /** Text */
+            text: string;
+        };
+        /**
+         * Said
+         * @description A question and somebody's answer to it, both in words.
+         */
+        finecomb__server__wire__Said: {
+            /** Ask */
+            ask: string;
+            /** Answer */
+            answer: string;
+        };
     };
     responses: never;
     parameters: never;
@@ -2685,6 +3082,7 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type About = components['schemas']['About'];
 export type Added = components['schemas']['Added'];
 export type Address = components['schemas']['Address'];
 export type AnswersBody = components['schemas']['AnswersBody'];
@@ -2698,6 +3096,7 @@ export type Did = components['schemas']['Did'];
 export type DocumentList = components['schemas']['DocumentList'];
 export type DocumentPage = components['schemas']['DocumentPage'];
 export type DocumentRow = components['schemas']['DocumentRow'];
+export type Ending = components['schemas']['Ending'];
 export type Example = components['schemas']['Example'];
 export type Exclusion = components['schemas']['Exclusion'];
 export type Export = components['schemas']['Export'];
@@ -2707,10 +3106,12 @@ export type Group = components['schemas']['Group'];
 export type Guide = components['schemas']['Guide'];
 export type Guideline = components['schemas']['Guideline'];
 export type Invitation = components['schemas']['Invitation'];
+export type ItemResult = components['schemas']['ItemResult'];
 export type Joining = components['schemas']['Joining'];
 export type JsonValue = components['schemas']['JsonValue'];
 export type Label = components['schemas']['Label'];
 export type LabelRow = components['schemas']['LabelRow'];
+export type Leg = components['schemas']['Leg'];
 export type Linked = components['schemas']['Linked'];
 export type Links = components['schemas']['Links'];
 export type Look = components['schemas']['Look'];
@@ -2730,11 +3131,14 @@ export type Offer = components['schemas']['Offer'];
 export type Offered = components['schemas']['Offered'];
 export type Option = components['schemas']['Option'];
 export type Overview = components['schemas']['Overview'];
+export type Page = components['schemas']['Page'];
 export type Part = components['schemas']['Part'];
+export type PartResult = components['schemas']['PartResult'];
 export type Person = components['schemas']['Person'];
 export type PersonPage = components['schemas']['PersonPage'];
 export type PersonalLink = components['schemas']['PersonalLink'];
 export type Piece = components['schemas']['Piece'];
+export type Practice = components['schemas']['Practice'];
 export type Problem = components['schemas']['Problem'];
 export type Progress = components['schemas']['Progress'];
 export type ProtocolRow = components['schemas']['ProtocolRow'];
@@ -2743,10 +3147,11 @@ export type Question = components['schemas']['Question'];
 export type Reader = components['schemas']['Reader'];
 export type ReaderMark = components['schemas']['ReaderMark'];
 export type Reasoned = components['schemas']['Reasoned'];
+export type Recruitment = components['schemas']['Recruitment'];
 export type ResearcherMe = components['schemas']['ResearcherMe'];
 export type ResearcherRow = components['schemas']['ResearcherRow'];
+export type Result = components['schemas']['Result'];
 export type Running = components['schemas']['Running'];
-export type Said = components['schemas']['Said'];
 export type Saved = components['schemas']['Saved'];
 export type Segment = components['schemas']['Segment'];
 export type Settings = components['schemas']['Settings'];
@@ -2762,6 +3167,8 @@ export type UnitEntry = components['schemas']['UnitEntry'];
 export type Welcome = components['schemas']['Welcome'];
 export type When = components['schemas']['When'];
 export type Work = components['schemas']['Work'];
+export type FinecombServerAdminWireSaid = components['schemas']['finecomb__server__admin_wire__Said'];
+export type FinecombServerWireSaid = components['schemas']['finecomb__server__wire__Said'];
 export type $defs = Record<string, never>;
 export interface operations {
     welcome_api_join__token__get: {

@@ -171,6 +171,8 @@ class Work(Record):
     """How many each document should get."""
     texts: int | None = Field(default=None, ge=1)
     """How many texts a person gets, when it is fixed."""
+    within: tuple[Text, ...] = ()
+    """Document meta that all texts of one person share, e.g. `domain` and `model`; human texts go with every model."""
     once: bool = False
     """One person takes part only once, across all conditions."""
     data: bool = False

@@ -85,6 +85,7 @@ Answers = Mapping[Text, Answer]
 Kind = Literal["human", "llm", "detector", "checker", "gold", "pooled"]
 Status = Literal["draft", "submitted", "excluded"]
 Phase = Literal["training", "qualification", "work"]
+WayPhase = Literal["consent", "survey", "instructions", "training", "qualification"]
 
 
 class Segment(Record):
@@ -363,6 +364,27 @@ class Offer(Record):
     """Share of documents shown without them, so that anchoring can be measured."""
 
 
+class Recruitment(Record):
+    """Where annotators come from, and what they take back to show that they took part."""
+
+    platform: Literal["", "prolific", "mturk"] = ""
+    """Whose ids are read from the link that people open."""
+    completed: Text = ""
+    """Code for those who finished; each person gets one of their own when empty."""
+    screened_out: Text = ""
+    """Code for those who did not pass the qualification; likewise."""
+    no_consent: Text = ""
+    """Code for those who do not agree to take part; likewise."""
+    back: Text = ""
+    """Address to go back to, `{code}` standing for the code; the platform's own when empty."""
+    frame: bool = False
+    """Whether pages are shown inside the platform's own page; otherwise they open in a tab of their own."""
+
+
+PHASES: tuple[WayPhase, ...] = ("consent", "survey", "instructions", "training", "qualification")
+"""What comes before the work, in order."""
+
+
 class Settings(Record):
     """`study.yaml`: what a study is called and how it is run."""
 
@@ -380,16 +402,28 @@ class Settings(Record):
     """Ids of documents whose answers are known: a gold annotation says them."""
     offer: Offer | None = None
     """Machine marks shown to annotators; none unless set."""
+    skip: tuple[WayPhase, ...] = ()
+    """Phases of the protocol that are left out, e.g. for people who were trained elsewhere."""
+    round: int = Field(default=0, ge=0)
+    """Which pass is given out: 0 for the first; 1 for the second, in which annotators see the others' marks."""
+    recruitment: Recruitment = Recruitment()
+    """Where annotators come from."""
     lease: int = Field(default=120, ge=1)
     """Minutes that a text is kept for somebody who does nothing."""
     pilot: int = Field(default=5, ge=1)
     """How many documents are handed out in pilot mode."""
     price: float | None = Field(default=None, ge=0)
     """Pay per annotation."""
+    base_pay: float = Field(default=0, ge=0)
+    """Pay for taking part, also for those who do not pass the qualification."""
     fees: float = Field(default=0, ge=0)
     """The platform's share on top of pay, e.g. 0.2."""
+    staff_minutes: float = Field(default=0, ge=0)
+    """Minutes that staff spent on the study so far."""
+    staff_rate: float = Field(default=0, ge=0)
+    """What an hour of staff costs."""
     currency: Text = "USD"
-    """Of price."""
+    """Of all amounts."""
     seed: int = Field(default=0, ge=0)
     """For assignment and sampling."""
     meta: Meta = Field(default_factory=dict)

@@ -19,6 +19,7 @@ from finecomb.server.problems import ProblemError, refused
 from finecomb.server.wire import (
     AnswersChange,
     Brief,
+    Ending,
     Finish,
     MarkChange,
     Me,
@@ -88,7 +89,7 @@ def me(request: Request, session: AnnotatorSession) -> Me:
         guide=showing.guide(head.protocol, condition),
         tasks=tuple(Brief(id=task.id, number=task.number, status=task.status) for task in now.given),
         of=len(now.given) + now.ahead,
-        code=completion_code(passing, session.who) if over else "",
+        ending=Ending(why="done", code=completion_code(passing, session.who)) if over else None,
         csrf=passing.csrf(session),
     )
 

@@ -10,9 +10,17 @@ annotator does is kept in *entries* of the task, each saved on its own by one id
     PUT /api/tasks/{task}/finish             Finish            -> Saved
     PUT /api/tasks/{task}/reopen             Finish            -> Saved
     GET /api/me -> Me,  POST /api/next -> Next,  GET /api/tasks/{task} -> Task
-    GET /api/join/{token} -> Welcome,  POST /api/join/{token} -> SignedIn,  POST /api/leave
+    PUT /api/steps/{step}                    StepDone          -> Saved
+    GET /api/tasks/{task}/feedback -> Feedback
+    GET /api/join/{token} -> Welcome,  POST /api/join/{token} -> SignedIn,  POST /api/join/{token}/decline -> Ending
+    POST /api/leave
 
-A link leads to the page `/join/{token}`, personal or open; the page shows `Welcome` and signs in by the POST.
+A link leads to the page `/join/{token}`, personal or open; the page shows `Welcome` and signs in by the POST. What a
+recruiting platform adds to the address (`?PROLIFIC_PID=...`) goes along with every call of `/api/join`.
+
+The way of an annotator is that of the protocol: consent (on the page of the link), survey, instructions, training,
+qualification, work, thanks. `Next` says what comes now: a `Page` to read or answer, or a `Task`. Exercises of training
+and qualification and multiple-choice questions are tasks like any other, saved and handed in in the same way.
 
 Every error is a `Problem`.
 """
@@ -27,7 +35,7 @@ from pydantic import Field
 from finecomb.core.practice import Example
 from finecomb.core.protocol import Group, Guideline, Label, Mode, Work
 from finecomb.core.question import Question
-from finecomb.core.records import Answers, Id, Json, Record, Text, Time
+from finecomb.core.records import Answers, Id, Json, Phase, Record, Text, Time, WayPhase
 from finecomb.core.span import Span
 
 State = Literal["pilot", "open", "paused", "closed"]
@@ -206,6 +214,96 @@ class Offered(Record):
     answers: Answers = {}
 
 
+class Practice(Record):
+    """What makes a task an exercise or a multiple-choice question; never its solution."""
+
+    part: Text = ""
+    """Title of the part of the qualification; empty in training."""
+    ask: Text = ""
+    """What to do."""
+    label: Text | None = None
+    """The one label it practises, when it practises one."""
+    number: int
+    """Counted from 1 in its part."""
+    of: int
+    """How many there are in its part."""
+    points: float = 0
+    """At stake; 0 in training."""
+    question: Question | None = None
+    """Of a multiple-choice question: asked in place of the protocol's; the answer is the text's answer `answer`."""
+    spans: tuple[Span, ...] = ()
+    """The words that such a question is about."""
+    verify: bool = False
+    """Whether answers may be compared with the solution before they are handed in."""
+
+
+class Said(Record):
+    """A question and somebody's answer to it, both in words."""
+
+    ask: Text
+    answer: Text
+
+
+class Look(Record):
+    """How a label looks, everywhere the same."""
+
+    label: str
+    """Empty for a mark without a label."""
+    title: str
+    slot: str
+    """`A1` ... `C2` or `none`: names the colour and line tokens."""
+    flag: str
+    key: str
+
+
+class About(Record):
+    """Somebody's work that is to be judged; who did it is not said."""
+
+    labels: tuple[Label, ...] = ()
+    """Of the protocol it was made under, to look up what they mean."""
+    looks: tuple[Look, ...] = ()
+    """In the order of these labels; the last is for marks without a label."""
+    marks: tuple[Offered, ...] = ()
+    """The mark in question, or all marks of the annotation in question."""
+    said: tuple[Said, ...] = ()
+    """What was answered about the mark, or about the text."""
+
+
+class Solved(Record):
+    """A known error of an exercise, as it is shown afterwards."""
+
+    spans: tuple[Span, ...]
+    quotes: tuple[Text, ...]
+    label: Text | None = None
+    answers: Answers = {}
+    antecedent: Text = ""
+    why: Text = ""
+    mark: Id | None = None
+    """The annotator's mark that found it; None when it was missed."""
+    points: float = 0
+    """What finding it earned."""
+
+
+class Feedback(Record):
+    """How an exercise or a multiple-choice question went."""
+
+    points: float = 0
+    of: float = 0
+    """Both 0 in training."""
+    solutions: tuple[Solved, ...] = ()
+    """In text order."""
+    extra: tuple[Id, ...] = ()
+    """The annotator's marks that found nothing."""
+    answers: Answers = {}
+    """The right answers about the text, where they are known."""
+    units: Mapping[Id, Answers] = {}
+    """The right answers about parts, by the parts' ids."""
+    right: bool = True
+    """Whether every known answer was given and every known error found."""
+    say: Text = ""
+    """In words."""
+
+
 class Task(Record):
     """One text to judge, with what was done so far."""
 
@@ -228,6 +326,13 @@ class Task(Record):
     answers: AnswersEntry | None = None
     decisions: tuple[SuggestionEntry, ...] = ()
     """What was decided about offered marks."""
+    phase: Phase = "work"
+    practice: Practice | None = None
+    """In training and qualification."""
+    about: About | None = None
+    """Where somebody's work is judged rather than the text."""
+    round: int = 0
+    """1 in the second pass, whose `offered` are the other annotators' marks; in the qualification, the attempt."""
     status: Literal["draft", "submitted"] = "draft"
     active: float = 0
     """Active seconds so far."""
@@ -241,18 +346,6 @@ class Brief(Record):
     id: Id
     number: int
     status: Literal["draft", "submitted"]
-
-
-class Look(Record):
-    """How a label looks, everywhere the same."""
-
-    label: str
-    """Empty for a mark without a label."""
-    title: str
-    slot: str
-    """`A1` ... `C2` or `none`: names the colour and line tokens."""
-    flag: str
-    key: str
 
 
 class Guide(Record):
@@ -280,6 +373,93 @@ class Guide(Record):
     thanks: Text
 
 
+class PartResult(Record):
+    """Points in one part of the qualification."""
+
+    title: Text
+    count: int
+    """Exercises or questions in it."""
+    points: float
+    of: float
+
+
+class ItemResult(Record):
+    """One exercise or question after grading; `GET /api/tasks/{task}/feedback` says the rest."""
+
+    task: Id
+    title: Text
+    points: float
+    of: float
+    chosen: bool = False
+    """Whether it is a multiple-choice question."""
+
+
+class Result(Record):
+    """How the qualification went."""
+
+    passed: bool
+    score: float
+    of: float
+    needed: float
+    precision: float | None = None
+    """Share of the marks that were right; None when nothing was marked."""
+    precision_needed: float | None = None
+    parts: tuple[PartResult, ...]
+    items: tuple[ItemResult, ...]
+    attempt: int
+    """Counted from 1."""
+    attempts: int
+    """How many are allowed."""
+
+
+class Page(Record):
+    """A step of the way without a text to judge: something to read, to answer, or how the test went."""
+
+    step: Id
+    """To be said back by `PUT /api/steps/{step}` when it is done."""
+    kind: Literal["survey", "instructions", "examples", "intro", "result"]
+    """`examples`: the practice of one arm of an experiment; `intro`: how training or a part of the test begins."""
+    phase: WayPhase
+    title: Text = ""
+    say: Text = ""
+    """Markdown."""
+    questions: tuple[Question, ...] = ()
+    """Of a survey."""
+    answers: Answers = {}
+    """Given before."""
+    examples: tuple[tuple[Example, ...], ...] = ()
+    """One text each, or two side by side; their answers are looked at after deciding for oneself."""
+    result: Result | None = None
+
+
+class StepDone(Record):
+    """A page was read or answered; saying so twice is saying so once."""
+
+    change: ChangeId
+    answers: Answers = {}
+    """Of a survey."""
+    active: float = Field(default=0, ge=0)
+    """Active seconds on it."""
+
+
+class Leg(Record):
+    """A stretch of the way, for the list of what is done and what is to come."""
+
+    phase: Literal["survey", "instructions", "training", "qualification", "work"]
+    state: Literal["done", "now", "ahead"]
+
+
+class Ending(Record):
+    """How somebody's part ended, and what they take back to where they were recruited."""
+
+    why: Literal["done", "screened-out", "no-consent"]
+    code: str = ""
+    back: Text = ""
+    """An address to go on to."""
+    form: Mapping[str, str] = {}
+    """Fields to be sent there by a form, where the platform wants one; then `back` is the form's address."""
+
+
 class Me(Record):
     """Who is signed in and how far they are."""
 
@@ -292,8 +472,10 @@ class Me(Record):
     """In the order they were given out."""
     of: int
     """How many texts this annotator can expect in all."""
-    code: str = ""
-    """The completion code, once there is nothing more to do."""
+    way: tuple[Leg, ...] = ()
+    """What comes before the work, and the work; only what this study has."""
+    ending: Ending | None = None
+    """Once there is nothing more to do."""
     csrf: str
     """To be sent as `X-Finecomb-Token` with every request that changes something."""
 
@@ -302,8 +484,10 @@ class Next(Record):
     """The answer to "what next?"."""
 
     task: Task | None = None
-    why: Literal["", "all-done", "none-now", "paused", "closed"] = ""
-    """Why there is no task: everything done, or nothing free at the moment."""
+    page: Page | None = None
+    """In place of a task."""
+    why: Literal["", "all-done", "none-now", "paused", "closed", "screened-out"] = ""
+    """Why there is neither: everything done, nothing free at the moment, or the qualification not passed."""
 
 
 class Welcome(Record):
@@ -317,6 +501,10 @@ class Welcome(Record):
     summary: Text
     consent: Text = ""
     """What people agree to by starting."""
+    preview: bool = False
+    """Whether somebody only looks, before having accepted the work on a platform: nobody can start then."""
+    window: bool = False
+    """Whether the page wants a tab of its own, since it is inside a platform's page that it may not stay in."""
 
 
 class SignedIn(Record):
