@@ -327,6 +327,14 @@ def test_a_damaged_file_is_read_or_refused(place: tuple[float, bytes, int, bool]
         read_or_refuse(gsml.FORMAT, path)
 
 
+def test_documents_that_hold_box_scores_are_not_taken_for_the_task_s_file(tmp_path: Path) -> None:
+    game = {"home_name": "Foxes", "box_score": {}}
+    (tmp_path / "task.jsonl").write_text(json.dumps({"shared_task_text_id": "G1", **game}))
+    (tmp_path / "ours.jsonl").write_text(json.dumps({"id": "G1", "text": "Won.", "data": game}))
+    assert format_of(tmp_path / "task.jsonl").name == "gsml"
+    assert format_of(tmp_path / "ours.jsonl").name == "jsonl"
+
+
 @settings(max_examples=40)
 @given(st.lists(st.lists(cells, min_size=11, max_size=11), max_size=3))
 def test_any_cells_are_read_or_refused(rows: list[list[str]]) -> None:

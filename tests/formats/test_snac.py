@@ -101,10 +101,10 @@ def test_writing_gives_back_the_file(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "again.json").read_text(encoding="utf-8")) == SUMMARY
 
 
-def test_votes_of_several_annotators_are_added(tmp_path: Path) -> None:
+def test_votes_of_several_annotators_are_added_and_gold_has_none(tmp_path: Path) -> None:
     document = Document(id="d", text="one two")
-    people = [Annotator(id=name, kind="human") for name in ("anna", "ben")]
-    words = ("one", "two"), ("two",)
+    people = [Annotator(id="anna", kind="human"), Annotator(id="ben", kind="human"), Annotator(id="gold", kind="gold")]
+    words = ("one", "two"), ("two",), ("two",)
     items: list[Item] = [PROTOCOL, document, *people]
     for person, quotes in zip(people, words, strict=True):
         marks = tuple(
@@ -123,6 +123,11 @@ def test_votes_of_several_annotators_are_added(tmp_path: Path) -> None:
         {"span": "one", "error_type": "red", "votes": 1},
         {"span": "two", "error_type": "red", "votes": 2},
     ]
+    snac.write(
+        [item for item in items if getattr(item, "annotator", "gold") == "gold"], tmp_path / "gold.json", Options()
+    )
+    errors = json.loads((tmp_path / "gold.json").read_text())["d"]["0"]["errors"]
+    assert errors == [{"span": "two", "error_type": "red", "votes": 1}]
 
 
 # --- round trips -------------------------------------------------------------------------------------------------

@@ -555,7 +555,9 @@ def sniff(path: Path) -> bool:
         )
     start = starts_with(path)
     names = {name.strip('"') for name in start.partition("\n")[0].strip().split(",")}
-    box_score = start.startswith("{") and '"home_name"' in start and '"box_score"' in start
+    before = start.partition('"home_name"')[0]
+    box_score = start.startswith("{") and before != start and '"box_score"' in start
+    box_score &= '"data"' not in before  # else it is the data of one of our documents
     return _is_markup(names) or {"TEXT_ID", "GENERATED_TEXT"} <= names or box_score
 
 

@@ -165,20 +165,29 @@ def _notes(counts: Counter[str], options: Options) -> Iterator[Note]:
 # --- writing -----------------------------------------------------------------------------------------------------
 
 _Key = tuple[int, str, str, Span | None, int]  # segment, quote, error type, place, repetition within one annotation
+_Errors = dict[str, dict[_Key, dict[str, Any]]]  # by document
 
 
 def write(items: Iterable[Item], path: Path, options: Options) -> None:
-    """Write summaries; the same span with the same label by several annotators becomes one error with their votes."""
+    """Write summaries; the same span with the same label by several annotators becomes one error with their votes.
+
+    Gold has no vote, unless there is nothing else.
+    """
     documents: dict[str, Document] = {}
-    errors: dict[str, dict[_Key, dict[str, Any]]] = {}
+    gold: set[str] = set()
+    readers: _Errors = {}
+    merged: _Errors = {}
     for item in items:
         if isinstance(item, Document):
             documents[item.id] = item
-            errors[item.id] = {}
+        elif isinstance(item, Annotator) and item.kind == "gold":
+            gold.add(item.id)
         elif isinstance(item, Annotation) and item.document in documents:
-            _add(item, documents[item.document], errors[item.document])
+            errors = merged if item.annotator in gold else readers
+            _add(item, documents[item.document], errors.setdefault(item.document, {}))
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        found = {id: _summary(document, errors[id]) for id, document in documents.items()}
+        errors = readers or merged
+        found = {id: _summary(document, errors.get(id, {})) for id, document in documents.items()}
         json.dump(found, file, ensure_ascii=False, indent=2)
         file.write("\n")
         sync(file)
