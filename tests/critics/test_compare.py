@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finecomb.critics.base import Dropped, Scores
+from finecomb.critics.base import Dropped, Scores, latent_ppl
 from finecomb.critics.compare import Comparison, compare, corrected, dropped_words
 from finecomb.measure.permutation import unpaired
 
@@ -47,9 +48,15 @@ def test_a_critic_of_vectors_has_no_perplexity() -> None:
     assert [each.statistic for each in rows] == ["nll"]
 
 
+def test_a_divergence_has_no_perplexity() -> None:
+    real, generated = (replace(scored(values), statistic="kl") for values in ([1.0, 2.0], [1.0, 3.0]))
+    assert [each.statistic for each in compare(real, {"a": generated})] == ["kl"]
+    assert latent_ppl(real).why == "Latent PPL is exp of a mean log-likelihood, and kl is a divergence"
+
+
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=6), st.lists(st.integers(0, 9), min_size=2, max_size=6))
 def test_p_of_the_mean_is_near_the_exact_permutation_test(real: list[int], generated: list[int]) -> None:
-    draws = 2000
+    draws = 500
     found = row(compare(scored(list(map(float, real))), {"a": scored(list(map(float, generated)))}, draws=draws), "nll")
     exact = unpaired(np.array(generated, float), np.array(real, float), draws, np.random.default_rng(0))
     assert exact.exact
@@ -58,8 +65,10 @@ def test_p_of_the_mean_is_near_the_exact_permutation_test(real: list[int], gener
 
 
 def test_equal_corpora_have_no_difference_and_p_one() -> None:
-    found = compare(scored([3.0] * 8), {"a": scored([3.0] * 5)})
+    found = compare(scored([0.1 + 0.2] * 8), {"a": scored([0.1 + 0.2] * 5)})
     assert all(each.difference.value == 0 and each.p == 1 for each in found)
+    assert all(each.difference.low == each.difference.high == each.matched == 0 for each in found)
+    assert {each.note for each in found} == {""}
 
 
 def test_a_value_below_the_real_one_is_flagged_and_not_praised() -> None:
@@ -95,7 +104,7 @@ def test_documents_of_a_length_that_no_real_one_has_are_counted() -> None:
     found = row(
         compare(scored([2.0] * 30, [2] * 30), {"a": scored([2.0] * 15 + [9.0] * 15, [2] * 15 + [9] * 15)}), "nll"
     )
-    assert found.unmatched == 15
+    assert found.unmatched == found.row()["unmatched"] == 15
     assert found.matched == pytest.approx(0)
 
 
@@ -132,4 +141,9 @@ def test_what_was_lost_is_told_in_one_line() -> None:
     assert dropped_words("real", scored([1])) == ""
     assert dropped_words("real", scored([1], dropped=4)) == (
         "real: 4 of 5 documents could not be judged by the letters critic: 4 x is empty (x0, x1, x2, ...)"
+    )
+    unseen = tuple(Dropped(f"y{at}", f"state '{at}' was never seen") for at in range(2))
+    assert dropped_words("real", replace(scored([1], dropped=1), dropped=(Dropped("x", "is empty"), *unseen))) == (
+        "real: 3 of 4 documents could not be judged by the letters critic: 2 x like state '0' was never seen (y0, y1); "
+        "1 x is empty (x)"
     )

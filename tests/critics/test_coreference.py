@@ -8,11 +8,11 @@ import pytest
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.critics.base import latent_ppl, parts, scores
+from finecomb.critics.base import annotated, latent_ppl, parts, scores
 from finecomb.critics.chains import Chains, b_cubed, muc, passages
 from finecomb.critics.coreference import Coreference, gender_of, head, states
 from finecomb.critics.coreference_sieve import sieve
-from finecomb.critics.coreference_tables import annotated, contributions, shifted, unlikely
+from finecomb.critics.coreference_tables import contributions, shifted, unlikely
 from finecomb.critics.posteriors import Point
 from finecomb.critics.priors import ProjectionError
 from finecomb.critics.storage import load, save
@@ -150,16 +150,31 @@ def resolve_nothing(text: str) -> Chains:
     return []
 
 
+def resolve_beyond(text: str) -> Chains:
+    return [[(0, 4), (len(text), len(text) + 3)]]
+
+
+def resolve_badly(text: str) -> Chains:
+    raise LookupError("no model")
+
+
 def test_a_resolver_may_be_the_users_own() -> None:
     with pytest.raises(FinecombError, match="none of 2 documents mentions a person twice"):
         Coreference.fit(documents(STORY, 2), rng(), resolver=f"{__name__}:resolve_nothing")
     with pytest.raises(FinecombError, match="resolver=nowhere:f"):
         Coreference.fit(documents(STORY, 2), rng(), resolver="nowhere:f")
+    with pytest.raises(FinecombError, match=r"mention \[\d+, \d+\] is not within its \d+ characters"):
+        Coreference.fit(documents(STORY, 2), rng(), resolver=f"{__name__}:resolve_beyond")
+    with pytest.raises(FinecombError, match=r"document '.+': resolver .+:resolve_badly failed: LookupError: no model"):
+        Coreference.fit(documents(STORY, 2), rng(), resolver=f"{__name__}:resolve_badly")
 
 
 def test_a_document_without_persons_is_counted_with_its_reason() -> None:
     critic = Coreference.fit(documents(STORY, 5), rng())
     found = scores(critic, [Document(id="rain", text="It rained."), *documents(STORY, 2)])
+    assert (
+        Coreference.fit([Document(id="rain", text="It rained."), *documents(STORY, 2)], rng()).unused == found.dropped
+    )
     assert [(each.id, each.why) for each in found.dropped] == [
         ("rain", "mentions no person twice, so it has no chains")
     ]

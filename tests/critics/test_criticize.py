@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +96,14 @@ def test_documents_fitted_on_take_no_further_part() -> None:
     assert all(is_for_fitting(each.id, 0.3, 1) for each in fit)
 
 
+def test_seeds_give_splits_that_know_nothing_of_each_other() -> None:
+    """A checksum in place of a hash would give one split and its mirror image, whatever the seed."""
+    ids = [f"page-{at:04}" for at in range(2000)]
+    splits = [[is_for_fitting(id, 0.5, seed) for id in ids] for seed in range(6)]
+    for first, second in itertools.combinations(splits, 2):
+        assert np.mean(np.equal(first, second)) == pytest.approx(0.5, abs=0.06)
+
+
 def test_real_documents_that_were_fitted_on_are_refused(corpora: Path) -> None:
     message = refused("criticize", "real.jsonl", "alike.jsonl", "--fit", "real.jsonl")
     assert message.startswith("160 real documents are also fitted on, e.g. '0-0'")
@@ -143,18 +153,24 @@ def test_several_critics_are_corrected_together(corpora: Path) -> None:
     assert ppl[0]["p_adjusted"] == pytest.approx(min(1, 2 * ppl[0]["p"]))
 
 
-@pytest.mark.parametrize("show", ["outliers", "parts", "data", "transition-errors", "organisations"])
+@pytest.mark.parametrize("show", ["outliers", "parts", "text", "data", "transition-errors", "organisations"])
 def test_every_table_can_be_shown(corpora: Path, show: str) -> None:
     rows = table("real.jsonl", "swapped.jsonl", "--set", "min_count=5", "--show", show, "--draws", "20")
     assert rows
     if show == "parts":
         assert rows[-1]["state"] == "</s>"
         assert all(row["text"] for row in rows[:-1])
+    if show == "text":
+        assert re.match(r"\[.+\]why\{-?\d+\.\d\}$", rows[0]["text"].split("\n")[0])
+    if show == "outliers":
+        assert all(row["text"] for row in rows)
 
 
 def test_parts_of_a_document_by_id(corpora: Path) -> None:
     words = ("criticize", "real.jsonl", "swapped.jsonl", "--set", "min_count=5", "--draws", "0")
-    assert "Parts of 1-3" in run(*words, "--show", "parts", "--document", "1-3").stdout
+    assert "Parts of 1-3 in swapped" in run(*words, "--show", "parts", "--document", "1-3").stdout
+    told = run(*words, "--show", "text", "--document", "1-3").stdout
+    assert told.startswith("Text of 1-3 in swapped (sections critic)\n[")
     assert "no document has this id" in refused(*words, "--show", "parts", "--document", "zz")
     assert "there is no such table; did you mean 'outliers'?" in refused(*words, "--show", "outlier")
 
@@ -223,6 +239,30 @@ def test_nothing_is_dropped_silently(corpora: Path) -> None:
     assert found["table"][0]["dropped"] == "0+2"
     (note,) = found["notes"]
     assert note.startswith("broken: 2 of 5 documents could not be judged by the sections critic: 1 x is empty (empty)")
+
+
+def test_what_could_not_be_fitted_on_is_told(corpora: Path) -> None:
+    write(corpora / "some.jsonl", [*articles(6, 40), Document(id="void", text="")])
+    words = ("real.jsonl", "alike.jsonl", "--fit", "some.jsonl", "--set", "min_count=5", "--draws", "0")
+    notes = json.loads(run("criticize", *words, "--json").stdout)["notes"]
+    assert notes == ["fitting: 1 documents could not be used by the sections critic: 1 x is empty (void)"]
+
+
+def test_a_short_step_is_shown_with_the_words_around_it(corpora: Path) -> None:
+    people = [Document(id=f"p{at}", text="Anna met Paul. She thanked him, and he smiled at her.") for at in range(20)]
+    odd = [Document(id=f"o{at}", text="Anna met Paul. He thanked her, and Anna smiled at Paul.") for at in range(3)]
+    write(corpora / "people.jsonl", people)
+    write(corpora / "odd.jsonl", odd)
+    words = ("people.jsonl", "odd.jsonl", "--critic", "coreference", "--draws", "0")
+    assert table(*words, "--show", "outliers")[0]["text"] == "... Anna met Paul. [He] thanked her, and Anna smiled ..."
+    assert "[He]1{" in table(*words, "--show", "text")[0]["text"]
+
+
+def test_a_vector_has_no_place_in_the_text(corpora: Path) -> None:
+    words = ("criticize", "real.jsonl", "alike.jsonl", "--critic", "topics", "--set", "topics=2", "--set", "most=1")
+    assert "steps of the topics critic have no place in the text" in refused(*words, "--show", "text", "--draws", "0")
+    rows = table(*words[1:], "--show", "outliers", "--draws", "0")
+    assert all(row["text"].endswith(" ...") for row in rows)
 
 
 def test_one_document_gives_null_with_a_reason(corpora: Path) -> None:

@@ -12,6 +12,8 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.critics import latent_ppl, load, parts, save, scores
+from finecomb.critics.base import Dropped
+from finecomb.critics.compare import unused_words
 from finecomb.critics.own import Kind, NgramPrior, Own
 
 HERE = "tests.critics.test_own"
@@ -103,7 +105,14 @@ def test_a_label_never_seen_and_a_text_without_labels_are_reasons(kind: Kind) ->
         ("letters", "gaussian", ("ab", "cd"), "the same number of numbers"),
         ("ragged", "gaussian", ("ab", "cde"), "the same number of numbers"),
         ("numbers", "gaussian", ("1 1", "1 1"), "all vectors are equal"),
-        ("numbers", "gaussian", ("1 nan", "1 1"), "gives NaN or an infinity"),
+        (
+            "numbers",
+            "gaussian",
+            ("1 nan", "1 1"),
+            "for 1 of 2 texts; two are needed; 'd0': numbers gives NaN or an inf",
+        ),
+        ("numbers", "markov", ("1 nan", "1 1"), "'d0': numbers gives NaN or an infinity for it"),
+        ("numbers", "markov", ("1 1", "one"), "document 'd1': numbers failed: ValueError: could not convert"),
         ("nowhere", "markov", ("a", "b"), "has nothing called 'nowhere'"),
     ],
 )
@@ -114,9 +123,17 @@ def test_what_cannot_be_fitted_is_one_clear_line(
         fit(function, kind, *lines)
 
 
+def test_texts_that_cannot_be_fitted_on_are_counted() -> None:
+    critic = fit("letters", "markov", "ab", "", "ba")
+    assert critic.unused == (Dropped("d1", "letters gives nothing for it"),)
+    assert unused_words(critic) == (
+        "fitting: 1 documents could not be used by the letters critic: 1 x letters gives nothing for it (d1)"
+    )
+
+
 def test_a_vector_of_another_size_or_of_nan_is_a_reason() -> None:
     critic = fit("numbers", "gaussian", "0 0", "1 1", "0 1")
     assert [each.why for each in scores(critic, texts("1", "nan 1")).dropped] == [
         "has a vector of 1 numbers where the critic has 2",
-        f"{HERE}:numbers gives NaN or an infinity",
+        "numbers gives NaN or an infinity for it",
     ]

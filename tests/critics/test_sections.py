@@ -283,3 +283,15 @@ def test_names_in_the_graph_are_escaped() -> None:
 def test_every_option_is_described() -> None:
     page = (Path(__file__).parents[2] / "docs" / "critics" / "sections.md").read_text(encoding="utf-8")
     assert [name for name in known_options(Sections.fit) if f"`{name}`" not in page] == []
+
+
+def test_titles_too_rare_for_the_chain_are_counted() -> None:
+    odd = article(np.random.default_rng(9), "odd", ("why", "how", "what", "so"))
+    odd = odd.model_copy(
+        update={"segments": (odd.segments[0].model_copy(update={"title": "Preface"}), *odd.segments[1:])}
+    )
+    critic = fit([*REAL, odd], prior="title")
+    assert [(each.id, each.why) for each in critic.unused] == [
+        ("odd", "has a section type with fewer than 20 sections")
+    ]
+    assert fit([*REAL, odd]).unused == ()

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.critics.bags import Vocabulary, words
-from finecomb.critics.base import NO_PPL, latent_ppl, outliers, scores
+from finecomb.critics.bags import Vocabulary, terms
+from finecomb.critics.base import latent_ppl, outliers, scores
 from finecomb.critics.storage import load, save
 from finecomb.critics.topics import Topics
 from finecomb.critics.topics_figure import cluster_order, colours, covariance_figure, png
@@ -51,7 +51,9 @@ def test_kl_rates_mixtures_of_all_themes_as_unlikely(critic: Topics) -> None:
 
 
 def test_latent_ppl_is_refused_with_a_reason(critic: Topics) -> None:
-    assert latent_ppl(scores(critic, documents(np.random.default_rng(1), 5))).why == NO_PPL
+    assert latent_ppl(scores(critic, documents(np.random.default_rng(1), 5))).why.startswith(
+        "Latent PPL is a mean over the states"
+    )
 
 
 def test_a_document_without_known_words_is_counted(critic: Topics) -> None:
@@ -108,7 +110,7 @@ def test_vocabularies_keep_words_that_are_neither_rare_nor_everywhere() -> None:
 
 
 def test_formulas_and_commands_are_no_words() -> None:
-    assert words(r"let \frac be @xmath12 or xmath3, see @xcite") == ["let", "be", "or", "see"]
+    assert terms(r"let \frac be @xmath12 or xmath3, see @xcite") == ["let", "be", "or", "see"]
 
 
 @given(st.lists(st.lists(st.sampled_from("ab cd ef gh".split())).map(" ".join), min_size=1, max_size=5))
@@ -142,3 +144,8 @@ def test_images_are_png() -> None:
 
 def test_two_topics_need_no_clustering() -> None:
     assert covariance_figure({"real": np.random.default_rng(0).normal(size=(9, 2))}).startswith("<svg")
+
+
+def test_a_document_without_known_words_is_not_fitted_on() -> None:
+    real = [*documents(np.random.default_rng(0), 40), Document(id="numbers", text="1 2 3")]
+    assert [each.id for each in Topics.fit(real, np.random.default_rng(0), topics=2).unused] == ["numbers"]

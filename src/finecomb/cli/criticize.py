@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -23,14 +24,15 @@ from finecomb.core.estimate import Signature
 from finecomb.core.records import Document
 from finecomb.core.study import Study
 from finecomb.critics import people, synthetic
-from finecomb.critics.base import Critic, Statistic, outliers, parts
-from finecomb.critics.compare import Comparison, compare, corrected, dropped_words
+from finecomb.critics.base import Critic, Outlier, Statistic, annotated, outliers, parts
+from finecomb.critics.compare import Comparison, compare, corrected, dropped_words, unused_words
 from finecomb.critics.criticize import Criticism, by_meta, criticism, fitted, is_for_fitting, refuse_overlap
 from finecomb.critics.progress import track, watched
 from finecomb.critics.storage import checked_options, imported, known_options, load, named, save
 from finecomb.report.tables import Row, as_json, print_rows, rows_of
 
 _SHOWN = 20  # outliers printed
+_AROUND = 30  # characters on each side of a short step in an excerpt
 
 
 @app.command()
@@ -80,9 +82,9 @@ def criticize(
     ] = "markov",
     self_test: Annotated[bool, typer.Option("--synthetic", help="The self-test on a process that is known.")] = False,
     show: Annotated[
-        str, typer.Option(help="systems, outliers, parts, correlations, incoherent, or a table of the critic.")
+        str, typer.Option(help="systems, outliers, parts, text, correlations, incoherent, or a table of the critic.")
     ] = "systems",
-    document: Annotated[str, typer.Option(help="For parts: which document.", show_default=False)] = "",
+    document: Annotated[str, typer.Option(help="For parts and text: which document.", show_default=False)] = "",
     beside: Annotated[
         Path | None,
         typer.Option(help="A CSV with a column `system`: other figures to print beside.", show_default=False),
@@ -128,21 +130,21 @@ def criticize(
         found = [corpora.criticism(each, isinstance(kind, Critic), stat) for kind, each in ready]
         compared = [compare(each.real, each.systems, correction, draws, seed) for each in found]
     rows = corrected(itertools.chain.from_iterable(compared), correction)
-    views = _views(found, rows, read(readers) if readers else None, beside, by)
-    title = show.capitalize()
-    if show == "parts":
-        chosen = _wanted_document(found[0], corpora, document)
-        title = f"Parts of {chosen.id}"
-        views["parts"] = [row for each in found for row in _part_rows(each.critic, chosen, stat)]
-    if show not in views:
-        raise FinecombError(f"--show {show}: there is no such table{did_you_mean(show, [*views, 'parts'])}")
+    tables = _tables(found, rows, read(readers) if readers else None, beside, corpora)
+    if show not in tables and show not in _OF_ONE:
+        raise FinecombError(f"--show {show}: there is no such table{did_you_mean(show, [*tables, *_OF_ONE])}")
+    title, shown = show.capitalize(), tables.get(show, list)()
+    if show in _OF_ONE:
+        system, chosen = _wanted_document(found[0], corpora, document)
+        title += f" of {chosen.id} in {system}"
+        shown = [row for each in found for row in _OF_ONE[show](each.critic, chosen, stat)]
     signature = Signature.of(
         statistic="criticize", critic=critic, stat=stat, by=by or None, fit="corpus" if fit else fit_share,
         correction=correction, draws=draws, seed=seed, **given,
     )  # fmt: skip
-    _print(views[show], as_json_, title, str(signature), _notes(found, wanted))
+    _print(shown, as_json_, title, str(signature), _notes(found, wanted), running=show == "text")
     if output:
-        _write(found, views, output)
+        _write(found, {name: make() for name, make in tables.items()}, output)
     if save_to:
         _save(found, save_to)
 
@@ -154,7 +156,8 @@ def _refuse_existing(output: Path | None, save_to: Path | None, force: bool) -> 
             raise FinecombError(f"{folder}: is there already; --force writes into it")
 
 
-Views = dict[str, Sequence[Row]]
+Tables = dict[str, Callable[[], Sequence[Row]]]
+"""By name, made when they are wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +197,14 @@ class _Corpora:
             raise FinecombError("two files of generated documents have the same name; tell systems apart with --by")
         return criticism(critic, self.held_out(whole), systems, stat)
 
-    def documents(self) -> Iterator[Document]:
-        """All documents that are judged."""
-        return itertools.chain.from_iterable(map(self._read, (*self.generated, self.real)))
+    def documents(self) -> Iterator[tuple[str, Document]]:
+        """Every generated document with its system, then every real one."""
+        for path in self.generated:
+            yield from ((self._system(each, path), each) for each in self._read(path))
+        yield from (("real", each) for each in self._read(self.real))
+
+    def _system(self, document: Document, path: Path) -> str:
+        return str(document.meta[self.by]) if self.by else path.stem
 
     def _read(self, path: Path) -> Iterator[Document]:
         return (item for item in formats.stream(path, self.from_) if isinstance(item, Document))
@@ -242,39 +250,61 @@ def _kind(name: str, prior: str) -> Named | Critic:
 # --- what is shown -----------------------------------------------------------------------------------------------
 
 
-def _views(
-    found: Sequence[Criticism], rows: Sequence[Comparison], readers: Study | None, beside: Path | None, by: str
-) -> Views:
+def _tables(
+    found: Sequence[Criticism],
+    rows: Sequence[Comparison],
+    readers: Study | None,
+    beside: Path | None,
+    corpora: _Corpora,
+) -> Tables:
     """Every table there is, by name."""
     figures = people.beside(pl.read_csv(beside), str(beside)) if beside else {}
-    human = people.coherent_shares(readers, by or "model") if readers else {}
+    human = people.coherent_shares(readers, corpora.by or "model") if readers else {}
     shown = figures | ({"people": human} if human else {})
-    views: Views = {
-        "systems": people.with_figures((row.row() for row in rows), shown),
-        "outliers": [row for each in found for row in _outlier_rows(each)],
+    tables: Tables = {
+        "systems": lambda: people.with_figures((row.row() for row in rows), shown),
+        "outliers": lambda: [row for each in found for row in _outlier_rows(each, corpora)],
     }
-    if human:
-        views["correlations"] = people.correlations(people.latent_figures(rows) | figures, human)
-        views["incoherent"] = rows_of(people.incoherent_organisations(readers)) if readers else []
+    if readers:
+        tables["correlations"] = lambda: people.correlations(people.latent_figures(rows) | figures, human)
+        tables["incoherent"] = lambda: rows_of(people.incoherent_organisations(readers))
     for each in found:
-        views |= {name: rows_of(table) for name, table in each.critic.tables(each.real, each.systems).items()}
-    return views
+        for name, table in each.critic.tables(each.real, each.systems).items():
+            tables[name] = functools.partial(rows_of, table)
+    return tables
 
 
-def _outlier_rows(found: Criticism) -> Iterator[Row]:
-    for system, own in found.systems.items():
-        for each in outliers(found.real, own)[:_SHOWN]:
-            yield {
-                "critic": found.critic.name, "system": system, "document": each.id, "nats": each.value,
-                "nats per step": each.per_step, "p": each.p,
-            }  # fmt: skip
+def _outlier_rows(found: Criticism, corpora: _Corpora) -> Iterator[Row]:
+    """The most unlikely documents of each system, with a piece of each (the paper's Table 14)."""
+    ranked = {(system, each.id): each for system in found.systems for each in _outliers(found, system)[:_SHOWN]}
+    documents = {(system, each.id): each for system, each in corpora.documents() if (system, each.id) in ranked}
+    for (system, id), each in ranked.items():
+        yield {
+            "critic": found.critic.name, "system": system, "document": id, "nats": each.value,
+            "nats per step": each.per_step, "p": each.p, "text": _excerpt(found, documents[system, id]),
+        }  # fmt: skip
 
 
-def _wanted_document(found: Criticism, corpora: _Corpora, wanted: str) -> Document:
-    """The document asked for, else the most unlikely one of the first system."""
-    first = next(iter(found.systems.values()))
-    id = wanted or next((each.id for each in outliers(found.real, first)), "")
-    document = next((each for each in corpora.documents() if each.id == id), None)
+def _outliers(found: Criticism, system: str) -> list[Outlier]:
+    return outliers(found.real, found.systems[system])
+
+
+def _excerpt(found: Criticism, document: Document) -> str:
+    """The text of its most unlikely step, with some words around it if it is short; else the beginning."""
+    steps = [each for each in parts(found.critic, document, found.real.statistic) if each.text]
+    worst = max(steps, key=lambda each: each.nll, default=None)
+    if worst is None or worst.start is None or worst.end is None:
+        return shorten(document.text)
+    if len(worst.text) > _AROUND:
+        return shorten(worst.text)
+    before, after = document.text[: worst.start][-_AROUND:], document.text[worst.end :][:_AROUND]
+    return " ".join(f"... {before}[{worst.text}]{after} ...".split())
+
+
+def _wanted_document(found: Criticism, corpora: _Corpora, wanted: str) -> tuple[str, Document]:
+    """The document asked for and its system; without a wish the most unlikely one of the first system."""
+    id = wanted or next((each.id for each in _outliers(found, next(iter(found.systems)))), "")
+    document = next(((system, each) for system, each in corpora.documents() if each.id == id), None)
     if document is None:
         raise FinecombError(f"--document {id}: no document has this id")
     return document
@@ -289,12 +319,28 @@ def _part_rows(critic: Critic, document: Document, stat: Statistic | None) -> It
         }  # fmt: skip
 
 
+def _text_rows(critic: Critic, document: Document, stat: Statistic | None) -> Iterator[Row]:
+    """One document with its steps in place."""
+    steps = parts(critic, document, stat)
+    if not any(each.text for each in steps):
+        raise FinecombError(f"--show text: steps of the {critic.name} critic have no place in the text; see outliers")
+    yield {"critic": critic.name, "document": document.id, "text": annotated(document.text, steps)}
+
+
+_OF_ONE: dict[str, Callable[[Critic, Document, Statistic | None], Iterator[Row]]] = {
+    "parts": _part_rows,
+    "text": _text_rows,
+}
+"""What can be shown of one document."""
+
+
 def _notes(found: Sequence[Criticism], wanted: Sequence[Named | Critic]) -> list[str]:
     """What was lost, and what nobody can check."""
     notes = []
     for each, kind in zip(found, wanted, strict=True):
         sides = {"real": each.real, **each.systems}
         notes += [words for side, own in sides.items() if (words := dropped_words(side, own))]
+        notes += [words] if (words := unused_words(each.critic)) else []
         if isinstance(kind, Critic):
             notes.append(
                 f"the {kind.name} critic came fitted: make sure that it was not fitted on these real documents"
@@ -302,25 +348,32 @@ def _notes(found: Sequence[Criticism], wanted: Sequence[Named | Critic]) -> list
     return notes
 
 
-def _print(rows: Sequence[Row], as_json_: bool, title: str, signature: str, notes: Sequence[str]) -> None:
+def _print(
+    rows: Sequence[Row], as_json_: bool, title: str, signature: str, notes: Sequence[str], running: bool = False
+) -> None:
+    """As JSON, as a table, or as `running` text."""
     if as_json_:
         typer.echo(as_json(rows, signature, notes))
         return
-    print_rows(out, rows, title)
+    if running:
+        for row in rows:
+            out.print(f"{title} ({row['critic']} critic)\n{row['text']}", soft_wrap=True)
+    else:
+        print_rows(out, rows, title)
     say(f"{signature} (95% intervals; nats)")
     for note in notes:
         say(note)
 
 
-def _write(found: Sequence[Criticism], views: Views, folder: Path) -> None:
+def _write(found: Sequence[Criticism], tables: Mapping[str, Sequence[Row]], folder: Path) -> None:
     """All tables as CSV and all figures as SVG."""
     folder.mkdir(parents=True, exist_ok=True)
     figures = {name: svg for each in found for name, svg in each.critic.figures(each.real, each.systems).items()}
-    for name, rows in views.items():
+    for name, rows in tables.items():
         pl.DataFrame(list(rows), infer_schema_length=None).write_csv(folder / f"{name}.csv")
     for name, svg in figures.items():
         (folder / f"{_file_name(name)}.svg").write_text(svg, encoding="utf-8")
-    say(f"{folder}: {counted(len(views), 'table')} and {counted(len(figures), 'figure')} written")
+    say(f"{folder}: {counted(len(tables), 'table')} and {counted(len(figures), 'figure')} written")
 
 
 def _file_name(name: str) -> str:

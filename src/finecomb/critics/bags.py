@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,16 +16,30 @@ from finecomb.core.errors import FinecombError
 
 _WORD = re.compile(r"(?<![\\@])\b[^\W\d_]{2,}\b")
 _FORMULA = ("xmath", "xcite")
+NO_WORD = "has no word of the critic's vocabulary"
+"""Why a document has no place in the latent space of a critic that reads bags of words."""
 
 
-def words(text: str) -> list[str]:
+def terms(text: str) -> list[str]:
     """Runs of two or more letters in lower case, without LaTeX commands and the stand-ins for formulas.
 
-    >>> words(r"The mass \\alpha of @xmath0 is 3 kg, isn't it?")
+    >>> terms(r"The mass \\alpha of @xmath0 is 3 kg, isn't it?")
     ['the', 'mass', 'of', 'is', 'kg', 'isn', 'it']
     """
     found = _WORD.findall(text.lower())
     return [word for word in found if not word.startswith(_FORMULA)] if "x" in text else found
+
+
+_PROSE = re.compile(r"""(?<![^\s("'’«„“‹¿¡])[^\W\d_]{2,}(?=[.,;:!?…)"'’»“”›]*(?:\s|$)|['’])""")
+
+
+def prose(text: str) -> list[str]:
+    """Words that stand by themselves: no pieces of options, paths, addresses and names of functions.
+
+    >>> prose("L'option --all-files de ls(1) montre (aussi) /etc/passwd.")
+    ['option', 'de', 'montre', 'aussi']
+    """
+    return _PROSE.findall(text.lower())
 
 
 @dataclass(frozen=True)
@@ -33,14 +47,18 @@ class Vocabulary:
     """The words that count, in alphabetical order."""
 
     words: tuple[str, ...]
+    read: Callable[[str], list[str]] = terms
+    """How a text is cut into words."""
 
     @classmethod
-    def fit(cls, texts: Sequence[str], most: float = 0.5, least: int = 5) -> Vocabulary:
+    def fit(
+        cls, texts: Sequence[str], most: float = 0.5, least: int = 5, read: Callable[[str], list[str]] = terms
+    ) -> Vocabulary:
         """Words that occur at least `least` times, and in at most the share `most` of the texts."""
         occurrences: Counter[str] = Counter()
         documents: Counter[str] = Counter()
         for text in texts:
-            own = Counter(words(text))
+            own = Counter(read(text))
             occurrences.update(own)
             documents.update(own.keys())
         kept = [w for w, count in occurrences.items() if count >= least and documents[w] <= most * len(texts)]
@@ -49,7 +67,7 @@ class Vocabulary:
                 f"of {len(occurrences):,} words in {len(texts):,} documents none occurs {least} times and in at most "
                 f"{most:.0%} of them; give more documents, or other values of `least` and `most`"
             )
-        return cls(tuple(sorted(kept)))
+        return cls(tuple(sorted(kept)), read)
 
     @functools.cached_property
     def index(self) -> dict[str, int]:
@@ -58,7 +76,7 @@ class Vocabulary:
 
     def numbers(self, text: str) -> NDArray[np.int64]:
         """The words of a text by their places; other words are left out."""
-        return np.array([at for word in words(text) if (at := self.index.get(word)) is not None], np.int64)
+        return np.array([at for word in self.read(text) if (at := self.index.get(word)) is not None], np.int64)
 
     def bags(self, texts: Iterable[str]) -> csr_array:
         """(texts, words): how often each word occurs in each text; other words are left out."""

@@ -41,6 +41,8 @@ class Critic(ABC):
     """Whether z is a sequence of states, so that Latent PPL is defined."""
     statistic: Statistic = "nll"
     """What is compared unless another statistic is asked for."""
+    unused: tuple[Dropped, ...] = ()
+    """Documents that `fit` was given and could not use, and why; not stored."""
 
     @classmethod
     @abstractmethod
@@ -244,11 +246,15 @@ def latent_nll(found: Scores, draws: int = 1000, seed: int = 0) -> Estimate:
 
 def latent_ppl(found: Scores, draws: int = 1000, seed: int = 0) -> Estimate:
     """exp(sum of T(x) / sum of steps), with an interval that resamples documents; NaN where z is no sequence."""
-    why = "" if found.ids else "no document could be projected"
-    return _estimated(found, "latent-ppl", perplexity, why if found.discrete else NO_PPL, draws, seed)
+    why = no_ppl(found) or ("" if found.ids else "no document could be projected")
+    return _estimated(found, "latent-ppl", perplexity, why, draws, seed)
 
 
-NO_PPL = "Latent PPL is a mean over the states of a sequence, and here z is a vector; see the Latent NLL"
+def no_ppl(found: Scores) -> str:
+    """Why there is no Latent PPL; empty where there is."""
+    if not found.discrete:
+        return "Latent PPL is a mean over the states of a sequence, and here z is a vector; see the Latent NLL"
+    return "Latent PPL is exp of a mean log-likelihood, and kl is a divergence" if found.statistic == "kl" else ""
 
 
 def _estimated(found: Scores, name: str, of: Corpus, why: str, draws: int, seed: int) -> Estimate:
@@ -313,6 +319,31 @@ def parts(critic: Critic, document: Document, statistic: Statistic | None = None
         text = document.text[start:end] if start is not None else ""
         rows.append(Part(step, start, end, text, name, float(term), expected, -log_prob))
     return rows
+
+
+UNLIKELY = math.log(0.01)
+"""log P below which a step is called an error, as in the paper's Table 12."""
+
+
+def annotated(text: str, found: Sequence[Part], below: float = UNLIKELY) -> str:
+    """A text with every step as `[she]1{-0.9}`: its state and log P; under `below`, also what was expected there.
+
+    The paper's Figures 10 to 13 as text: `[he]4{-11.7 expected she:4 -1.8}`. Of a state such as `she:4` only the number
+    is written, since the text has the word. Steps without a text, as the end, have no place in it.
+    """
+    pieces, at = list[str](), 0
+    for part in found:
+        if part.start is None or part.end is None or part.start < at or part.end == part.start:
+            continue
+        surprise = f" expected {part.likeliest} {_short(-part.likeliest_nll)}" if -part.nll < below else ""
+        name = part.state.partition(":")[2] or part.state
+        pieces += [text[at : part.start], f"[{part.text}]{name}{{{_short(-part.nll)}{surprise}}}"]
+        at = part.end
+    return "".join(pieces) + text[at:]
+
+
+def _short(value: float) -> str:
+    return f"{round(value, 1) + 0.0:.1f}"  # never -0.0
 
 
 @dataclass(frozen=True, slots=True)

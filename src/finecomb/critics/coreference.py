@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import logging
 import re
 import sys
 from collections import Counter
@@ -23,7 +22,7 @@ import polars as pl
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.core.tokens import sentences
-from finecomb.critics.base import PriorCritic, Scores
+from finecomb.critics.base import Dropped, PriorCritic, Scores
 from finecomb.critics.chains import Chains, Mention, Resolver, TokenChains, read_chains
 from finecomb.critics.coreference_model import FEMALE, MALE, OTHERS, PLURAL, SENTENCE, ChainModel, Kind
 from finecomb.critics.coreference_sieve import lexicon, sieve
@@ -32,13 +31,12 @@ from finecomb.critics.posteriors import Point, Posterior
 from finecomb.critics.priors import ProjectionError, State
 from finecomb.critics.progress import track
 
-log = logging.getLogger(__name__)
-
 RESOLVERS: dict[str, Resolver] = {"sieve": sieve}
 """By name; any other is named `module:function`, takes a text and returns chains of (start, end)."""
 
 _GENDER = {**dict.fromkeys(MALE, "M"), **dict.fromkeys(FEMALE, "F"), **dict.fromkeys(PLURAL, "P")}
 _PRONOUNS = _GENDER.keys() | set(OTHERS)
+_NO_CHAINS = "mentions no person twice, so it has no chains"
 _AFTER_HEAD = re.compile(r"\s(?:of|in|at|from|with|on|for|by|who|whom|whose|that|which)\s|,")
 
 
@@ -51,6 +49,7 @@ class Coreference(PriorCritic):
     prior: ChainModel
     resolver: str = "sieve"
     chains: Path | None = None
+    unused: tuple[Dropped, ...] = ()
 
     @classmethod
     def fit(
@@ -66,19 +65,18 @@ class Coreference(PriorCritic):
 
         Documents that mention no person twice have nothing to fit. Nothing is drawn, so `rng` is not used.
         """
-        zs = [
-            z for each in track(real, "resolving coreference", len(real)) if (z := _fitted_on(each, resolver, chains))
-        ]
+        found = [_fitted_on(each, resolver, chains) for each in track(real, "resolving coreference", len(real))]
+        zs = [z for z in found if z]
         if not zs:
             raise FinecombError(f"none of {len(real)} documents mentions a person twice, so there are no chains to fit")
-        log.info("%d of %d documents mention no person twice and have no chains to fit", len(real) - len(zs), len(real))
-        return cls(ChainModel.fit(zs, model, order), resolver, chains)
+        unused = tuple(Dropped(each.id, _NO_CHAINS) for each, z in zip(real, found, strict=True) if not z)
+        return cls(ChainModel.fit(zs, model, order), resolver, chains, unused)
 
     def project(self, document: Document) -> Posterior:
         """The states of a document, a point: resolvers do not say how sure they are."""
         found = _finder(self.resolver, self.chains)(document)
         if found is None:
-            raise ProjectionError("mentions no person twice, so it has no chains")
+            raise ProjectionError(_NO_CHAINS)
         return Point(*found)
 
     def tables(self, real: Scores, systems: Mapping[str, Scores]) -> dict[str, pl.DataFrame]:
@@ -124,8 +122,7 @@ def _by_system(table: Callable[[Scores], pl.DataFrame], systems: Mapping[str, Sc
 def _finder(resolver: str, chains: Path | None) -> Callable[[Document], Found | None]:
     """How a document becomes states; None where it has no chains."""
     if chains is None:
-        resolve = _resolver(resolver)
-        return lambda document: states(document.text, resolve(document.text))
+        return functools.partial(_resolved, resolver, _resolver(resolver))
     stored = read_chains(chains)
 
     def look_up(document: Document) -> Found | None:
@@ -137,6 +134,16 @@ def _finder(resolver: str, chains: Path | None) -> Callable[[Document], Found | 
         return states(document.text, laid)
 
     return look_up
+
+
+def _resolved(name: str, resolve: Resolver, document: Document) -> Found | None:
+    try:
+        found = resolve(document.text)
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        raise FinecombError(f"document {document.id!r}: resolver {name} failed: {why}") from error
+    _check_within(found, len(document.text), f"resolver {name}: {document.id}")
+    return states(document.text, found)
 
 
 def _check_within(chains: Chains, length: int, where: str) -> None:

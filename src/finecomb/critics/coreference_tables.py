@@ -1,4 +1,4 @@
-"""Which n-grams of mentions make the difference, and texts with their probabilities in place."""
+"""Which n-grams of mentions make the difference (Deng et al. 2022, Tables 6 and 15 to 17)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from finecomb.critics.base import Part
 from finecomb.critics.coreference_model import ChainModel, Encoded, Tally, canonical, tally, written
 from finecomb.critics.ngrams import Floats, Ints
 from finecomb.critics.posteriors import Z
@@ -55,27 +54,6 @@ def shifted(
     order = np.argsort(-rise if most else rise, kind="stable")
     order = order[common[order]][:count]
     return _table(ours.windows, order, {"p_real": p_real, "p_generated": p_generated, "rise": rise})
-
-
-def annotated(text: str, parts: Sequence[Part], below: float = -7.0) -> str:
-    """A text with every mention as `[she]1{-0.9}`: its person and log P; under `below`, also what was expected.
-
-    Figures 10 to 13 as text: `[he]4{-11.7 expected she:4 -1.8}`.
-    """
-    written_out, at = "", 0
-    for part in parts:
-        if part.start is None or part.end is None or part.end <= max(part.start, at - 1):
-            continue
-        person = part.state.partition(":")[2]
-        surprise = f" expected {part.likeliest} {_short(-part.likeliest_nll)}" if -part.nll < below else ""
-        shown = f"[{part.text}]{person}{{{_short(-part.nll)}{surprise}}}"
-        written_out += text[at : part.start] + shown
-        at = part.end
-    return written_out + text[at:]
-
-
-def _short(value: float) -> str:
-    return f"{round(value, 1) + 0.0:.1f}"  # never -0.0
 
 
 def _counts(keys: Ints, found: Tally) -> Ints:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zlib
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -56,7 +56,8 @@ def split(documents: Iterable[Document], share: float = 0.5, seed: int = 0) -> t
 
 def is_for_fitting(id: str, share: float = 0.5, seed: int = 0) -> bool:
     """Whether a real document is fitted on; it depends on its id and the seed, not on the order of documents."""
-    return zlib.crc32(f"{seed}\x1f{id}".encode()) < share * 2**32
+    digest = hashlib.blake2b(f"{seed}\x1f{id}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest) < share * 2**64
 
 
 def refuse_overlap(fit: Iterable[Document], real: Iterable[Document]) -> None:

@@ -17,8 +17,8 @@ import polars as pl
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.critics.bags import Vocabulary
-from finecomb.critics.base import PriorCritic, Scores
+from finecomb.critics.bags import NO_WORD, Vocabulary, prose
+from finecomb.critics.base import Dropped, PriorCritic, Scores
 from finecomb.critics.languages_figure import simplex_figure
 from finecomb.critics.languages_gibbs import Gibbs, fitted, folded_in
 from finecomb.critics.posteriors import Dirichlet, Floats, Posterior
@@ -40,6 +40,7 @@ class Languages(PriorCritic):
     topics: Floats
     """(K, words): P(word | topic)."""
     prior: DirichletPrior
+    unused: tuple[Dropped, ...] = ()
 
     @classmethod
     def fit(
@@ -60,11 +61,12 @@ class Languages(PriorCritic):
         """
         if languages < 2:
             raise FinecombError(f"mixtures need at least 2 languages, not {languages}")
-        vocabulary = Vocabulary.fit([document.text for document in real], most, least)
+        vocabulary = Vocabulary.fit([document.text for document in real], most, least, prose)
         texts = [vocabulary.numbers(document.text) for document in real]
+        unused = tuple(Dropped(each.id, NO_WORD) for each, text in zip(real, texts, strict=True) if not len(text))
         chains = [fitted(texts, len(vocabulary.words), languages, rng, beta) for _ in range(starts)]
         last = _likeliest(chains, sweeps)
-        return cls(vocabulary, last.topic_words(), DirichletPrior(last.alpha))
+        return cls(vocabulary, last.topic_words(), DirichletPrior(last.alpha), unused)
 
     def project(self, document: Document) -> Posterior:
         """A Dirichlet: alpha and the words of each language in the document, the mean over Gibbs samples."""
@@ -82,7 +84,7 @@ class Languages(PriorCritic):
             counts = folded_in(texts, self.topics, self.prior.alpha, rngs, _PROJECTION_SWEEPS)
             for document, text, own in zip(batch, texts, counts, strict=True):
                 known = len(text) > 0
-                none = ProjectionError("has no word of the critic's vocabulary")
+                none = ProjectionError(NO_WORD)
                 yield document, Dirichlet(self.prior.alpha + own) if known else none
 
     def tables(self, real: Scores, systems: Mapping[str, Scores]) -> dict[str, pl.DataFrame]:
@@ -101,7 +103,7 @@ class Languages(PriorCritic):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """From storage."""
-        return cls(Vocabulary(tuple(state["words"])), state["topics"], DirichletPrior.from_state(state["prior"]))
+        return cls(Vocabulary(tuple(state["words"]), prose), state["topics"], DirichletPrior.from_state(state["prior"]))
 
 
 def _likeliest(chains: Sequence[Iterator[Gibbs]], sweeps: int) -> Gibbs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import numpy as np
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.critics.base import PriorCritic
+from finecomb.critics.base import Dropped, PriorCritic
 from finecomb.critics.ngrams import Ngrams
 from finecomb.critics.posteriors import Dirichlet, Floats, Point, Posterior
 from finecomb.critics.priors import (
@@ -24,6 +25,7 @@ from finecomb.critics.priors import (
     State,
     wrong_posterior,
 )
+from finecomb.critics.progress import track
 from finecomb.critics.storage import imported
 
 Kind = Literal["markov", "ngram", "gaussian", "dirichlet"]
@@ -99,11 +101,18 @@ class Own(PriorCritic):
     name = "own"
     prior: StockPrior
 
-    def __init__(self, function: str, kind: Kind, states: tuple[str, ...], prior: StockPrior) -> None:
-        self.function, self.kind, self.states, self.prior = function, kind, states, prior
-        self.name = function.rpartition(":")[2]
+    def __init__(
+        self,
+        function: str,
+        kind: Kind,
+        states: tuple[str, ...],
+        prior: StockPrior,
+        unused: tuple[Dropped, ...] = (),
+    ) -> None:
+        self.function, self.kind, self.states, self.prior, self.unused = function, kind, states, prior, unused
+        self.name = _short(function)
         self.discrete = kind in ("markov", "ngram")
-        self._call: Callable[[str], Sequence[Any]] = imported(function, function)
+        self._call: Function = imported(function, function)
 
     @classmethod
     def fit(
@@ -117,27 +126,23 @@ class Own(PriorCritic):
     ) -> Self:
         """`function` is `module:function`; `order` is for n-grams, `add` is what is put to every count of a chain."""
         call = imported(function, function)
-        found = [_result(call, document) for document in real]
-        found = [each for each in found if len(each)]
-        if len(found) < 2:
-            raise FinecombError(f"{function} gives something for {len(found)} of {len(real)} texts; two are needed")
+        found, unused = _results(call, real, _short(function))
         if kind == "gaussian":
-            return cls(function, kind, (), GaussianPrior.fit(_vectors(found, function)))
+            return cls(function, kind, (), GaussianPrior.fit(_vectors(found, _short(function))), unused)
         paths = [[str(label) for label in each] for each in found]
         states = tuple(sorted({label for path in paths for label in path}))
         if kind == "ngram":
-            return cls(function, kind, states, NgramPrior.fit(paths, order))
+            return cls(function, kind, states, NgramPrior.fit(paths, order), unused)
         if kind == "markov":
-            return cls(function, kind, states, Markov.fit(paths, states, add))
-        return cls(function, kind, states, DirichletPrior.fit(np.array([_counts(path, states) for path in paths])))
+            return cls(function, kind, states, Markov.fit(paths, states, add), unused)
+        counts = np.array([_counts(path, states) for path in paths])
+        return cls(function, kind, states, DirichletPrior.fit(counts), unused)
 
     def project(self, document: Document) -> Posterior:
         """What the function says of the text."""
-        found = _result(self._call, document)
-        if not len(found):
-            raise ProjectionError(f"{self.name} gives nothing for it")
+        found = _result(self._call, document, self.name)
         if self.kind == "gaussian":
-            return Point(_vectors([found], self.function)[0])
+            return Point(_vectors([found], self.name)[0])
         labels = tuple(str(label) for label in found)
         if not isinstance(self.prior, DirichletPrior):
             return Point(labels)
@@ -159,24 +164,49 @@ class Own(PriorCritic):
         return cls(state["function"], kind, tuple(state["states"]), _PRIORS[kind].from_state(state["prior"]))
 
 
-def _result(call: Callable[[str], Sequence[Any]], document: Document) -> Sequence[Any]:
+Function = Callable[[str], Sequence[Any]]
+
+
+def _short(function: str) -> str:
+    return function.rpartition(":")[2]
+
+
+def _result(call: Function, document: Document, name: str) -> Sequence[Any]:
     """What a user's function returns; a string is a mistake, since its letters would pass for labels."""
-    found = call(document.text)
+    try:
+        found = call(document.text)
+    except Exception as error:
+        raise FinecombError(f"document {document.id!r}: {name} failed: {type(error).__name__}: {error}") from error
     if isinstance(found, str) or not hasattr(found, "__len__"):
         raise FinecombError(
             f"document {document.id!r}: the critic's function gave {found!r}; expected a list of labels"
         )
+    if not len(found):
+        raise ProjectionError(f"{name} gives nothing for it")
+    if any(isinstance(each, float | np.floating) and not math.isfinite(each) for each in found):
+        raise ProjectionError(f"{name} gives NaN or an infinity for it")
     return found
 
 
-def _vectors(found: Sequence[Sequence[Any]], function: str) -> Floats:
+def _results(call: Function, real: Sequence[Document], name: str) -> tuple[list[Sequence[Any]], tuple[Dropped, ...]]:
+    """What the function returns for each text, and the documents for which that is nothing."""
+    found, unused = list[Sequence[Any]](), list[Dropped]()
+    for document in track(real, f"calling {name}", len(real)):
+        try:
+            found.append(_result(call, document, name))
+        except ProjectionError as error:
+            unused.append(Dropped(document.id, str(error)))
+    if len(found) < 2:
+        told = f"; {unused[0].id!r}: {unused[0].why}" if unused else ""
+        raise FinecombError(f"{name} gives something for {len(found)} of {len(real)} texts; two are needed{told}")
+    return found, tuple(unused)
+
+
+def _vectors(found: Sequence[Sequence[Any]], name: str) -> Floats:
     try:
-        table = np.array([list(each) for each in found], dtype=np.float64)
+        return np.array([list(each) for each in found], dtype=np.float64)
     except (TypeError, ValueError):
-        raise FinecombError(f"{function} must give the same number of numbers for every text; kind=gaussian") from None
-    if not np.isfinite(table).all():
-        raise ProjectionError(f"{function} gives NaN or an infinity")
-    return table
+        raise FinecombError(f"{name} must give the same number of numbers for every text; kind=gaussian") from None
 
 
 def _counts(labels: Iterable[str], states: Sequence[str]) -> Floats:

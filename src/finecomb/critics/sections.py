@@ -7,11 +7,12 @@ reads them instead.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple, Self
 
@@ -21,16 +22,15 @@ import polars as pl
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.critics import sections_tables
-from finecomb.critics.base import PriorCritic, Scores
+from finecomb.critics.base import Dropped, Ints, PriorCritic, Scores
 from finecomb.critics.classifier import (
     Classifier,
-    Encoder,
     Features,
     LogisticRegression,
     TfIdf,
-    Transformer,
     classifier_from,
 )
+from finecomb.critics.classifier_models import Encoder, Transformer
 from finecomb.critics.posteriors import Factorised, Floats, Point, Posterior, Spans
 from finecomb.critics.priors import Markov, ProjectionError, State, transition_counts
 from finecomb.critics.progress import track
@@ -109,9 +109,14 @@ class Sections(PriorCritic):
     prior: Markov
 
     def __init__(
-        self, prior: Markov, classifier: Classifier | None, choices: Choices, facts: Mapping[str, Any]
+        self,
+        prior: Markov,
+        classifier: Classifier | None,
+        choices: Choices,
+        facts: Mapping[str, Any],
+        unused: tuple[Dropped, ...] = (),
     ) -> None:
-        self.prior, self.classifier, self.choices, self.facts = prior, classifier, choices, facts
+        self.prior, self.classifier, self.choices, self.facts, self.unused = prior, classifier, choices, facts, unused
 
     @classmethod
     def fit(
@@ -124,6 +129,8 @@ class Sections(PriorCritic):
         smoothing: str = "auto",
         merge_repeats: bool = False,
         classifier: str = "tfidf",
+        epochs: int = 3,
+        rate: float = 2e-5,
         folds: int = 3,
         min_count: int = 20,
         drop: str = "",
@@ -136,29 +143,32 @@ class Sections(PriorCritic):
 
         With `prior=predicted` the chain is fitted to labels that a classifier gave to documents it had not seen: what
         the critic will read in other documents (Appendix B taken at its word). With `prior=title` it is fitted to the
-        titles, as the authors did. Types with fewer than `min_count` sections are left to the classifier.
+        titles, as the authors did. Types with fewer than `min_count` sections are left to the classifier. `epochs` and
+        the learning `rate` are for classifier=transformer:NAME.
         """
         if merge_repeats and posterior == "full":
             raise FinecombError("merge_repeats joins states, so it goes with posterior=map only")
         choices = Choices(labels, posterior, merge_repeats, drop, min_sections, min_words, max_words, split)
-        corpus = _readable(real, choices)
+        corpus, unused = _readable(real, choices)
         titles = [tuple(each.title for each in sections) for _, sections in corpus]
         facts = sections_tables.data_statistics(corpus)
         if labels == "title":
             states = tuple(sorted({title for path in titles for title in path}))
-            return cls(_chain(_counted(titles, states, merge_repeats), states, smoothing, rng), None, choices, facts)
+            chain = _chain(_counted(titles, states, merge_repeats), states, smoothing, rng)
+            return cls(chain, None, choices, facts, unused)
         types = _types(titles, min_count, classifier)
-        found, held_out = _cross_fitted(corpus, types, classifier, folds, rng)
+        found, held_out = _cross_fitted(corpus, types, _learner(classifier, epochs, rate, rng), folds, rng)
         posteriors = [Factorised(found.classes, table) for table in held_out]
         tables: Iterable[Floats]
-        if prior == "predicted" and posterior == "full":
+        if prior == "title":
+            paths, rare = _learnt_throughout(corpus, found.classes, min_count)
+            tables, unused = _counted(paths, found.classes, merge_repeats), unused + rare
+        elif posterior == "full":
             tables = map(expected_counts, posteriors)
         else:
-            predicted = (each.point() for each in posteriors)
-            known = (path for path in titles if set(path) <= set(found.classes))
-            tables = _counted(predicted if prior == "predicted" else known, found.classes, merge_repeats)
+            tables = _counted((each.point() for each in posteriors), found.classes, merge_repeats)
         chain = _chain(tables, found.classes, smoothing, rng)
-        return cls(chain, found, choices, facts | _accuracy(titles, posteriors, types))
+        return cls(chain, found, choices, facts | _accuracy(titles, posteriors, types), unused)
 
     def project(self, document: Document) -> Posterior:
         """The types of its sections."""
@@ -224,15 +234,15 @@ def _sections_or_reason(document: Document, choices: Choices) -> list[Section] |
         return error
 
 
-def _readable(real: Sequence[Document], choices: Choices) -> Corpus:
-    """Documents with their sections; at least two are needed."""
+def _readable(real: Sequence[Document], choices: Choices) -> tuple[Corpus, tuple[Dropped, ...]]:
+    """Documents with their sections, at least two, and those that have none."""
     cut = [(document, _sections_or_reason(document, choices)) for document in real]
     kept = [(document, each) for document, each in cut if isinstance(each, list)]
+    unused = tuple(Dropped(document.id, str(each)) for document, each in cut if isinstance(each, ProjectionError))
     if len(kept) < 2:
-        reasons = [f"{document.id!r} {each}" for document, each in cut if isinstance(each, ProjectionError)]
-        told = f"; {reasons[0]}" if reasons else ""
+        told = f"; {unused[0].id!r} {unused[0].why}" if unused else ""
         raise FinecombError(f"the sections critic needs two documents to be fitted on and has {len(kept)}{told}")
-    return kept
+    return kept, unused
 
 
 def _types(titles: Iterable[Sequence[str]], min_count: int, classifier: str) -> set[str]:
@@ -247,40 +257,77 @@ def _types(titles: Iterable[Sequence[str]], min_count: int, classifier: str) -> 
     return kept
 
 
-def _cross_fitted(
-    corpus: Corpus, types: set[str], name: str, folds: int, rng: np.random.Generator
-) -> tuple[Classifier, list[Floats]]:
-    """The classifier fitted on all, and what classifiers that had not seen a document say of its sections.
+def _learnt_throughout(
+    corpus: Corpus, classes: Collection[str], min_count: int
+) -> tuple[list[list[str]], tuple[Dropped, ...]]:
+    """The titles of documents all of whose types are learnt, and the other documents."""
+    paths = [[each.title for each in sections] for _, sections in corpus]
+    known = [set(path) <= set(classes) for path in paths]
+    rare = f"has a section type with fewer than {min_count} sections"
+    unused = (Dropped(each.id, rare) for (each, _), has in zip(corpus, known, strict=True) if not has)
+    return [*itertools.compress(paths, known)], tuple(unused)
 
-    Features are made once: they know words, and no types.
-    """
-    if name.startswith("transformer:"):
-        found: Classifier = Transformer(name.partition(":")[2])
-        return found, list(_classified(found, corpus))
+
+Learn = Callable[[Ints, Sequence[str]], Classifier]
+"""From the numbers of sections and their types."""
+Apply = Callable[[Any, Ints], Floats]
+"""What a classifier so learnt says of the sections with these numbers."""
+Learner = Callable[[Sequence[str]], tuple[Learn, Apply]]
+"""From the texts of all sections; features are made once, as they know words and no types."""
+
+
+def _learner(name: str, epochs: int, rate: float, rng: np.random.Generator) -> Learner | Classifier:
+    """How classifiers are learnt, or a transformer that needs no learning."""
+    kind, _, model = name.partition(":")
+    if kind == "transformer" and model:
+        seed = int(rng.integers(2**31))
+        return Transformer.ready(model) or functools.partial(_fine_tuned, model, seed, epochs, rate)
+    if kind == "encoder" and model:
+        return lambda texts: _regression(Encoder(model), texts)
+    if name != "tfidf":
+        raise FinecombError(f"classifier={name}: is none of tfidf, encoder:NAME and transformer:NAME")
+    return lambda texts: _regression(TfIdf.fit(texts), texts)
+
+
+def _regression(features: Features, texts: Sequence[str]) -> tuple[Learn, Apply]:
+    table = features(texts)
+    return (
+        lambda rows, titles: LogisticRegression.fit(table[rows], titles, features),
+        lambda fitted, rows: fitted.of_features(table[rows]),
+    )
+
+
+def _fine_tuned(model: str, seed: int, epochs: int, rate: float, texts: Sequence[str]) -> tuple[Learn, Apply]:
+    def chosen(rows: Ints) -> list[str]:
+        return [texts[at] for at in rows]
+
+    return (
+        lambda rows, titles: Transformer.fit(model, chosen(rows), titles, seed, epochs, rate),
+        lambda fitted, rows: fitted(chosen(rows)),
+    )
+
+
+def _cross_fitted(
+    corpus: Corpus, types: set[str], learner: Learner | Classifier, folds: int, rng: np.random.Generator
+) -> tuple[Classifier, list[Floats]]:
+    """The classifier fitted on all, and what classifiers that had not seen a document say of its sections."""
+    if isinstance(learner, Transformer):
+        return learner, list(_classified(learner, corpus))
     texts = [document.text[each.start : each.end] for document, sections in corpus for each in sections]
     titles = np.array([each.title for _, sections in corpus for each in sections])
-    features = _features(name, texts)
-    table, ends = features(texts), np.cumsum([len(sections) for _, sections in corpus])
+    learn, apply = learner(texts)
+    ends = np.cumsum([len(sections) for _, sections in corpus])
     learnt = np.isin(titles, sorted(types))
     folds = max(2, min(folds, len(corpus)))
     fold = np.repeat(rng.permutation(len(corpus)) % folds, np.diff(ends, prepend=0))  # of each section
     classes, held_out = sorted(types), np.zeros((len(texts), len(types)))
     for number in track(range(folds), "fitting section classifiers", folds):
         own, others = np.flatnonzero(fold == number), np.flatnonzero((fold != number) & learnt)
-        part = LogisticRegression.fit(table[others], titles[others].tolist(), features)
+        part = learn(others, titles[others].tolist())
         columns = np.array([classes.index(each) for each in part.classes])
-        held_out[own[:, None], columns] = part.of_features(table[own])
-    whole = LogisticRegression.fit(table[np.flatnonzero(learnt)], titles[learnt].tolist(), features)
+        held_out[own[:, None], columns] = apply(part, own)
+    whole = learn(np.flatnonzero(learnt), titles[learnt].tolist())
     return whole, np.split(held_out, ends[:-1])
-
-
-def _features(name: str, texts: Sequence[str]) -> Features:
-    kind, _, model = name.partition(":")
-    if kind == "encoder" and model:
-        return Encoder(model)
-    if name != "tfidf":
-        raise FinecombError(f"classifier={name}: is none of tfidf, encoder:NAME and transformer:NAME")
-    return TfIdf.fit(texts)
 
 
 def _classified(classifier: Classifier, corpus: Corpus) -> Iterator[Floats]:

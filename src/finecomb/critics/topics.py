@@ -17,8 +17,8 @@ from scipy.sparse import csr_array
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.critics.bags import Vocabulary
-from finecomb.critics.base import PriorCritic, Scores
+from finecomb.critics.bags import NO_WORD, Vocabulary
+from finecomb.critics.base import Dropped, PriorCritic, Scores
 from finecomb.critics.posteriors import Floats, Gaussian, Posterior
 from finecomb.critics.priors import GaussianPrior, ProjectionError, State
 from finecomb.critics.progress import track
@@ -40,6 +40,7 @@ class Topics(PriorCritic):
     topics: Floats
     """(K, words): P(word | topic)."""
     prior: GaussianPrior
+    unused: tuple[Dropped, ...] = ()
 
     @classmethod
     def fit(
@@ -59,10 +60,10 @@ class Topics(PriorCritic):
         if len(real) < 2:
             raise FinecombError(f"a topic model needs at least two documents, not {len(real)}")
         vocabulary = Vocabulary.fit([document.text for document in real], most, least)
-        bags = vocabulary.bags(document.text for document in real)
+        bags, unused = _known(vocabulary.bags(document.text for document in real), real)
         steps = track(itertools.islice(em(bags, topics, rng), iterations), f"fitting {topics} topics", iterations)
         model = _converged(steps, tolerance * float(bags.sum())).model
-        return cls(vocabulary, model.topics, GaussianPrior(model.mean, model.covariance))
+        return cls(vocabulary, model.topics, GaussianPrior(model.mean, model.covariance), unused)
 
     def project(self, document: Document) -> Posterior:
         """The variational posterior of one document."""
@@ -84,7 +85,7 @@ class Topics(PriorCritic):
             if entries:
                 yield Gaussian(mean, variance)
             else:
-                yield ProjectionError("has no word of the critic's vocabulary")
+                yield ProjectionError(NO_WORD)
 
     def tables(self, real: Scores, systems: Mapping[str, Scores]) -> dict[str, pl.DataFrame]:
         """`topics`: the share of each in real documents, and its words."""
@@ -104,6 +105,13 @@ class Topics(PriorCritic):
     def from_state(cls, state: State) -> Self:
         """From storage."""
         return cls(Vocabulary(tuple(state["words"])), state["topics"], GaussianPrior.from_state(state["prior"]))
+
+
+def _known(bags: csr_array, real: Sequence[Document]) -> tuple[csr_array, tuple[Dropped, ...]]:
+    """The bags that hold words, and the documents that have none."""
+    known = np.diff(bags.indptr) > 0
+    unused = tuple(Dropped(each.id, NO_WORD) for each, has in zip(real, known, strict=True) if not has)
+    return csr_array(bags[known]), unused
 
 
 def _converged(steps: Iterator[Step], enough: float) -> Step:
