@@ -25,7 +25,7 @@ from typing import Any
 import psutil
 
 from finecomb import formats, protocols
-from finecomb.core.records import Document, Settings
+from finecomb.core.records import PHASES, Document, Settings
 from finecomb.store.places import FILE
 
 SECONDS = 6.0
@@ -97,7 +97,9 @@ class Browser:
         head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nContent-Type: application/json\r\n"
         self.writer.write(f"{head}{self.headers}Content-Length: {len(content)}\r\n\r\n".encode() + content)
         status, *lines = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+        pairs = [(name.lower(), value) for name, _, value in (line.partition(": ") for line in lines)]
+        headers = dict(pairs)
+        headers["cookies"] = "; ".join(value.partition(";")[0] for name, value in pairs if name == "set-cookie")
         answer = await self.reader.readexactly(int(headers.get("content-length", 0)))
         if not status.startswith("HTTP/1.1 200"):
             raise RuntimeError(f"{method} {path}: {status} {answer[:300]!r}")
@@ -108,7 +110,7 @@ async def joined(port: int, link: str) -> tuple[Browser, str]:
     """Somebody signed in, with a task."""
     browser = await Browser(port).connect()
     headers, me = await browser.send("POST", f"/api/join/{link}")
-    browser.headers = f"Cookie: {headers['set-cookie'].partition(';')[0]}\r\nX-Finecomb-Token: {me['csrf']}\r\n"
+    browser.headers = f"Cookie: {headers['cookies']}\r\nX-Finecomb-Token: {me['csrf']}\r\n"
     _, found = await browser.send("POST", "/api/next")
     return browser, found["task"]["id"]
 
@@ -196,7 +198,7 @@ async def started(*command: str) -> AsyncIterator[tuple[psutil.Process, list[str
 def make_study(folder: Path) -> None:
     asked = protocols.load("scarecrow")
     texts = [Document(id=f"text-{number}", text=TEXT) for number in range(50)]
-    formats.save([Settings(protocols=(asked.id,), annotators=1000), asked, *texts], folder)
+    formats.save([Settings(protocols=(asked.id,), annotators=1000, skip=PHASES), asked, *texts], folder)
 
 
 async def compare(annotators: int, pause: float, db: str = "") -> None:

@@ -15,6 +15,7 @@ import fastapi.testclient
 from fastapi import FastAPI
 
 import finecomb as fc
+from finecomb.core.records import PHASES
 from finecomb.core.study import Item, Study
 from finecomb.server.app import create_app
 from finecomb.server.gate import TOKEN
@@ -122,6 +123,7 @@ class Client(fastapi.testclient.TestClient):
 
 
 def demo_items() -> list[Item]:
-    """The demo study without anybody's work."""
+    """The demo study without anybody's work, in which texts come at once."""
     study = _demo()
-    return [study.settings, *study.protocols.values(), *study.iter_documents()]
+    settings = study.settings.model_copy(update={"skip": PHASES})
+    return [settings, *study.protocols.values(), *study.iter_documents()]

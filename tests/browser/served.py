@@ -60,7 +60,7 @@ class Server:
             assert self.process is not None
             assert self.process.poll() is None, log.read_text()
             try:
-                urllib.request.urlopen(f"{self.address}/api/openapi.json", timeout=2)
+                urllib.request.urlopen(self.address, timeout=10)
                 return
             except (urllib.error.URLError, ConnectionError, TimeoutError):
                 time.sleep(0.1)
@@ -157,6 +157,17 @@ class Reader:
     def join(self) -> None:
         self.action("start")
         self.wait_for_text()
+
+    def goes_on(self, step: str) -> None:
+        """From the page that has this id, once it is there."""
+        expect(self.page.locator(f"[data-step='{step}']")).to_be_visible(timeout=20_000)
+        self.action("continue")
+
+    def sees(self, what: str) -> None:
+        """Wait for something with that `data-` attribute, as `kind=result`."""
+        name, _, value = what.partition("=")
+        found = f"[data-{name}='{value}']" if value else f"[data-{name}]"
+        expect(self.page.locator(found).first).to_be_visible(timeout=20_000)
 
     def action(self, name: str) -> None:
         self.page.locator(f"[data-action={name}]").first.click()

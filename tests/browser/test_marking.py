@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 
 import finecomb as fc
 from finecomb.core.protocol_text import parse_protocol
-from finecomb.core.records import Annotation, Annotator, Document, Mark, Offer, Settings
+from finecomb.core.records import PHASES, Annotation, Annotator, Document, Mark, Offer, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from tests.browser.served import Reader, Server, new_reader, serving
@@ -25,8 +25,10 @@ SECRET = "secret-model-9000"
 
 
 def study_of(protocol: str | fc.Protocol, *documents: Document) -> Study:
+    """A study for marking: nothing comes before the work."""
     chosen = fc.protocol(protocol) if isinstance(protocol, str) else protocol
-    return Study.from_items([Settings(title="Harbour news", protocols=(chosen.id,), annotators=3), chosen, *documents])
+    settings = Settings(title="Harbour news", protocols=(chosen.id,), annotators=3, skip=PHASES)
+    return Study.from_items([settings, chosen, *documents])
 
 
 def text(id: str, words: str, **more: object) -> Document:
@@ -324,7 +326,7 @@ def test_machine_marks_are_accepted_edited_or_rejected(browser: Browser, tmp_pat
     ]
     machine = Annotator(id=SECRET, kind="detector")
     guesses = Annotation(id="g", document="r1", annotator=SECRET, protocol="accuracy@1", marks=tuple(found))
-    settings = Settings(protocols=("accuracy@1",), annotators=1, offer=Offer(annotator=SECRET, blind=0))
+    settings = Settings(protocols=("accuracy@1",), annotators=1, offer=Offer(annotator=SECRET, blind=0), skip=PHASES)
     study = Study.from_items([settings, fc.protocol("accuracy"), document, machine, guesses])
     with serving(study, tmp_path / "study") as server:
         reader = new_reader(browser, server)

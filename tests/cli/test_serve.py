@@ -68,15 +68,19 @@ def test_serve_prints_both_links_and_stops_cleanly(demo: Path) -> None:
 
 
 def test_preview_shows_a_protocol_and_keeps_nothing() -> None:
-    with started("preview", "snac") as process:
+    skipped = [part for phase in ("training", "qualification") for part in ("--skip", phase)]
+    with started("preview", "snac", *skipped) as process:
         assert process.stdout is not None
         title, link, _ = (process.stdout.readline() for _ in range(3))
         assert title.startswith("snac@1: ")
         address, _, token = link.split()[1].partition("/join/")
         with httpx.Client(base_url=address) as client:
-            csrf = client.post(f"/api/join/{token}").json()["csrf"]
-            task = client.post("/api/next", headers={"X-Finecomb-Token": csrf}).json()["task"]
-        assert task["parts"]
+            client.headers["X-Finecomb-Token"] = client.post(f"/api/join/{token}").json()["csrf"]
+            page = client.post("/api/next").json()["page"]
+            assert page["kind"] == "instructions"
+            client.put(f"/api/steps/{page['step']}", json={"change": "read"})
+            task = client.post("/api/next").json()["task"]
+        assert (task["phase"], bool(task["parts"])) == ("work", True)
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=30)
 
@@ -112,7 +116,7 @@ def test_what_cannot_be_served_is_said_in_words(demo: Path, tmp_path: Path) -> N
     (tmp_path / "empty").mkdir()
     assert "`finecomb new` makes one" in refused("serve", tmp_path / "empty")
     assert "expected postgresql://" in refused("serve", demo, "--db", "mysql://x/y")
-    assert "judges other people's work" in refused("preview", "audit")
+    assert "did you mean 'training'?" in refused("preview", "audit", "--skip", "trainng")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         message = refused("serve", demo, "--port", taken.getsockname()[1])
     assert "choose another with --port" in message

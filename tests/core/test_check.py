@@ -216,11 +216,20 @@ def test_settings_name_what_is_there() -> None:
 
 def test_a_study_of_shipped_exercises_is_sound() -> None:
     scarecrow = shipped("scarecrow")
-    training = [
-        Annotation(id=id, document=id, annotator="ann", protocol=scarecrow.id, phase="qualification")
+    assert scarecrow.qualification is not None
+    choices = {choice.name: choice for part in scarecrow.qualification.parts for choice in part.choices}
+    right = {f"{scarecrow.id}/{name}": {"answer": choice.answer} for name, choice in choices.items()}
+    done = [
+        Annotation(
+            id=id, document=id, annotator="ann", protocol=scarecrow.id, phase="qualification", answers=right.get(id, {})
+        )
         for id in scarecrow.practice
     ]
-    assert check(Study.from_items([scarecrow, Annotator(id="ann", kind="human"), *training])) == []
+    people: list[Item] = [scarecrow, Annotator(id="ann", kind="human")]
+    assert check(Study.from_items([*people, *done])) == []
+    wrong = done[-1].model_copy(update={"document": min(right), "answers": {"answer": "no such kind"}})
+    (problem,) = check(Study.from_items([*people, wrong]))
+    assert "to 'answer': expected one of" in str(problem)
 
 
 def test_all_errors_are_raised_together_after_the_last_record() -> None:

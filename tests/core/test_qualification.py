@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from finecomb.core.practice import Choice, Exercise, Part, Qualification, Solution
 from finecomb.core.protocol import Protocol
-from finecomb.core.qualification import Grade, grade, matched
+from finecomb.core.qualification import Grade, grade, graded_exercise, matched
 from finecomb.core.records import Mark
 from finecomb.core.span import Span
 
@@ -202,3 +202,33 @@ def test_a_protocol_without_a_qualification_cannot_grade() -> None:
     bare = Protocol(name="p", version="1", title="P", summary="")
     with pytest.raises(ValueError, match="p@1 has no qualification"):
         grade(bare, {})
+
+
+@given(st.integers(1, 6), st.integers(0, 6), st.integers(1, 6), st.floats(1, 100), st.none() | st.floats(0.5, 60))
+def test_what_found_solutions_earn_adds_up_to_the_points(
+    count: int, found: int, needed: int, points: float, lose: float | None
+) -> None:
+    """Also where more than the needed are there, and where losing all of them does not cost all points."""
+    solutions = [solution(3 * n, 3 * n + 2) for n in range(count)]
+    part = Part(name="a", points=points, needed=min(needed, count), lose=lose, exercises=(exercise(*solutions),))
+    marks = [mark(f"m{n}", 3 * n, 3 * n + 2) for n in range(min(found, count))]
+    graded = graded_exercise(part.exercises[0], marks, part)
+    assert len(graded.each) == len(graded.found) == len(marks)
+    if marks:
+        assert math.fsum(graded.each) == pytest.approx(graded.points, abs=1e-9)
+    assert all(each >= 0 for each in graded.each)
+
+
+def test_in_training_nothing_is_at_stake() -> None:
+    graded = graded_exercise(exercise(solution(0, 2), solution(4, 6)), [mark("m", 4, 5), mark("x", 9, 10)])
+    assert (graded.points, graded.of, graded.each) == (0, 0, (0,))
+    assert (graded.found, graded.missed, graded.extra) == (((1, "m"),), (0,), ("x",))
+
+
+def test_of_a_question_only_itself_is_asked() -> None:
+    whole = protocol(Part(name="a", points=10, exercises=(exercise(solution(0, 2)),)), CHOICES)
+    asked = whole.asked_of("p@1/c1")
+    assert [each.name for each in asked.document_questions] == ["answer"]
+    assert (asked.id, asked.labels) == (whole.id, ())
+    assert whole.asked_of("p@1/e") is whole
+    assert whole.asked_of("elsewhere") is whole

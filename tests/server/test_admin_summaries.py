@@ -16,11 +16,12 @@ import finecomb as fc
 from finecomb.core.records import Annotation, Annotator, Document, Exclusion, Mark, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
+from finecomb.measure.screen import passed
 from finecomb.measure.view import Filters, view
 from finecomb.server.admin_documents import DISPUTED, Wanted, document_frame, document_list, document_page
 from finecomb.server.admin_overview import overview, pace_of
 from finecomb.server.admin_people import People, to_look_at
-from finecomb.server.admin_snapshot import Snapshot, passed, shown
+from finecomb.server.admin_snapshot import Snapshot, shown
 from finecomb.server.admin_wire import Figure, Middle, Overview, Person, Progress
 
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)

@@ -189,7 +189,7 @@ class TestOneAnnotatorEach:
         slow, quick = Client(store).joined(), Client(store).joined()
         task = slow.next()
         slow.save(task["id"], "marks/m1", mark(task))
-        assert quick.post("/api/next").json() == {"task": None, "why": "none-now"}
+        assert quick.post("/api/next").json()["why"] == "none-now"
         clock.now += 601
         taken = quick.next()
         assert taken["text"] == task["text"]
@@ -224,7 +224,7 @@ class TestOneAnnotatorEach:
         who = client.get("/api/me").json()["annotator"]
         client.store.change_now(running.exclude_annotator, "ann", who, "a robot")
         assert client.save(task["id"], "marks/m1", mark(task))[1]["code"] == "not-allowed"
-        assert client.post("/api/next").json() == {"task": None, "why": "none-now"}
+        assert client.post("/api/next").json()["why"] == "none-now"
         client.store.change_now(running.restore_annotator, "ann", who)
         assert client.save(task["id"], "marks/m1", mark(task))[0] == 200
 
@@ -236,7 +236,7 @@ def test_a_study_that_stands_still_takes_and_gives_nothing(client: Client, state
     code, answer = client.save(task["id"], "marks/m1", mark(task))
     assert (code, answer["code"]) == (423, state)
     assert client.finish(task["id"])[1]["code"] == state
-    assert client.post("/api/next").json() == {"task": None, "why": state}
+    assert client.post("/api/next").json() == {"task": None, "page": None, "why": state}
     assert client.get("/api/me").json()["state"] == state
     client.store.change_now(running.set_state, "ann", "open")
     assert client.save(task["id"], "marks/m1", mark(task))[0] == 200
@@ -252,20 +252,20 @@ def test_a_pilot_gives_out_the_first_texts_and_says_so(client: Client) -> None:
         client.nothing_found(task["id"])
         assert kept(client.store, task["id"]).meta["pilot"] is True
     assert client.post("/api/next").json()["why"] == "all-done"
-    assert client.get("/api/me").json()["code"]
+    assert client.get("/api/me").json()["ending"]["code"]
 
 
 def test_the_list_of_texts_grows_and_ends_with_a_code(client: Client) -> None:
     client.joined()
     me = client.get("/api/me").json()
-    assert (me["of"], me["tasks"], me["code"]) == (16, [], "")
+    assert (me["of"], me["tasks"], me["ending"]) == (16, [], None)
     for number in range(1, 17):
         task = client.next()
         assert task["number"] == number
         client.nothing_found(task["id"])
     me = client.get("/api/me").json()
     assert [(task["number"], task["status"]) for task in me["tasks"]] == [(n, "submitted") for n in range(1, 17)]
-    assert (me["of"], len(me["code"])) == (16, 8)
+    assert (me["of"], me["ending"]["why"], len(me["ending"]["code"])) == (16, "done", 8)
     assert client.post("/api/next").json()["why"] == "all-done"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from finecomb import protocols
-from finecomb.core.records import Annotation, Annotator, Document, Mark, Offer, Settings
+from finecomb.core.records import PHASES, Annotation, Annotator, Document, Mark, Offer, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Item
 from finecomb.server.gate import TOKEN, Gate
@@ -48,7 +48,7 @@ def secretive() -> list[Item]:
         for number, document in enumerate(documents)
     ]
     offer = Offer(annotator=machine.id, blind=0.5)
-    settings = Settings(protocols=(asked.id,), strata=("model",), offer=offer, meta={"model": SENTINEL})
+    settings = Settings(protocols=(asked.id,), strata=("model",), offer=offer, skip=PHASES, meta={"model": SENTINEL})
     return [settings, asked, *documents, machine, *offered]
 
 

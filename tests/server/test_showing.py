@@ -9,7 +9,7 @@ import pytest
 
 from finecomb import protocols
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Document, Segment, Settings
+from finecomb.core.records import PHASES, Document, Segment, Settings
 from finecomb.core.study import Item
 from finecomb.server import openapi, showing
 from finecomb.store import tables
@@ -50,7 +50,7 @@ def test_contexts_and_data_are_shown_as_the_protocol_says(work: Any, context: An
 @pytest.mark.parametrize("name", protocols.names())
 def test_a_guide_has_no_solutions_and_no_weights(name: str) -> None:
     asked = protocols.load(name)
-    guide = showing.guide(asked, asked.conditions[-1].name if asked.conditions else "")
+    guide = showing.guide(asked)
     said = guide.model_dump_json()
     assert {look.label for look in guide.looks} == {"", *(label.name for label in asked.labels)}
     for exercise in asked.exercises():
@@ -58,16 +58,18 @@ def test_a_guide_has_no_solutions_and_no_weights(name: str) -> None:
     assert not {"weights", "training", "qualification", "meta", "source"} & set(type(guide).model_fields)
 
 
-def test_an_arm_of_an_experiment_has_its_own_instructions() -> None:
+def test_the_arms_of_an_experiment_are_on_their_own_page_only() -> None:
     asked = protocols.load("turing")
-    arm = next(each for each in asked.conditions if each.instructions)
-    assert showing.guide(asked, arm.name).instructions == arm.instructions
-    assert showing.guide(asked).instructions == asked.instructions
+    said = showing.guide(asked).model_dump_json()
+    for arm in asked.conditions:
+        assert arm.title not in said
+        assert not arm.instructions or arm.instructions.splitlines()[0] not in said
+        assert not any(example.text in said for example in arm.examples)
 
 
 def test_parts_are_judged_one_by_one(tmp_path: Path) -> None:
     asked = protocols.load("snac")
-    items: list[Item] = [Settings(protocols=(asked.id,)), asked, document(segments=CUT)]
+    items: list[Item] = [Settings(protocols=(asked.id,), skip=PHASES), asked, document(segments=CUT)]
     with opened(new_place("sqlite", tmp_path), items, clock := Clocked()) as store:
         client = Client(store).joined()
         task = client.next()
@@ -83,7 +85,7 @@ def test_parts_are_judged_one_by_one(tmp_path: Path) -> None:
 
 def test_ratings_need_their_answers_and_nothing_else(tmp_path: Path) -> None:
     asked = protocols.load("turing")
-    items: list[Item] = [Settings(protocols=(asked.id,)), asked, document()]
+    items: list[Item] = [Settings(protocols=(asked.id,), skip=PHASES), asked, document()]
     with opened(new_place("sqlite", tmp_path), items, Clocked()) as store:
         client = Client(store).joined()
         task = client.next()

@@ -18,8 +18,8 @@ from finecomb.core.records import Document, Settings
 from finecomb.core.study import Item
 from finecomb.store import assign, giving, people, tasks
 from finecomb.store.assign import Counts, Plan
+from finecomb.store.rows import Declined
 from finecomb.store.store import Store
-from finecomb.store.tasks import Declined
 from tests.databases import KINDS, Clocked, new_place, opened
 from tests.strategies import PROTOCOL
 
@@ -83,6 +83,49 @@ def test_the_blind_share_grows_with_its_size(share: float, seed: int) -> None:
     assert blind == [assign.is_blind(seed, f"d{n}", share) for n in range(200)]
     assert abs(sum(blind) / 200 - share) < 0.2
     assert not any(assign.is_blind(seed, f"d{n}", 0) for n in range(50))
+
+
+# --- one setting for each person ---------------------------------------------------------------------------------
+
+metas = st.dictionaries(
+    st.text("abcdef", min_size=1, max_size=3),
+    st.fixed_dictionaries(
+        {}, optional={"domain": st.sampled_from(["news", "story"]), "model": st.sampled_from(["human", "m1", "m2"])}
+    ),
+    max_size=12,
+)
+
+
+@given(metas)
+def test_texts_by_people_go_with_every_model_and_all_else_is_shared(documents: dict[str, dict[str, str]]) -> None:
+    found = assign.settings(documents, ("domain", "model"))
+    assert set(found) == set(documents)
+    for id, meta in documents.items():
+        domain, model = meta.get("domain", ""), meta.get("model", "")
+        machines = {
+            each.get("model", "")
+            for each in documents.values()
+            if each.get("domain", "") == domain and each.get("model") != "human"
+        }
+        expected = (machines or {"human"}) if model == "human" else {model}
+        assert set(found[id]) == {(domain, each) for each in expected}
+        assert len(set(found[id])) == len(found[id])
+
+
+def test_the_setting_with_fewest_people_is_chosen_and_one_with_room_before_others() -> None:
+    known = Plan(list("abcd"), {}, settings={"a": [("x",)], "b": [("x",)], "c": [("y",)], "d": [("x",), ("y",)]})
+    assert assign.choose_setting("abcd", known, {("x",): 2, ("y",): 1}, 2, 0, "me") == ("y",)
+    assert assign.choose_setting("abc", known, {("x",): 2, ("y",): 1}, 2, 0, "me") == ("x",)
+    assert assign.choose_setting("", known, {}, 2, 0, "me") is None
+    chosen = Counter(assign.choose_setting("abcd", known, {}, 2, seed, "me") for seed in range(200))
+    assert min(chosen.values()) > 60
+
+
+@given(st.integers(0, 50))
+def test_each_text_of_a_pair_comes_first_about_as_often(seed: int) -> None:
+    first = Counter(assign.first_of_pair(seed, f"reader-{n}", "d") for n in range(200))
+    assert set(first) == {"a", "b"}
+    assert min(first.values()) > 60
 
 
 # --- in a database, by many at once ------------------------------------------------------------------------------
@@ -171,3 +214,37 @@ def test_conditions_are_balanced_and_quotas_close_them(kind: str, tmp_path: Path
         by_model = Counter(int(each.document[1:]) % 2 for each in whole.iter_annotations())
         assert by_arm["plain"] == 2
         assert by_model[0] <= 4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_everybody_keeps_to_one_setting_and_settings_fill_evenly(kind: str, tmp_path: Path) -> None:
+    work = Work(texts=3, within=("domain", "model"), annotators=4)
+    settings, asked, *_ = study(0, work, ("plain", "trained"))
+    texts = [
+        Document(id=f"{domain}-{model}-{n}", text="x", meta={"domain": domain, "model": model})
+        for domain in ("news", "story")
+        for model in ("human", "m1", "m2")
+        for n in range(6)
+    ]
+    with opened(new_place(kind, tmp_path), [settings, asked, *texts], Clocked()) as store:
+        seen: dict[str, set[str]] = {}
+        for name in newcomers(store, 16):
+            while (found := store.do_now(giving.next_task, name)).id:
+                with store.database.reading() as transaction:
+                    facts = tasks.facts(store, transaction, found.id)
+                assert facts is not None
+                seen.setdefault(name, set()).add(facts.document)
+                assert finish(store, found.id) == 0
+            assert found.why == "all-done"
+        people = {each.id: each for each in store.annotators()}
+        assert all(len(each) == 3 for each in seen.values())
+        for name, documents in seen.items():
+            setting = people[name].meta["setting"]
+            assert isinstance(setting, dict)
+            for document in documents:
+                domain, model, _ = document.split("-")
+                assert domain == setting["domain"]
+                assert model in ("human", setting["model"])
+        cells = Counter((each.condition, str(each.meta["setting"])) for each in people.values())
+        assert set(cells.values()) == {2}
+        assert any(document.split("-")[1] == "human" for documents in seen.values() for document in documents)

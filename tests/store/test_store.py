@@ -200,7 +200,7 @@ def test_a_pending_migration_is_run_after_a_backup(tmp_path: Path, monkeypatch: 
     database = Database(where)
     assert prepare(database) is None
     real = migrations.head()
-    monkeypatch.setattr(migrations, "head", lambda: "2")
+    monkeypatch.setattr(migrations, "head", lambda: "next")
     monkeypatch.setattr(migrations, "upgrade", lambda _: None)
     saved = prepare(database)
     database.close()

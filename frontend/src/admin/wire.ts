@@ -1,9 +1,16 @@
 /** What goes between the server and the researcher's pages, by the names of `finecomb.server.admin_wire`. */
-import type { Overview, ResearcherMe, Running as Described, Settings as Sendable } from "../lib/schema";
+import type {
+  Overview,
+  Recruitment as SendableRecruitment,
+  ResearcherMe,
+  Running as Described,
+  Settings as Sendable,
+} from "../lib/schema";
 
 export type {
   Added,
   Address,
+  AttemptResult,
   Did,
   DocumentList,
   DocumentPage,
@@ -20,7 +27,11 @@ export type {
   ProtocolRow,
   Reader,
   ReaderMark,
+  Recruit,
+  Recruiting,
   ResearcherRow,
+  Scores,
+  Suggested,
 } from "../lib/schema";
 
 export type Me = ResearcherMe;
@@ -28,5 +39,6 @@ export type Role = Me["role"];
 export type State = Overview["state"];
 export type Show = "all" | "unfinished" | "disputed";
 /** Settings as they come from the server, where every one of them is there. */
-export type Settings = Required<Sendable>;
+export type Settings = Required<Sendable> & { recruitment: Recruitment };
+export type Recruitment = Required<SendableRecruitment>;
 export type Running = Described & { settings: Settings };

@@ -3,13 +3,13 @@ import { t, type Key as Word } from "../lib/catalogue";
 import { lookOf } from "../lib/looks";
 import type { Drawing, Span } from "../lib/text/pieces";
 import type { Offered, Question } from "../lib/wire";
-import { caretBox, offsetOf, placeAt, surfaceOf } from "./dom";
+import { boundsOf, neighbour, surfaceAt, visualTarget, type Place, type Selected } from "./caret";
+import { earlierDrawings, markDrawings, offerDrawings } from "./model/drawings";
 import type { Command } from "./model/keys";
 import { missingOfMark, type Missing } from "./model/missing";
 import { digitQuestion, isGiven, labelOf, questionsOf } from "./model/questions";
 import type { Range, Snap } from "./model/snap";
 import {
-  idOf,
   markKey,
   quoteOf,
   spanFromWire,
@@ -22,12 +22,6 @@ import {
 import { newId } from "./sync/ids";
 import type { Session } from "./session.svelte";
 
-/** Words selected by hand: from where to where, the caret being at `focus`. */
-export interface Selected {
-  readonly part: string;
-  readonly anchor: number;
-  readonly focus: number;
-}
 /** `pick`: earlier words for a mark; `add`: more words for a mark; `gap`: a label for words that are missing. */
 export type Mode = "read" | "pick" | "add" | "gap";
 export type Panel = "guide" | "settings" | "texts" | "cannot" | "list" | "palette";
@@ -132,56 +126,14 @@ export class Marking {
   }
 
   private allDrawings(): Drawing[] {
-    const faint = this.mode === "pick";
-    const current = this.session.parts[this.session.partAt];
-    const tone = (key: MarkKey, mark: Mark): Drawing["tone"] =>
-      key === this.chosen
-        ? "chosen"
-        : faint || (current && (mark.spans[0]?.start ?? 0) < current.start)
-          ? "faint"
-          : "rest";
-    const marks = this.session.marks.map(([key, mark]): Drawing => {
-      const { slot, flag } = this.look(mark.label);
-      return {
-        id: idOf(key),
-        spans: mark.spans,
-        slot,
-        flag: faint && key !== this.chosen ? "" : flag,
-        kind: "mark",
-        tone: tone(key, mark),
-      };
-    });
-    return [...marks, ...this.antecedentDrawing(), ...this.offerDrawings()];
-  }
-
-  private antecedentDrawing(): Drawing[] {
-    if (!this.mark || this.mark.antecedent.length === 0) return [];
-    const { slot, flag } = this.look(this.mark.label);
+    const { marks, guide, sources, parts, partAt } = this.session;
+    const picking = this.mode === "pick";
+    const from = parts[partAt]?.start ?? 0;
     return [
-      {
-        id: `${idOf(this.chosen!)}-earlier`,
-        spans: this.mark.antecedent,
-        slot,
-        flag: t("refersToThis", { flag }),
-        kind: "antecedent",
-        tone: "rest",
-      },
+      ...markDrawings(marks, guide.looks, this.chosen, from, picking),
+      ...(this.mark ? earlierDrawings(this.chosen!, this.mark, guide.looks) : []),
+      ...offerDrawings(this.offers, guide.looks, this.offer, sources),
     ];
-  }
-
-  private offerDrawings(): Drawing[] {
-    return this.offers.map(({ id, spans, label }) => {
-      const { slot, flag } = this.look(label);
-      const own = spans.map((span) => spanFromWire(span, this.session.sources));
-      return {
-        id: `offer-${id}`,
-        spans: own,
-        slot,
-        flag: `${flag}?`,
-        kind: "offered",
-        tone: id === this.offer ? "chosen" : "rest",
-      };
-    });
   }
 
   // --- selecting ---
@@ -410,7 +362,7 @@ export class Marking {
     const key: DecisionKey = `decisions/${id}`;
     this.session.dispatch({ type: "reject", key });
     this.offer = undefined;
-    this.notify(t("suggestionRejected"), true);
+    this.notify(t((this.session.task?.round ?? 0) > 0 ? "othersLeft" : "suggestionRejected"), true);
   }
 
   undo(redo = false): void {
@@ -555,39 +507,16 @@ export class Marking {
     return { part: "text", anchor: start, focus: start };
   }
 
-  private target(
-    part: string,
-    focus: number,
-    { by, way }: Extract<Command, { do: "move" }>,
-  ): { part: string; offset: number } {
+  private target(part: string, focus: number, { by, way }: Extract<Command, { do: "move" }>): Place {
     const surface = surfaceAt(part, focus);
+    if (by === "line" || by === "edge") return visualTarget(surface, { part, offset: focus }, by, way);
     const [low, high] = surface ? boundsOf(surface) : [0, this.limit(part)];
-    const segments = this.session.segments(part);
-    if (by === "line" || by === "edge") return this.visualTarget(surface, part, focus, by, way);
     if (by === "all") return { part, offset: way < 0 ? low : high };
     if ((way < 0 && focus <= low) || (way > 0 && focus >= high))
       return neighbour(surface, way) ?? { part, offset: focus };
+    const segments = this.session.segments(part);
     const offset = way < 0 ? segments.before(focus, by) : segments.after(focus, by);
     return { part, offset: Math.max(low, Math.min(high, offset)) };
-  }
-
-  /** Up, down, and the ends of a line: where the caret would be seen. */
-  private visualTarget(
-    surface: HTMLElement | undefined,
-    part: string,
-    focus: number,
-    by: "line" | "edge",
-    way: -1 | 1,
-  ) {
-    const box = surface && caretBox(surface, focus);
-    if (!surface || !box) return { part, offset: focus };
-    const corner = surface.getBoundingClientRect();
-    const line = parseFloat(getComputedStyle(surface).lineHeight) || box.height * 1.6;
-    const x = by === "edge" ? (way < 0 ? corner.left + 1 : corner.right - 1) : corner.left + box.left;
-    const y = corner.top + box.top + box.height / 2 + (by === "line" ? way * line : 0);
-    if (y < corner.top || y > corner.bottom) return neighbour(surface, way) ?? { part, offset: focus };
-    const place = placeAt(x, y);
-    return place?.surface === surface ? { part, offset: place.offset } : { part, offset: focus };
   }
 
   private speakMove(before: readonly MarkKey[], byWord: boolean): void {
@@ -625,11 +554,11 @@ export class Marking {
   }
 
   /** Into the panel: to the question named, else to the first that still waits for an answer, else to the words. */
-  async focusForm(question = this.waiting()): Promise<void> {
+  async focusForm(question = this.waiting(), key?: string): Promise<void> {
     await tick();
-    const form = document.querySelector<HTMLElement>("[data-form]");
+    const form = document.querySelector<HTMLElement>(key ? `[data-form="${CSS.escape(key)}"]` : "[data-form]");
     const asked = question ? form?.querySelector<HTMLElement>(`[data-question="${CSS.escape(question)}"]`) : undefined;
-    const fields = ["input:checked", "textarea, input", "button[data-first]"];
+    const fields = ["input:checked", "textarea, input, select", "button[data-first]"];
     const order = asked ? fields : ["textarea", ...fields];
     const found = order.map((each) => (asked ?? form)?.querySelector<HTMLElement>(each)).find(Boolean);
     found?.focus();
@@ -646,11 +575,12 @@ export class Marking {
     if (missing.what === "part") {
       const at = this.session.parts.findIndex((part) => part.key === missing.key);
       if (at >= 0) this.session.goToPart(at);
+      if (this.session.guide.labels.length === 0) await this.focusForm(undefined, missing.key);
       return;
     }
     if (missing.key.startsWith("marks/")) this.choose(missing.key as MarkKey, true);
     if (missing.what === "antecedent") this.say(t("antecedentMissing"));
-    await this.focusForm(missing.question?.name);
+    await this.focusForm(missing.question?.name, missing.key);
   }
 
   /** What a screen reader hears of a mark. */
@@ -698,33 +628,4 @@ export class Marking {
     this.mode = "read";
     this.asking = false;
   }
-}
-
-const surfaces = (): HTMLElement[] => [...document.querySelectorAll<HTMLElement>("[data-surface]")];
-
-const boundsOf = (surface: HTMLElement): [number, number] => [Number(surface.dataset.from), Number(surface.dataset.to)];
-
-/** The surface that shows an offset of a part. */
-export const surfaceAt = (part: string, offset: number): HTMLElement | undefined => {
-  const own = surfaces().filter((surface) => surface.dataset.part === part);
-  return own.find((surface) => offset >= boundsOf(surface)[0] && offset <= boundsOf(surface)[1]) ?? own.at(-1);
-};
-
-/** Where the caret goes when it leaves a surface. */
-function neighbour(surface: HTMLElement | undefined, way: -1 | 1): { part: string; offset: number } | undefined {
-  const all = surfaces();
-  const next = surface && all[all.indexOf(surface) + way];
-  return next && { part: next.dataset.part!, offset: boundsOf(next)[way < 0 ? 1 : 0] };
-}
-
-/** The words that the browser has selected, when they lie in one part. */
-export function browserSelection(): Selected | undefined {
-  const selection = getSelection();
-  if (!selection?.anchorNode || !selection.focusNode || selection.isCollapsed) return undefined;
-  const [from, to] = [surfaceOf(selection.anchorNode), surfaceOf(selection.focusNode)];
-  const part = from?.dataset.part;
-  const anchor = offsetOf(selection.anchorNode, selection.anchorOffset);
-  const focus = offsetOf(selection.focusNode, selection.focusOffset);
-  if (!part || part !== to?.dataset.part || anchor === undefined || focus === undefined) return undefined;
-  return { part, anchor, focus };
 }

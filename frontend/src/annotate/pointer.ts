@@ -1,5 +1,6 @@
+import { browserSelection } from "./caret";
 import { placeAt } from "./dom";
-import { browserSelection, type Marking } from "./marking.svelte";
+import type { Marking } from "./marking.svelte";
 import { markKey, type MarkKey } from "./model/work";
 
 const LONG_PRESS = 450; // ms

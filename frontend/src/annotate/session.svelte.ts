@@ -1,6 +1,22 @@
 import { Api, Refusal } from "../lib/api";
-import type { Body, Brief, Code, Entry, Guide, Me, Next, Problem, Saved, Task, Welcome } from "../lib/wire";
+import type {
+  Answer,
+  Body,
+  Brief,
+  Code,
+  Ending,
+  Entry,
+  Feedback,
+  Guide,
+  Me,
+  Next,
+  Problem,
+  Saved,
+  Task,
+  Welcome,
+} from "../lib/wire";
 import { missing, type Missing } from "./model/missing";
+import { guideOf } from "./model/practice";
 import { Segmented } from "./model/snap";
 import { update, type Event, type State } from "./model/update";
 import {
@@ -24,10 +40,28 @@ import { Journal } from "./sync/journal";
 import { known, unsent } from "./sync/outbox";
 import { Sender, type Refused, type Saving } from "./sync/sender";
 import { openStore, type Store } from "./sync/store";
+import { deviceStorage, Looking, Way } from "./way.svelte";
 
-/** What the page shows. */
-export type Page =
-  "loading" | "join" | "task" | "none-now" | "end" | "signed-out" | "paused" | "closed" | "unreachable";
+/** What is on the screen: before the study, on the way, at work, or why there is nothing to do. */
+export type Screen =
+  | "loading"
+  | "join"
+  | "declined"
+  | "step"
+  | "task"
+  | "feedback"
+  | "none-now"
+  | "end"
+  | "signed-out"
+  | "paused"
+  | "closed"
+  | "unreachable";
+
+/** An exercise that was handed in, with its solution. */
+export interface Looked {
+  readonly task: Task;
+  readonly feedback: Feedback;
+}
 
 /** One part of a text that is judged part by part. */
 export interface PartPlace {
@@ -38,12 +72,17 @@ export interface PartPlace {
 }
 
 const NONE: readonly Refused[] = [];
+const RETRY = 4000; // ms
+/** Problems that pass by themselves. */
+const PASSING: readonly Code[] = ["failed", "too-many"];
+/** Screens that stay while the server cannot be reached. */
+const KEPT: readonly Screen[] = ["task", "step", "feedback"];
 const NOTHING: State = { work: {}, past: [], future: [] };
 const ALL_SAVED: Saving = { state: "saved", unsent: 0, retryAt: undefined, refused: [], halted: {}, lasting: true };
 
 /** Who is signed in, the text before them, what they did with it, and how saving stands. */
 export class Session {
-  page = $state<Page>("loading");
+  page = $state<Screen>("loading");
   welcome = $state.raw<Welcome>();
   me = $state.raw<Me>();
   task = $state.raw<Task>();
@@ -52,6 +91,12 @@ export class Session {
   /** A problem that is about the whole page, in the server's words. */
   problem = $state.raw<Problem>();
   refusedHints = $state.raw<readonly string[]>([]);
+  /** How somebody's part ended who does not agree to take part. */
+  ending = $state.raw<Ending>();
+  /** An exercise that is looked at after it was handed in. */
+  looked = $state.raw<Looked>();
+  /** The server does not answer for the moment; it is asked again every few seconds. */
+  stalled = $state(false);
   /** Another tab shows the same study. */
   elsewhere = $state(false);
   /** The text was handed in here and waits for the server. */
@@ -59,7 +104,10 @@ export class Session {
   partAt = $state(0);
 
   readonly api = new Api();
-  readonly guide: Guide = $derived(this.me!.guide);
+  readonly way = new Way(this);
+  private readonly looking = new Looking(deviceStorage());
+  /** What is asked of the present text: by the protocol, or by a question of its own. */
+  readonly guide: Guide = $derived(guideOf(this.me!.guide, this.task));
   readonly sources: Sources = $derived(this.task ? sourcesOf(this.task) : {});
   readonly marks = $derived(marksOf(this.state.work));
   readonly whole = $derived(this.state.work.answers ?? NOTHING_SAID);
@@ -91,6 +139,7 @@ export class Session {
   private post: (message: Message) => void = () => undefined;
   private activity: Activity = { seconds: 0, last: undefined };
   private partBegan = 0;
+  private handedIn: string | undefined;
   private readonly segmented = new Map<string, Segmented>();
 
   /** Why the present text cannot be saved, if so. */
@@ -105,7 +154,8 @@ export class Session {
     await this.sender.recover();
     this.post = channel((message) => this.heard(message));
     this.post({ type: "hello" });
-    addEventListener("online", () => this.sender.go());
+    addEventListener("online", () => (this.sender.go(), this.way.retry()));
+    addEventListener("pageshow", (event) => event.persisted && this.page !== "join" && void this.enter());
     this.watchActivity();
     if (location.pathname.startsWith("/join/")) await this.greet();
     else await this.enter();
@@ -114,7 +164,7 @@ export class Session {
   /** Show what the link opens. */
   async greet(): Promise<void> {
     await this.guarded(async () => {
-      this.welcome = await this.api.get<Welcome>(this.joining());
+      this.welcome = await this.api.get<Welcome>(joining());
       this.page = "join";
     });
     if (this.problem) this.page = "join";
@@ -123,30 +173,86 @@ export class Session {
   /** Follow the link that was opened. */
   async join(): Promise<void> {
     await this.guarded(async () => {
-      await this.api.post(this.joining());
+      await this.api.post(joining());
       history.replaceState(null, "", "/");
       await this.enter();
     });
   }
 
-  /** Show the text somebody is at, or why there is none. */
+  /** Do not take part: nothing is kept. */
+  async decline(): Promise<void> {
+    await this.guarded(async () => {
+      this.ending = await this.api.post<Ending>(joining("/decline"));
+      this.page = "declined";
+    });
+  }
+
+  /** Show what somebody is at, or why there is nothing. */
   async enter(): Promise<void> {
     await this.guarded(async () => {
       await this.signIn();
       this.sender.go();
-      await this.next();
+      const seen = this.looking.at(this.me!.annotator);
+      if (seen) await this.look(seen);
+      else await this.next();
     });
   }
 
-  /** The next text. */
+  /** The next page or text. */
   async next(): Promise<void> {
     await this.guarded(async () => {
-      const { task, why } = await this.api.post<Next>("/api/next");
+      const { task, page, why } = await this.api.post<Next>("/api/next");
       if (task) return this.show(task);
       await this.signIn();
-      this.task = undefined;
-      this.page = why === "all-done" ? "end" : why === "paused" || why === "closed" ? why : "none-now";
+      this.task = this.looked = undefined;
+      if (page) return this.showStep(page);
+      this.page =
+        why === "all-done" || why === "screened-out" ? "end" : why === "paused" || why === "closed" ? why : "none-now";
     });
+  }
+
+  /** An exercise that was handed in, with its solution. */
+  async look(id: string): Promise<void> {
+    await this.guarded(async () => {
+      const looked = await this.solution(id).catch((error: unknown) => {
+        if (error instanceof Refusal) return undefined; // not ours, or of an earlier study on this device
+        throw error;
+      });
+      if (!looked) return this.lookOn();
+      this.looked = looked;
+      this.looking.set(this.me!.annotator, id);
+      this.page = "feedback";
+    });
+  }
+
+  /** An exercise with its solution, to be looked at. */
+  async solution(id: string): Promise<Looked> {
+    const [task, feedback] = await Promise.all([
+      this.api.get<Task>(`/api/tasks/${id}`),
+      this.api.get<Feedback>(`/api/tasks/${id}/feedback`),
+    ]);
+    return { task, feedback };
+  }
+
+  /** The right answers of the present exercise, where they may be compared before it is handed in. */
+  async rightAnswers(): Promise<Feedback | undefined> {
+    let right: Feedback | undefined;
+    await this.guarded(async () => {
+      right = await this.api.get<Feedback>(`/api/tasks/${this.task!.id}/feedback`);
+    });
+    return right;
+  }
+
+  /** The solution was looked at. */
+  async lookOn(): Promise<void> {
+    this.looking.strike(this.me!.annotator);
+    await this.next();
+  }
+
+  /** A page was done: the server has it on disk. */
+  async stepDone(): Promise<void> {
+    this.post({ type: "moved" });
+    await this.next();
   }
 
   /** Leave a text that went to somebody else. */
@@ -199,6 +305,13 @@ export class Session {
     this.dispatch({ type: "judge", key, seconds: Math.round(seconds * 10) / 10 });
   }
 
+  /** Answer about a part; what passed since the last answer is time spent on it. */
+  answerPart(key: UnitKey, question: string, value: Answer | undefined): void {
+    const seconds = (this.state.work[key]?.seconds ?? 0) + this.active() - this.partBegan;
+    this.partBegan = this.activity.seconds;
+    this.dispatch({ type: "answer", key, question, value, seconds: Math.round(seconds * 10) / 10 });
+  }
+
   goToPart(index: number): void {
     this.partAt = index;
     this.partBegan = this.active();
@@ -249,7 +362,8 @@ export class Session {
     this.setStatus(task, "submitted");
     if (task !== this.task?.id || !this.handingIn) return;
     this.handingIn = false;
-    void this.next();
+    this.handedIn = task;
+    void this.afterwards();
   }
 
   incomplete(task: string): void {
@@ -258,8 +372,18 @@ export class Session {
 
   // --- inside ---
 
-  private joining(): string {
-    return `/api/join/${encodeURIComponent(location.pathname.slice("/join/".length))}`;
+  /** After training comes the solution, unless it was seen already; after everything else, what is next. */
+  private async afterwards(): Promise<void> {
+    const { id, phase, practice } = this.task!;
+    if (phase === "training" && !practice?.verify) await this.look(id);
+    else await this.next();
+  }
+
+  private async showStep(page: NonNullable<Next["page"]>): Promise<void> {
+    const active = this.way.show(page, this.me!.annotator);
+    this.activity = { seconds: active, last: Date.now() };
+    this.page = "step";
+    await this.way.resume();
   }
 
   private async signIn(): Promise<void> {
@@ -291,7 +415,9 @@ export class Session {
       past: local?.past ?? [],
       future: local?.future ?? [],
     };
+    if (this.page === "step" || this.page === "feedback") await this.signIn(); // how many texts are ahead is known now
     this.task = task;
+    this.looked = undefined;
     this.noteTask(task);
     const first = this.parts.findIndex((part) => this.state.work[part.key] === undefined);
     this.partAt = first < 0 ? Math.max(0, this.parts.length - 1) : first;
@@ -300,8 +426,8 @@ export class Session {
   }
 
   /** A new text is in the list of this annotator from now on. */
-  private noteTask({ id, number, status }: Task): void {
-    if (this.me && !this.me.tasks.some((task) => task.id === id))
+  private noteTask({ id, number, status, phase }: Task): void {
+    if (phase === "work" && this.me && !this.me.tasks.some((task) => task.id === id))
       this.me = { ...this.me, tasks: [...this.me.tasks, { id, number, status }] };
   }
 
@@ -338,6 +464,7 @@ export class Session {
   private heard(message: Message): void {
     if (message.type === "hello") this.post({ type: "here" });
     this.elsewhere = true;
+    if (message.type === "moved" && this.page === "step") void this.next();
     if (message.type === "changed" && message.task === this.task?.id) {
       const patch = { [message.key]: fromWire(message.key, message.body, this.sources) } as Patch;
       this.state = update(this.state, { type: "received", patch });
@@ -345,7 +472,8 @@ export class Session {
     void this.sender.tell();
   }
 
-  private active(): number {
+  /** Active seconds with what is shown, so far. */
+  active(): number {
     this.activity = seen(this.activity, Date.now());
     return Math.round(this.activity.seconds * 10) / 10;
   }
@@ -364,34 +492,35 @@ export class Session {
   private async guarded(ask: () => Promise<void>): Promise<void> {
     try {
       this.problem = undefined;
+      this.stalled = false;
       await ask();
     } catch (error) {
-      if (!(error instanceof Refusal)) {
-        this.page = this.page === "task" ? "task" : "unreachable";
-        setTimeout(() => void this.retryPage(), 4000);
-        return;
-      }
-      this.problem = error.problem;
-      const { code } = error.problem;
+      const problem = error instanceof Refusal ? error.problem : undefined;
+      if (!problem || PASSING.includes(problem.code)) return this.stall();
+      this.problem = problem;
+      const { code } = problem;
       if (code === "signed-out" || code === "paused" || code === "closed") this.page = code;
     }
   }
 
+  /** The server does not answer for the moment: it is asked again soon. */
+  private stall(): void {
+    this.stalled = true;
+    if (!KEPT.includes(this.page)) this.page = "unreachable";
+    setTimeout(() => void this.retryPage(), RETRY);
+  }
+
   private async retryPage(): Promise<void> {
     if (this.page === "unreachable") await (location.pathname.startsWith("/join/") ? this.greet() : this.enter());
-    else if (this.task && this.me?.tasks.find((task) => task.id === this.task!.id)?.status === "submitted")
-      await this.next();
+    else if (this.page === "feedback") await this.lookOn();
+    else if (this.page === "step") await this.next();
+    else if (this.task?.id === this.handedIn) await this.afterwards();
   }
 }
 
-/** Some browsers refuse even to be asked. */
-function deviceStorage(): Storage | undefined {
-  try {
-    return localStorage;
-  } catch {
-    return undefined;
-  }
-}
+/** The address behind the link that was opened, with whatever a recruiting platform added to it. */
+const joining = (more = ""): string =>
+  `/api/join/${encodeURIComponent(location.pathname.slice("/join/".length))}${more}${location.search}`;
 
 /** What the server has of a task, by key. */
 const entriesOf = (task: Task): Map<string, Entry> => {

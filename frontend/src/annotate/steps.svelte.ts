@@ -1,17 +1,26 @@
 import { t } from "../lib/catalogue";
+import type { Practice } from "../lib/wire";
 import type { Marking } from "./marking.svelte";
 import { NOTHING_SAID } from "./model/work";
 import type { Session } from "./session.svelte";
+import { Verify } from "./verify.svelte";
 
 /** What comes next: the following part, handing in, or first what is missing. */
 export class Steps {
+  readonly verify: Verify;
+
   constructor(
     private readonly session: Session,
     private readonly marking: Marking,
-  ) {}
+  ) {
+    this.verify = new Verify(session);
+  }
 
+  /** Whether errors are looked for at all. */
+  readonly marks = $derived.by(() => this.session.guide.labels.length > 0 || this.session.guide.unlabelled);
   readonly isLastPart = $derived.by(() => this.session.partAt >= this.session.parts.length - 1);
-  readonly part = $derived.by(() => this.session.parts[this.session.partAt]);
+  /** The part that is judged now, where errors are looked for part by part. */
+  readonly part = $derived.by(() => (this.marks ? this.session.parts[this.session.partAt] : undefined));
   /** Why the part or the text cannot be judged, when that was said. */
   readonly cannot: string | undefined = $derived.by(() => {
     const { state, whole } = this.session;
@@ -23,8 +32,6 @@ export class Steps {
     const questions = this.part ? guide.unit_questions : guide.document_questions;
     return questions.find((question) => question.name === "cannot_judge")?.ask ?? t("cannotWhy");
   });
-  /** Whether errors are looked for at all. */
-  readonly marks = $derived.by(() => this.session.guide.labels.length > 0 || this.session.guide.unlabelled);
   readonly hasNoMarks = $derived.by(() => this.marks && this.session.marks.length === 0);
   private readonly isLastText = $derived.by(() => {
     const { me, task } = this.session;
@@ -34,11 +41,17 @@ export class Steps {
   readonly nextWords: string = $derived.by(() => {
     if (this.session.handingIn) return t("handingIn");
     if (this.part && !this.isLastPart) return t(this.marks ? "noMorePart" : "nextPart", { n: this.session.partAt + 2 });
+    const { practice } = this.session.task ?? {};
+    if (practice) return this.practiceWords(practice);
+    if (!this.marks) return t(this.isLastText ? "finishLast" : "nextText");
     const where = this.isLastText ? t("toEnd") : t("toText", { n: (this.session.task?.number ?? 0) + 1 });
     return t(this.hasNoMarks && !this.part && !this.cannot ? "noErrorsNext" : "finishNext", { where });
   });
   readonly nextWordsShort: string = $derived.by(() => {
     if (this.part && !this.isLastPart) return t("partN", { n: this.session.partAt + 2 });
+    const { practice } = this.session.task ?? {};
+    if (practice) return this.practiceWords(practice, true);
+    if (!this.marks) return t(this.isLastText ? "finishText" : "nextText");
     return t(this.hasNoMarks && !this.cannot ? "noErrors" : "finishText");
   });
   readonly missingWords: string = $derived.by(() => {
@@ -48,6 +61,15 @@ export class Steps {
       ? t("explanationsMissing", { n: found.length })
       : t("answersMissing", { n: found.length });
   });
+
+  private practiceWords({ number, of, question, verify }: Practice, brief = false): string {
+    if (verify && !this.verify.isOver) return t("verify");
+    if (this.session.task!.phase === "training" && !verify) return t(brief ? "showAnswer" : "doneSee");
+    if (number >= of) return t(brief ? "goOn" : "doneOn");
+    const n = number + 1;
+    if (brief) return t(question ? "questionN" : "exerciseN", { n });
+    return t(question ? "doneQuestion" : "doneExercise", { n });
+  }
 
   /** Go on; if something is missing, go there instead. */
   async forward(): Promise<void> {
@@ -59,6 +81,7 @@ export class Steps {
     if (refused) return this.toRefused(refused.key);
     const [first] = session.missing;
     if (first) return marking.show(first);
+    if (session.task?.practice?.verify && !this.verify.isOver) return this.verify.compare(marking);
     if (this.hasNoMarks && !this.cannot && !this.part && !this.sureOfNoErrors()) return;
     marking.reset();
     session.finish();

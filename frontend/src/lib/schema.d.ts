@@ -19,11 +19,32 @@ export interface paths {
         put?: never;
         /**
          * Join
-         * @description Sign in: as oneself by a personal link, as somebody new by the open one.
+         * @description Sign in: as oneself by a personal link or from a platform, as somebody new by the open one.
          *
-         *     Who comes back by the open link in the same browser goes on as before.
+         *     Who comes back by the open link in the same browser goes on as before, unless the platform says that it is
+         *     somebody else.
          */
         post: operations["join_api_join__token__post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/join/{token}/decline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Decline
+         * @description Do not agree to take part: says the way back, and keeps nothing.
+         */
+        post: operations["decline_api_join__token__decline_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -120,10 +141,30 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Next Task
-         * @description An open draft first, else a new text, else why there is none.
+         * Next Stop
+         * @description What comes now on one's way: a page, an open task, a new one, or why there is none.
          */
-        post: operations["next_task_api_next_post"];
+        post: operations["next_stop_api_next_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/steps/{step}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Step Done
+         * @description A page was read or answered.
+         */
+        put: operations["step_done_api_steps__step__put"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -142,6 +183,26 @@ export interface paths {
          * @description A text of one's own with what was done in it.
          */
         get: operations["one_task_api_tasks__task__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tasks/{task}/feedback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Feedback
+         * @description How an exercise went, with its solution: after training's exercises each, after a test's when all is graded.
+         */
+        get: operations["feedback_api_tasks__task__feedback_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -664,6 +725,230 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/adjudicate/documents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Wanting
+         * @description Texts that people handed in, those with most to decide first.
+         */
+        get: operations["wanting_api_admin_adjudicate_documents_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/adjudicate/document": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Document
+         * @description One text with its places. Annotators have numbers in place of names, in an order that says nothing.
+         */
+        get: operations["document_api_admin_adjudicate_document_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/adjudicate/place": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Decide
+         * @description Decide about one place, or decide otherwise. Deciding the same twice is deciding it once.
+         */
+        put: operations["decide_api_admin_adjudicate_place_put"];
+        post?: never;
+        /**
+         * Undo
+         * @description Take a decision back; the place is open again.
+         */
+        delete: operations["undo_api_admin_adjudicate_place_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/adjudicate/agreed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Agreed
+         * @description Take places on which all agree, in one go; in a text without any mark, say that gold has none either.
+         */
+        put: operations["agreed_api_admin_adjudicate_agreed_put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/adjudicate/rounds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Second Pass
+         * @description How far the second pass is, and what it changed.
+         */
+        get: operations["second_pass_api_admin_adjudicate_rounds_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/recruiting": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Recruiting
+         * @description Who came, how far they are, what is noticed about them, and what it costs.
+         */
+        get: operations["recruiting_api_admin_recruiting_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/attempts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Attempts
+         * @description Training and every attempt at the qualification: each exercise against its solution.
+         */
+        get: operations["attempts_api_admin_attempts_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/screen": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Suggestions
+         * @description Work that one might not want to count, with reasons; excluding is done elsewhere, by a person.
+         */
+        get: operations["suggestions_api_admin_screen_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/annotation/kept": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Keep
+         * @description Keep an annotation in spite of what some rules say; nobody is asked about them again.
+         */
+        put: operations["keep_api_admin_annotation_kept_put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/annotator/bonus": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set Bonus
+         * @description Give an annotator a bonus, or take it away with an amount of 0.
+         */
+        put: operations["set_bonus_api_admin_annotator_bonus_put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/pay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Pay
+         * @description Who is to be paid what, with worker ids: all of it, or bonuses as a platform takes them.
+         */
+        get: operations["pay_api_admin_pay_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -696,7 +981,7 @@ export interface components {
              * @description What was answered about the mark, or about the text.
              * @default []
              */
-            said: components["schemas"]["finecomb__server__wire__Said"][];
+            said: components["schemas"]["Told"][];
         };
         /**
          * Added
@@ -719,6 +1004,50 @@ export interface components {
         Address: {
             /** Url */
             url: string;
+        };
+        /**
+         * AdjudicatePage
+         * @description A text with its places.
+         */
+        AdjudicatePage: {
+            /** Id */
+            id: string;
+            /** Text */
+            text: string;
+            /** Context */
+            context: {
+                [key: string]: string;
+            };
+            data: components["schemas"]["JsonValue"];
+            /** Labels */
+            labels: components["schemas"]["Label"][];
+            /** Looks */
+            looks: components["schemas"]["Look"][];
+            /** Questions */
+            questions: components["schemas"]["Question"][];
+            /** Unlabelled */
+            unlabelled: boolean;
+            /** Readers */
+            readers: number;
+            /** Places */
+            places: components["schemas"]["PlaceCard"][];
+            /**
+             * State
+             * @description Of the gold annotation.
+             * @enum {string}
+             */
+            state: "untouched" | "draft" | "submitted";
+        };
+        /**
+         * Agreed
+         * @description Places that all agree on, taken in one go.
+         */
+        Agreed: {
+            /**
+             * Places
+             * @description Those that were looked at; none for a text in which nobody marked anything.
+             */
+            places: string[];
         };
         /**
          * AnswersBody
@@ -802,6 +1131,35 @@ export interface components {
             quotes: string[];
         };
         /**
+         * Antecedents
+         * @description The earlier words that a mark refers to.
+         */
+        Antecedents: {
+            /**
+             * Spans
+             * @description In text order.
+             */
+            spans: ([
+                number,
+                number
+            ] | [
+                string,
+                number,
+                number
+            ])[];
+            /**
+             * Quotes
+             * @description What the spans cover.
+             */
+            quotes: string[];
+            /**
+             * Unlocated
+             * @description Why `spans` is empty, where the quote could not be placed.
+             * @default
+             */
+            unlocated: string;
+        };
+        /**
          * Attempt
          * @description One try at a qualification.
          */
@@ -830,6 +1188,48 @@ export interface components {
             when?: string | null;
         };
         /**
+         * AttemptResult
+         * @description One try at the qualification, or the training, with every exercise.
+         */
+        AttemptResult: {
+            /**
+             * Phase
+             * @enum {string}
+             */
+            phase: "training" | "qualification" | "work";
+            /**
+             * Attempt
+             * @description Counted from 1.
+             */
+            attempt: number;
+            /** Score */
+            score: number | null;
+            /** Of */
+            of: number;
+            /** Passed */
+            passed: boolean | null;
+            /** When */
+            when: string | null;
+            /** Exercises */
+            exercises: components["schemas"]["ExerciseResult"][];
+        };
+        /**
+         * Bonus
+         * @description Something on top of the pay.
+         */
+        Bonus: {
+            /**
+             * Amount
+             * @description 0 for none.
+             */
+            amount: number;
+            /**
+             * Reason
+             * @default
+             */
+            reason: string;
+        };
+        /**
          * Brief
          * @description A task in the annotator's list: one tooth of the comb.
          */
@@ -843,6 +1243,27 @@ export interface components {
              * @enum {string}
              */
             status: "draft" | "submitted";
+        };
+        /**
+         * Costs
+         * @description What the study costs so far.
+         */
+        Costs: {
+            /** Pay */
+            pay: number;
+            /** Bonus */
+            bonus: number;
+            /** Fees */
+            fees: number;
+            /** Staff */
+            staff: number;
+            /** Total */
+            total: number;
+            /**
+             * Per Hour
+             * @description Median over people, from active time.
+             */
+            per_hour: number | null;
         };
         /**
          * Count
@@ -1054,6 +1475,38 @@ export interface components {
             reason: string;
         };
         /**
+         * ExerciseResult
+         * @description One exercise or question of an attempt.
+         */
+        ExerciseResult: {
+            /** Document */
+            document: string;
+            /** Title */
+            title: string;
+            /** Points */
+            points: number;
+            /** Of */
+            of: number;
+            /** Found */
+            found: number;
+            /** Missed */
+            missed: number;
+            /** Extra */
+            extra: number;
+            /**
+             * Chosen
+             * @description Of a multiple-choice question: what was answered.
+             */
+            chosen: string | null;
+            /**
+             * Right
+             * @description And what is right.
+             */
+            right: string | null;
+            /** Seconds */
+            seconds: number | null;
+        };
+        /**
          * Export
          * @description A format on offer.
          */
@@ -1072,6 +1525,65 @@ export interface components {
              * @description What the format cannot hold of this study and leaves out, with counts; empty for nothing.
              */
             loses: string;
+        };
+        /**
+         * Feedback
+         * @description How an exercise or a multiple-choice question went.
+         */
+        Feedback: {
+            /**
+             * Points
+             * @default 0
+             */
+            points: number;
+            /**
+             * Of
+             * @description Both 0 in training.
+             * @default 0
+             */
+            of: number;
+            /**
+             * Solutions
+             * @description In text order.
+             * @default []
+             */
+            solutions: components["schemas"]["Solved"][];
+            /**
+             * Extra
+             * @description The annotator's marks that found nothing.
+             * @default []
+             */
+            extra: string[];
+            /**
+             * Answers
+             * @description The right answers about the text, where they are known.
+             * @default {}
+             */
+            answers: {
+                [key: string]: boolean | number | string | string[];
+            };
+            /**
+             * Units
+             * @description The right answers about parts, by the parts' ids.
+             * @default {}
+             */
+            units: {
+                [key: string]: {
+                    [key: string]: boolean | number | string | string[];
+                };
+            };
+            /**
+             * Right
+             * @description Whether every known answer was given and every known error found.
+             * @default true
+             */
+            right: boolean;
+            /**
+             * Say
+             * @description In words.
+             * @default
+             */
+            say: string;
         };
         /**
          * Figure
@@ -1109,6 +1621,33 @@ export interface components {
              * @default 0
              */
             active: number;
+        };
+        /**
+         * GoldMark
+         * @description Words, a label and answers; who said so is not told.
+         */
+        GoldMark: {
+            /** Spans */
+            spans: ([
+                number,
+                number
+            ] | [
+                string,
+                number,
+                number
+            ])[];
+            /** Quotes */
+            quotes: string[];
+            /** Label */
+            label: string | null;
+            /**
+             * Answers
+             * @default {}
+             */
+            answers: {
+                [key: string]: boolean | number | string | string[];
+            };
+            antecedents?: components["schemas"]["Antecedents"] | null;
         };
         /**
          * Group
@@ -1257,6 +1796,14 @@ export interface components {
             on: boolean;
         };
         JsonValue: unknown;
+        /**
+         * Keep
+         * @description That an annotation is kept in spite of what some rules say.
+         */
+        Keep: {
+            /** Rules */
+            rules: ("copied" | "too-short" | "vague" | "contradicts" | "instructions" | "failed-check")[];
+        };
         /**
          * Label
          * @description One kind of error.
@@ -1647,6 +2194,33 @@ export interface components {
             role: "owner" | "editor" | "viewer";
         };
         /**
+         * NewRuling
+         * @description A decision about one place.
+         */
+        NewRuling: {
+            /**
+             * Base
+             * @description The version of the decision that was on the screen.
+             */
+            base: number;
+            /**
+             * What
+             * @enum {string}
+             */
+            what: "taken" | "merged" | "changed" | "split" | "not-an-error" | "discuss" | "added";
+            /**
+             * Reading
+             * @description The one that is taken or changed.
+             */
+            reading?: number | null;
+            /**
+             * Marks
+             * @description For `changed` and `added` one, for `split` two or more; the others say it without.
+             * @default []
+             */
+            marks: components["schemas"]["GoldMark"][];
+        };
+        /**
          * NewState
          * @description Open, pause or close the study, or hand out its first texts only.
          */
@@ -1672,6 +2246,28 @@ export interface components {
              * @enum {string}
              */
             why: "" | "all-done" | "none-now" | "paused" | "closed" | "screened-out";
+        };
+        /**
+         * Noticed
+         * @description Something about a person that is worth a look.
+         */
+        Noticed: {
+            /**
+             * Sign
+             * @enum {string}
+             */
+            sign: "quick" | "copied" | "shared" | "alike" | "browser" | "address" | "often" | "again";
+            /**
+             * Say
+             * @description In words, for researchers.
+             */
+            say: string;
+            /**
+             * Weak
+             * @description Whether it says little on its own.
+             * @default false
+             */
+            weak: boolean;
         };
         /**
          * Offer
@@ -1833,7 +2429,7 @@ export interface components {
             step: string;
             /**
              * Kind
-             * @description `examples`: the practice of one arm of an experiment; `intro`: what training or a part of the test begins with.
+             * @description `examples`: the practice of one arm of an experiment; `intro`: how training or a part of the test begins.
              * @enum {string}
              */
             kind: "survey" | "instructions" | "examples" | "intro" | "result";
@@ -1913,6 +2509,36 @@ export interface components {
             of: number;
         };
         /**
+         * PassRow
+         * @description What became of one annotator's marks in the second pass.
+         */
+        PassRow: {
+            /** Annotator */
+            annotator: string;
+            /** Texts */
+            texts: number;
+            /** Before */
+            before: number;
+            /** After */
+            after: number;
+            /** Kept */
+            kept: number;
+            /** Changed */
+            changed: number;
+            /** Boundaries */
+            boundaries: number;
+            /** Label */
+            label: number;
+            /** Answers */
+            answers: number;
+            /** Withdrawn */
+            withdrawn: number;
+            /** From Others */
+            from_others: number;
+            /** New */
+            new: number;
+        };
+        /**
          * Person
          * @description One annotator's row.
          */
@@ -1987,7 +2613,7 @@ export interface components {
              * Notes
              * @description Comments, and why something could not be judged.
              */
-            notes: components["schemas"]["finecomb__server__admin_wire__Said"][];
+            notes: components["schemas"]["Said"][];
         };
         /**
          * PersonalLink
@@ -2031,6 +2657,48 @@ export interface components {
              */
             check: "" | "passed" | "failed";
             excluded: components["schemas"]["Exclusion"] | null;
+        };
+        /**
+         * PlaceCard
+         * @description One place.
+         */
+        PlaceCard: {
+            /** Key */
+            key: string;
+            /**
+             * Version
+             * @description Sent back with a decision; 0 as long as there is none.
+             */
+            version: number;
+            /** Readings */
+            readings: components["schemas"]["ReadingCard"][];
+            /** Votes */
+            votes: number;
+            /** Readers */
+            readers: number;
+            /**
+             * Agreed
+             * @description Whether everybody marked the same words with the same label.
+             */
+            agreed: boolean;
+            /**
+             * Kept
+             * @description Whether `finecomb gold` would keep it, with at least two votes.
+             */
+            kept: boolean;
+            /** @description What `finecomb gold` makes of the readings; without a label where there is no majority. */
+            merged: components["schemas"]["GoldMark"] | null;
+            decision: components["schemas"]["Ruled"] | null;
+            /**
+             * Gold
+             * @description What gold has there.
+             */
+            gold: components["schemas"]["GoldMark"][];
+            /**
+             * Later
+             * @description Readings that came in after the decision.
+             */
+            later: number;
         };
         /**
          * Practice
@@ -2327,12 +2995,109 @@ export interface components {
             unlocated: string;
         };
         /**
+         * ReadingCard
+         * @description What one annotator marked at a place.
+         */
+        ReadingCard: {
+            /** Spans */
+            spans: ([
+                number,
+                number
+            ] | [
+                string,
+                number,
+                number
+            ])[];
+            /** Quotes */
+            quotes: string[];
+            /** Label */
+            label: string | null;
+            /**
+             * Answers
+             * @default {}
+             */
+            answers: {
+                [key: string]: boolean | number | string | string[];
+            };
+            antecedents?: components["schemas"]["Antecedents"] | null;
+            /**
+             * Annotator
+             * @description A number in place of the name, the same throughout the text.
+             */
+            annotator: number;
+            /**
+             * Unlocated
+             * @default
+             */
+            unlocated: string;
+        };
+        /**
          * Reasoned
          * @description A decision with its reason.
          */
         Reasoned: {
             /** Reason */
             reason: string;
+        };
+        /**
+         * Recruit
+         * @description One person as far as recruiting goes; worker ids stay on the server.
+         */
+        Recruit: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Condition */
+            condition: string;
+            /** Platform */
+            platform: string;
+            /**
+             * Stage
+             * @enum {string}
+             */
+            stage: "invited" | "working" | "done" | "screened-out";
+            /**
+             * Reached
+             * @description Where they are on the way; empty before they came.
+             * @enum {string}
+             */
+            reached: "" | "survey" | "instructions" | "training" | "qualification" | "work";
+            /**
+             * Score
+             * @description Best in the qualification.
+             */
+            score: number | null;
+            /** Passed */
+            passed: boolean | null;
+            /** Noticed */
+            noticed: components["schemas"]["Noticed"][];
+            /** Texts */
+            texts: number;
+            /** Minutes */
+            minutes: number;
+            /** Pay */
+            pay: number;
+            bonus: components["schemas"]["Bonus"];
+            /** Per Hour */
+            per_hour: number | null;
+            /** Excluded */
+            excluded: boolean;
+        };
+        /**
+         * Recruiting
+         * @description Who came, how far they are, what is noticed about them, and what it costs.
+         */
+        Recruiting: {
+            /** People */
+            people: components["schemas"]["Recruit"][];
+            costs: components["schemas"]["Costs"];
+            /** Currency */
+            currency: string;
+            /** @description None where the protocol has none. */
+            qualification: components["schemas"]["Scores"] | null;
+            /** As Of */
+            as_of: string;
         };
         /**
          * Recruitment
@@ -2372,10 +3137,10 @@ export interface components {
             back: string;
             /**
              * Frame
-             * @description Whether pages are shown inside the platform's own page; otherwise they open in a tab of their own.
-             * @default false
+             * @description Whose pages may show ours inside them, e.g. `https://worker.mturk.com`; otherwise ours open in a tab.
+             * @default []
              */
-            frame: boolean;
+            frame: string[];
         };
         /**
          * ResearcherMe
@@ -2456,6 +3221,26 @@ export interface components {
             attempts: number;
         };
         /**
+         * Ruled
+         * @description What was decided about a place.
+         */
+        Ruled: {
+            /**
+             * What
+             * @enum {string}
+             */
+            what: "taken" | "merged" | "changed" | "split" | "not-an-error" | "discuss" | "added";
+            /** By */
+            by: string;
+            /** When */
+            when: string;
+            /**
+             * Reading
+             * @description Which reading was taken, counted from 1.
+             */
+            reading: number | null;
+        };
+        /**
          * Running
          * @description How the study is run.
          */
@@ -2487,6 +3272,18 @@ export interface components {
             machines: string[];
         };
         /**
+         * Said
+         * @description Something an annotator wrote about a text as a whole.
+         */
+        Said: {
+            /** Document */
+            document: string;
+            /** Question */
+            question: string;
+            /** Text */
+            text: string;
+        };
+        /**
          * Saved
          * @description The change is on disk.
          */
@@ -2498,6 +3295,60 @@ export interface components {
              * @description Of the entry now; 0 for `finish`.
              */
             version: number;
+        };
+        /**
+         * Scores
+         * @description How people did in the qualification.
+         */
+        Scores: {
+            /**
+             * Scores
+             * @description Everybody's best, in the order of the people.
+             */
+            scores: number[];
+            /** Needed */
+            needed: number;
+            /** Of */
+            of: number;
+            /** Attempts */
+            attempts: number;
+        };
+        /**
+         * SecondPass
+         * @description The second pass: whether it runs, how far it is, and what it changed.
+         */
+        SecondPass: {
+            /**
+             * Round
+             * @description 0 as long as only the first pass is given out.
+             */
+            round: number;
+            /**
+             * Wanted
+             * @description Texts to be looked at again, over all annotators.
+             */
+            wanted: number;
+            /** Begun */
+            begun: number;
+            /** Done */
+            done: number;
+            /**
+             * Rows
+             * @description One for each annotator, all of them last.
+             */
+            rows: components["schemas"]["PassRow"][];
+            /**
+             * Agreement
+             * @description Krippendorff's alpha on words, any label, of the same people on the same texts; none before somebody is done.
+             */
+            agreement: {
+                [key: string]: components["schemas"]["Figure"];
+            };
+            /**
+             * Notes
+             * @default []
+             */
+            notes: string[];
         };
         /**
          * Segment
@@ -2590,7 +3441,7 @@ export interface components {
              *       "screened_out": "",
              *       "no_consent": "",
              *       "back": "",
-             *       "frame": false
+             *       "frame": []
              *     }
              */
             recruitment: components["schemas"]["Recruitment"];
@@ -2719,6 +3570,102 @@ export interface components {
              * @default
              */
             why: string;
+        };
+        /**
+         * Solved
+         * @description A known error of an exercise, as it is shown afterwards.
+         */
+        Solved: {
+            /** Spans */
+            spans: ([
+                number,
+                number
+            ] | [
+                string,
+                number,
+                number
+            ])[];
+            /** Quotes */
+            quotes: string[];
+            /** Label */
+            label?: string | null;
+            /**
+             * Answers
+             * @default {}
+             */
+            answers: {
+                [key: string]: boolean | number | string | string[];
+            };
+            /**
+             * Antecedent
+             * @default
+             */
+            antecedent: string;
+            /**
+             * Why
+             * @default
+             */
+            why: string;
+            /**
+             * Mark
+             * @description The annotator's mark that found it; None when it was missed.
+             */
+            mark?: string | null;
+            /**
+             * Points
+             * @description What finding it earned.
+             * @default 0
+             */
+            points: number;
+        };
+        /**
+         * StepDone
+         * @description A page was read or answered; saying so twice is saying so once.
+         */
+        StepDone: {
+            /** Change */
+            change: string;
+            /**
+             * Answers
+             * @description Of a survey.
+             * @default {}
+             */
+            answers: {
+                [key: string]: boolean | number | string | string[];
+            };
+            /**
+             * Active
+             * @description Active seconds on it.
+             * @default 0
+             */
+            active: number;
+        };
+        /**
+         * Suggested
+         * @description A reason to set an annotation aside, for a person to decide.
+         */
+        Suggested: {
+            /** Annotation */
+            annotation: string;
+            /** Annotator */
+            annotator: string;
+            /** Name */
+            name: string;
+            /** Document */
+            document: string;
+            /**
+             * Rule
+             * @enum {string}
+             */
+            rule: "copied" | "too-short" | "vague" | "contradicts" | "instructions" | "failed-check";
+            /** Question */
+            question: string;
+            /** Reason */
+            reason: string;
+            /** Evidence */
+            evidence: string;
+            /** Kept */
+            kept: boolean;
         };
         /**
          * SuggestionBody
@@ -2872,6 +3819,16 @@ export interface components {
             lease?: string | null;
         };
         /**
+         * Told
+         * @description A question and somebody's answer to it, both in words.
+         */
+        Told: {
+            /** Ask */
+            ask: string;
+            /** Answer */
+            answer: string;
+        };
+        /**
          * UnitBody
          * @description A part that was judged; being there says it was seen, also without marks.
          */
@@ -2934,6 +3891,70 @@ export interface components {
             version: number;
             /** @description None when it was deleted. */
             body: components["schemas"]["UnitBody"] | null;
+        };
+        /**
+         * Wanting
+         * @description A text in the list, those with most to decide first.
+         */
+        Wanting: {
+            /** Id */
+            id: string;
+            /**
+             * Start
+             * @description Its first words.
+             */
+            start: string;
+            /** Places */
+            places: number;
+            /**
+             * Decided
+             * @description Places about which something was decided, also those left for discussion.
+             */
+            decided: number;
+            /**
+             * Discuss
+             * @description Left for discussion.
+             */
+            discuss: number;
+            /**
+             * Differ
+             * @description Undecided places where people differ.
+             */
+            differ: number;
+            /**
+             * Agreed
+             * @description Undecided places where all agree.
+             */
+            agreed: number;
+            /** Readers */
+            readers: number;
+            /**
+             * State
+             * @description `done` when gold is handed in and covers every place; `elsewhere` when its gold was not decided here.
+             * @enum {string}
+             */
+            state: "open" | "done" | "elsewhere";
+        };
+        /**
+         * WantingList
+         * @description Texts to adjudicate.
+         */
+        WantingList: {
+            /** Rows */
+            rows: components["schemas"]["Wanting"][];
+            /**
+             * Total
+             * @description Texts that somebody has handed in.
+             */
+            total: number;
+            /** Done */
+            done: number;
+            /**
+             * Why
+             * @description Why there is nothing to adjudicate.
+             * @default
+             */
+            why: string;
         };
         /**
          * Welcome
@@ -3053,28 +4074,6 @@ export interface components {
              */
             verify: boolean;
         };
-        /**
-         * Said
-         * @description Something an annotator wrote about a text as a whole.
-         */
-        finecomb__server__admin_wire__Said: {
-            /** Document */
-            document: string;
-            /** Question */
-            question: string;
-            /** Text */
-            text: string;
-        };
-        /**
-         * Said
-         * @description A question and somebody's answer to it, both in words.
-         */
-        finecomb__server__wire__Said: {
-            /** Ask */
-            ask: string;
-            /** Answer */
-            answer: string;
-        };
     };
     responses: never;
     parameters: never;
@@ -3085,12 +4084,18 @@ export interface components {
 export type About = components['schemas']['About'];
 export type Added = components['schemas']['Added'];
 export type Address = components['schemas']['Address'];
+export type AdjudicatePage = components['schemas']['AdjudicatePage'];
+export type Agreed = components['schemas']['Agreed'];
 export type AnswersBody = components['schemas']['AnswersBody'];
 export type AnswersChange = components['schemas']['AnswersChange'];
 export type AnswersEntry = components['schemas']['AnswersEntry'];
 export type AntecedentBody = components['schemas']['AntecedentBody'];
+export type Antecedents = components['schemas']['Antecedents'];
 export type Attempt = components['schemas']['Attempt'];
+export type AttemptResult = components['schemas']['AttemptResult'];
+export type Bonus = components['schemas']['Bonus'];
 export type Brief = components['schemas']['Brief'];
+export type Costs = components['schemas']['Costs'];
 export type Count = components['schemas']['Count'];
 export type Did = components['schemas']['Did'];
 export type DocumentList = components['schemas']['DocumentList'];
@@ -3099,9 +4104,12 @@ export type DocumentRow = components['schemas']['DocumentRow'];
 export type Ending = components['schemas']['Ending'];
 export type Example = components['schemas']['Example'];
 export type Exclusion = components['schemas']['Exclusion'];
+export type ExerciseResult = components['schemas']['ExerciseResult'];
 export type Export = components['schemas']['Export'];
+export type Feedback = components['schemas']['Feedback'];
 export type Figure = components['schemas']['Figure'];
 export type Finish = components['schemas']['Finish'];
+export type GoldMark = components['schemas']['GoldMark'];
 export type Group = components['schemas']['Group'];
 export type Guide = components['schemas']['Guide'];
 export type Guideline = components['schemas']['Guideline'];
@@ -3109,6 +4117,7 @@ export type Invitation = components['schemas']['Invitation'];
 export type ItemResult = components['schemas']['ItemResult'];
 export type Joining = components['schemas']['Joining'];
 export type JsonValue = components['schemas']['JsonValue'];
+export type Keep = components['schemas']['Keep'];
 export type Label = components['schemas']['Label'];
 export type LabelRow = components['schemas']['LabelRow'];
 export type Leg = components['schemas']['Leg'];
@@ -3125,8 +4134,10 @@ export type ModelRow = components['schemas']['ModelRow'];
 export type Name = components['schemas']['Name'];
 export type NewLinks = components['schemas']['NewLinks'];
 export type NewRole = components['schemas']['NewRole'];
+export type NewRuling = components['schemas']['NewRuling'];
 export type NewState = components['schemas']['NewState'];
 export type Next = components['schemas']['Next'];
+export type Noticed = components['schemas']['Noticed'];
 export type Offer = components['schemas']['Offer'];
 export type Offered = components['schemas']['Offered'];
 export type Option = components['schemas']['Option'];
@@ -3134,10 +4145,12 @@ export type Overview = components['schemas']['Overview'];
 export type Page = components['schemas']['Page'];
 export type Part = components['schemas']['Part'];
 export type PartResult = components['schemas']['PartResult'];
+export type PassRow = components['schemas']['PassRow'];
 export type Person = components['schemas']['Person'];
 export type PersonPage = components['schemas']['PersonPage'];
 export type PersonalLink = components['schemas']['PersonalLink'];
 export type Piece = components['schemas']['Piece'];
+export type PlaceCard = components['schemas']['PlaceCard'];
 export type Practice = components['schemas']['Practice'];
 export type Problem = components['schemas']['Problem'];
 export type Progress = components['schemas']['Progress'];
@@ -3146,29 +4159,40 @@ export type Qualified = components['schemas']['Qualified'];
 export type Question = components['schemas']['Question'];
 export type Reader = components['schemas']['Reader'];
 export type ReaderMark = components['schemas']['ReaderMark'];
+export type ReadingCard = components['schemas']['ReadingCard'];
 export type Reasoned = components['schemas']['Reasoned'];
+export type Recruit = components['schemas']['Recruit'];
+export type Recruiting = components['schemas']['Recruiting'];
 export type Recruitment = components['schemas']['Recruitment'];
 export type ResearcherMe = components['schemas']['ResearcherMe'];
 export type ResearcherRow = components['schemas']['ResearcherRow'];
 export type Result = components['schemas']['Result'];
+export type Ruled = components['schemas']['Ruled'];
 export type Running = components['schemas']['Running'];
+export type Said = components['schemas']['Said'];
 export type Saved = components['schemas']['Saved'];
+export type Scores = components['schemas']['Scores'];
+export type SecondPass = components['schemas']['SecondPass'];
 export type Segment = components['schemas']['Segment'];
 export type Settings = components['schemas']['Settings'];
 export type SignedIn = components['schemas']['SignedIn'];
 export type Solution = components['schemas']['Solution'];
+export type Solved = components['schemas']['Solved'];
+export type StepDone = components['schemas']['StepDone'];
+export type Suggested = components['schemas']['Suggested'];
 export type SuggestionBody = components['schemas']['SuggestionBody'];
 export type SuggestionChange = components['schemas']['SuggestionChange'];
 export type SuggestionEntry = components['schemas']['SuggestionEntry'];
 export type Task = components['schemas']['Task'];
+export type Told = components['schemas']['Told'];
 export type UnitBody = components['schemas']['UnitBody'];
 export type UnitChange = components['schemas']['UnitChange'];
 export type UnitEntry = components['schemas']['UnitEntry'];
+export type Wanting = components['schemas']['Wanting'];
+export type WantingList = components['schemas']['WantingList'];
 export type Welcome = components['schemas']['Welcome'];
 export type When = components['schemas']['When'];
 export type Work = components['schemas']['Work'];
-export type FinecombServerAdminWireSaid = components['schemas']['finecomb__server__admin_wire__Said'];
-export type FinecombServerWireSaid = components['schemas']['finecomb__server__wire__Said'];
 export type $defs = Record<string, never>;
 export interface operations {
     welcome_api_join__token__get: {
@@ -3229,6 +4253,46 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SignedIn"];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    decline_api_join__token__decline_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Ending"];
                 };
             };
             /** @description Client Error */
@@ -3403,7 +4467,7 @@ export interface operations {
             };
         };
     };
-    next_task_api_next_post: {
+    next_stop_api_next_post: {
         parameters: {
             query?: never;
             header?: never;
@@ -3419,6 +4483,50 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Next"];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    step_done_api_steps__step__put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                step: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StepDone"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Saved"];
                 };
             };
             /** @description Client Error */
@@ -3459,6 +4567,46 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Task"];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    feedback_api_tasks__task__feedback_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                task: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Feedback"];
                 };
             };
             /** @description Client Error */
@@ -4787,6 +5935,499 @@ export interface operations {
         parameters: {
             query: {
                 format: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    wanting_api_admin_adjudicate_documents_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WantingList"];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    document_api_admin_adjudicate_document_get: {
+        parameters: {
+            query: {
+                id: string;
+                align?: "auto" | "item" | "overlap" | "overlap-label" | "gamma";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdjudicatePage"];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    decide_api_admin_adjudicate_place_put: {
+        parameters: {
+            query: {
+                id: string;
+                place: string;
+                align?: "auto" | "item" | "overlap" | "overlap-label" | "gamma";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewRuling"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdjudicatePage"];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    undo_api_admin_adjudicate_place_delete: {
+        parameters: {
+            query: {
+                id: string;
+                place: string;
+                base: number;
+                align?: "auto" | "item" | "overlap" | "overlap-label" | "gamma";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdjudicatePage"];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    agreed_api_admin_adjudicate_agreed_put: {
+        parameters: {
+            query: {
+                id: string;
+                align?: "auto" | "item" | "overlap" | "overlap-label" | "gamma";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Agreed"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdjudicatePage"];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    second_pass_api_admin_adjudicate_rounds_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SecondPass"];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    recruiting_api_admin_recruiting_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Recruiting"];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    attempts_api_admin_attempts_get: {
+        parameters: {
+            query: {
+                id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AttemptResult"][];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    suggestions_api_admin_screen_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Suggested"][];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    keep_api_admin_annotation_kept_put: {
+        parameters: {
+            query: {
+                id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Keep"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_bonus_api_admin_annotator_bonus_put: {
+        parameters: {
+            query: {
+                id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Bonus"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pay_api_admin_pay_get: {
+        parameters: {
+            query?: {
+                form?: "pay" | "prolific" | "mturk";
             };
             header?: never;
             path?: never;

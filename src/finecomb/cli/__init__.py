@@ -7,11 +7,23 @@ import sys
 
 from rich.text import Text
 
-from finecomb.cli import criticize, detect, gold, protocols, serve, statistics, studies
+from finecomb.cli import criticize, detect, gold, protocols, recruit, rounds, serve, statistics, studies
 from finecomb.cli.shared import app, err
 from finecomb.core.errors import FinecombError
 
-__all__ = ["app", "criticize", "detect", "gold", "main", "protocols", "serve", "statistics", "studies"]
+__all__ = [
+    "app",
+    "criticize",
+    "detect",
+    "gold",
+    "main",
+    "protocols",
+    "recruit",
+    "rounds",
+    "serve",
+    "statistics",
+    "studies",
+]
 
 
 _MOST_LINES = 20

@@ -8,6 +8,7 @@ import typer
 
 from finecomb.core.errors import FinecombError
 from finecomb.measure.view import Filters
+from finecomb.measure.view import Rounds as WhichRounds
 
 Protocol = Annotated[str, typer.Option("--protocol", "-p", help="Which of the study's protocols.", show_default=False)]
 Labels = Annotated[
@@ -39,7 +40,9 @@ Kinds = Annotated[
         show_default=False,
     ),
 ]
-Rounds = Annotated[Literal["first", "all"], typer.Option(help="Whether second passes count.")]
+Rounds = Annotated[
+    WhichRounds, typer.Option(help="Which passes of one annotator over a text count; all: each as one more annotation.")
+]
 BackOff = Annotated[
     Literal["label", "group", "any"], typer.Option("--back-off", help="Labels as they are, as groups, or all as one.")
 ]
@@ -60,7 +63,7 @@ def filters(
     where: list[str] | None = None,
     annotators: list[str] | None = None,
     kinds: list[str] | None = None,
-    rounds: Literal["first", "all"] = "first",
+    rounds: WhichRounds = "first",
     back_off: Literal["label", "group", "any"] = "label",
     merge: list[str] | None = None,
 ) -> Filters:

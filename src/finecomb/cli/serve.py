@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import tempfile
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,11 +15,10 @@ import typer
 from finecomb import protocols
 from finecomb.cli.shared import Force, app, counted, done, err, out, say
 from finecomb.core.check import checked
-from finecomb.core.errors import FinecombError, StudyError
-from finecomb.core.protocol import Protocol
-from finecomb.core.records import Document, Settings
-from finecomb.core.study import Item
+from finecomb.core.errors import FinecombError, StudyError, did_you_mean
+from finecomb.core.records import PHASES, WayPhase
 from finecomb.formats import folder, with_lines
+from finecomb.simulate.preview import preview_study
 from finecomb.store.places import FILE, Place, is_url, place
 
 if TYPE_CHECKING:
@@ -55,10 +54,7 @@ def serve(
     Example: `finecomb serve my-study`
     """
     with _opened(study, db) as store, _listening(host, port) as (listening, address):
-        from finecomb.store.running import refuse_unserved
-
         address = public_url.rstrip("/") or address
-        refuse_unserved(store.head.protocol)
         documents = len(store.plan().documents)
         title = store.head.settings.title or store.name
         each = counted(store.head.annotators, "annotator")
@@ -81,19 +77,21 @@ def preview(
     host: Host = "127.0.0.1",
     port: Port = 8000,
     open_: Open = False,
+    skip: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Leave a phase out: {', '.join(PHASES)}; may be repeated.", show_default=False),
+    ] = None,
 ) -> None:
-    """See what annotators will see: a protocol on its own example texts. Nothing is kept.
+    """See what annotators will see: a protocol's whole way, then its own example texts. Nothing is kept.
 
-    Example: `finecomb preview scarecrow`
+    Example: `finecomb preview scarecrow --skip training --skip qualification`
     """
     asked = protocols.load(protocol)
-    from finecomb.store.running import refuse_unserved
+    items = preview_study(asked, _phases(skip or ()))
     from finecomb.store.store import open_store
 
-    refuse_unserved(asked)
-
     with tempfile.TemporaryDirectory() as temporary, _listening(host, port) as (listening, address):
-        store = open_store(place(Path(temporary) / FILE), _example_study(asked))
+        store = open_store(place(Path(temporary) / FILE), items)
         link = _joining_link(store, address)
         out.print(
             f"{asked.id}: {counted(len(store.plan().documents), 'example text')}; nothing is kept", soft_wrap=True
@@ -103,6 +101,14 @@ def preview(
             _run(store, listening, "", link if open_ else "")
         finally:
             store.close()
+
+
+def _phases(names: Iterable[str]) -> tuple[WayPhase, ...]:
+    known = {str(phase): phase for phase in PHASES}
+    for name in names:
+        if name not in known:
+            raise FinecombError(f"--skip {name}: expected one of {', '.join(PHASES)}{did_you_mean(name, PHASES)}")
+    return tuple(known[name] for name in names)
 
 
 @app.command()
@@ -143,7 +149,7 @@ def backup(
     from finecomb.store.backup import back_up, backup_name
     from finecomb.store.database import Database
 
-    where = _place(study, "")
+    where = work_place(study, "")
     if where.file and not where.file.exists():
         raise FinecombError(f"{where}: no such file; the study has not been served yet")
     target = output or backup_name(where)
@@ -169,7 +175,7 @@ def restore(
 
     if not file.is_file():
         raise FinecombError(f"{file}: no such file")
-    where = _place(study, "")
+    where = work_place(study, "")
     if kept := put_back(file, where, force):
         say(f"what was there is kept in {kept}")
     done(study, f"restored from {file}")
@@ -178,7 +184,8 @@ def restore(
 # --- where and what ----------------------------------------------------------------------------------------------
 
 
-def _place(study: Path, db: str) -> Place:
+def work_place(study: Path, db: str) -> Place:
+    """Where the work of a study is kept."""
     if db and not is_url(db):
         raise FinecombError(f"--db {db}: expected postgresql://HOST/DATABASE#STUDY; without --db the work is in {FILE}")
     if db:
@@ -199,26 +206,13 @@ def _opened(study: Path, db: str) -> Iterator[Store]:
     if not study.is_dir() and not is_url(study) and not (place(study).file or study).exists():
         raise FinecombError(f"{study}: no such file or folder")
     try:
-        store = open_store(_place(study, db), checked(folder.files(study)) if study.is_dir() else None)
+        store = open_store(work_place(study, db), checked(folder.files(study)) if study.is_dir() else None)
     except StudyError as error:
         raise StudyError(with_lines(error.problems, study)) from None
     try:
         yield store
     finally:
         store.close()
-
-
-def _example_study(protocol: Protocol) -> list[Item]:
-    """The texts that a protocol brings along, each once."""
-    examples = [*protocol.examples, *(each for label in protocol.labels for each in label.examples)]
-    texts = [
-        Document(id=f"example-{n}", text=e.text, context=e.context, data=e.data) for n, e in enumerate(examples, 1)
-    ]
-    every = {(each.text, tuple(each.context.values())): each for each in [*texts, *protocol.practice.values()]}
-    if not every:
-        raise FinecombError(f"protocol {protocol.id} has no example texts to show; add some under `examples`")
-    settings = Settings(title=f"Preview of {protocol.title}", protocols=(protocol.id,), annotators=1000)
-    return [settings, protocol, *every.values()]
 
 
 # --- listening ---------------------------------------------------------------------------------------------------

@@ -151,7 +151,7 @@ class Checker:
             yield from placement(annotation, document)
         protocol = self._protocols.get(annotation.protocol)
         if protocol is not None:
-            yield from conformity(annotation, protocol)
+            yield from conformity(annotation, protocol.asked_of(annotation.document))
 
 
 def placement(annotation: Annotation, document: Document) -> Iterator[tuple[Level, str]]:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from finecomb.core.errors import shorten
-from finecomb.core.question import Name, Option, among, as_option, unique
+from finecomb.core.question import Name, Option, Question, among, as_option, unique
 from finecomb.core.records import Answers, Document, Id, Json, Record, Segment, Text
 from finecomb.core.span import TEXT, Span
 
@@ -165,6 +165,11 @@ class Choice(Record):
         if not among(self.answer, (option.value for option in self.options)):
             raise ValueError(f"answer {self.answer!r} is not among the options")
         return self
+
+    @property
+    def question(self) -> Question:
+        """As a question about the text."""
+        return Question(name="answer", ask=self.ask, scale="nominal", options=self.options)
 
 
 class Training(Record):

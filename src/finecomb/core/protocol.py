@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from finecomb.core.errors import ProtocolError, did_you_mean
-from finecomb.core.practice import Example, Exercise, Qualification, Training
+from finecomb.core.practice import Choice, Example, Exercise, Qualification, Training
 from finecomb.core.question import Name, Question, among, label_name, unique
 from finecomb.core.records import Answers, Document, Mark, Meta, Record, Text
 
@@ -369,13 +369,20 @@ class Protocol(Record):
     def practice(self) -> dict[str, Document]:
         """The texts of training and qualification as documents, by ids such as `scarecrow@1/exercise-3`."""
         texts = {f"{self.id}/{each.name}": each.document(f"{self.id}/{each.name}") for each in self.exercises()}
+        return texts | {id: Document(id=id, text=each.text, context=each.context) for id, each in self._choices.items()}
+
+    @functools.cached_property
+    def _choices(self) -> dict[str, Choice]:
         parts = self.qualification.parts if self.qualification else ()
-        choices = [
-            Document(id=f"{self.id}/{each.name}", text=each.text, context=each.context)
-            for part in parts
-            for each in part.choices
-        ]
-        return texts | {each.id: each for each in choices}
+        return {f"{self.id}/{each.name}": each for part in parts for each in part.choices}
+
+    def asked_of(self, document: str) -> Protocol:
+        """What is asked of a text: all of this, or of a multiple-choice question that question only, as `answer`."""
+        choice = self._choices.get(document)
+        if choice is None:
+            return self
+        head = {name: getattr(self, name) for name in ("name", "version", "title", "summary", "language")}
+        return Protocol(**head, document_questions=(choice.question,))
 
     def weight(self, mark: Mark) -> float | None:
         """What `mark` counts in a weighted score; None when no weight fits."""

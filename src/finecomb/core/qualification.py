@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from finecomb.core.practice import Exercise, Part
+from finecomb.core.practice import Choice, Exercise, Part
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Answer, Mark
 
@@ -28,6 +29,8 @@ class Graded:
     """Indices of the solutions nobody found."""
     extra: tuple[str, ...] = ()
     """Ids of marks that found nothing."""
+    each: tuple[float, ...] = ()
+    """What each of the found solutions earned, in their order; together the points of an exercise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,28 +96,41 @@ def grade(protocol: Protocol, given: Given) -> Grade:
 
 
 def _graded(part: Part, given: Given) -> tuple[Graded, ...]:
-    if part.choices:
-        return tuple(
-            Graded(choice.name, part.points if given.get(choice.name) == choice.answer else 0.0, part.points)
-            for choice in part.choices
-        )
-    return tuple(_graded_exercise(exercise, part, given) for exercise in part.exercises)
+    return (
+        *(graded_choice(choice, given.get(choice.name), part.points) for choice in part.choices),
+        *(graded_exercise(exercise, _marks(given.get(exercise.name, ())), part) for exercise in part.exercises),
+    )
 
 
-def _graded_exercise(exercise: Exercise, part: Part, given: Given) -> Graded:
-    answer = given.get(exercise.name, ())
-    marks = [mark for mark in answer if isinstance(mark, Mark)] if isinstance(answer, Sequence) else []
-    pairs = matched(marks, exercise, part.match)
-    needed = part.needed or len(exercise.solutions)
-    lose = part.lose if part.lose is not None else part.points / needed
-    points = max(0.0, part.points - lose * max(0, needed - len(pairs)))
-    found = {solution for solution, _ in pairs}
-    right = {mark for _, mark in pairs}
+def _marks(answer: Sequence[Mark] | Answer) -> list[Mark]:
+    return [mark for mark in answer if isinstance(mark, Mark)] if isinstance(answer, Sequence) else []
+
+
+def graded_choice(choice: Choice, answer: object, points: float = 0) -> Graded:
+    """A question: all points or none."""
+    return Graded(choice.name, points if answer == choice.answer else 0.0, points)
+
+
+def graded_exercise(exercise: Exercise, marks: Sequence[Mark], part: Part | None = None) -> Graded:
+    """An exercise in its part of the qualification; without one, as in training, nothing is at stake."""
+    pairs = matched(marks, exercise, part.match if part else "label")
+    found, right = {solution for solution, _ in pairs}, {mark for _, mark in pairs}
+    worth = [_points(exercise, part, count) for count in range(len(pairs) + 1)]
     return Graded(
         exercise.name,
-        points,
-        part.points,
+        worth[-1],
+        part.points if part else 0.0,
         found=tuple((solution, marks[mark].id) for solution, mark in pairs),
         missed=tuple(index for index in range(len(exercise.solutions)) if index not in found),
         extra=tuple(mark.id for index, mark in enumerate(marks) if index not in right),
+        each=tuple(now - (before if number else 0.0) for number, (before, now) in enumerate(itertools.pairwise(worth))),
     )
+
+
+def _points(exercise: Exercise, part: Part | None, found: int) -> float:
+    """What so many found solutions are worth."""
+    if part is None:
+        return 0.0
+    needed = part.needed or len(exercise.solutions)
+    lose = part.lose if part.lose is not None else part.points / needed
+    return max(0.0, part.points - lose * max(0, needed - found))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -364,6 +365,23 @@ class Offer(Record):
     """Share of documents shown without them, so that anchoring can be measured."""
 
 
+def _web_address(value: str) -> str:
+    if value and not re.match(r"https?://[^\s/]", value):
+        raise ValueError(f"an address begins with https://, unlike {value!r}")
+    return value
+
+
+def _origin(value: str) -> str:
+    local = r"http://(localhost|127\.0\.0\.1)(:\d+)?"
+    if not re.fullmatch(rf"https://[a-z0-9-]+(\.[a-z0-9-]+)+(:\d+)?|{local}", value):
+        raise ValueError(f"an origin is https:// and a host, e.g. https://worker.mturk.com, unlike {value!r}")
+    return value
+
+
+Origin = Annotated[str, AfterValidator(_origin)]
+"""Where a page comes from; a page of this machine may do without TLS, to try things out."""
+
+
 class Recruitment(Record):
     """Where annotators come from, and what they take back to show that they took part."""
 
@@ -375,10 +393,10 @@ class Recruitment(Record):
     """Code for those who did not pass the qualification; likewise."""
     no_consent: Text = ""
     """Code for those who do not agree to take part; likewise."""
-    back: Text = ""
+    back: Annotated[Text, AfterValidator(_web_address)] = ""
     """Address to go back to, `{code}` standing for the code; the platform's own when empty."""
-    frame: bool = False
-    """Whether pages are shown inside the platform's own page; otherwise they open in a tab of their own."""
+    frame: tuple[Origin, ...] = ()
+    """Whose pages may show ours inside them, e.g. `https://worker.mturk.com`; otherwise ours open in a tab."""
 
 
 PHASES: tuple[WayPhase, ...] = ("consent", "survey", "instructions", "training", "qualification")

@@ -16,6 +16,7 @@ from finecomb.core.study import Study
 from finecomb.measure.counts import described
 
 BackOff = Literal["label", "group", "any"]
+Rounds = Literal["first", "last", "all"]
 ANY = "any"
 NO_TYPE = "no type"
 
@@ -36,8 +37,8 @@ class Filters:
     """Only these annotators."""
     kinds: tuple[str, ...] = ()
     """Only these kinds of annotators; without any, everybody but gold, and gold only when there is nobody else."""
-    rounds: Literal["first", "all"] = "first"
-    """Whether a second pass over a text by the same annotator counts."""
+    rounds: Rounds = "first"
+    """Which passes of one annotator over one text count: the first that is there, the last, or all of them."""
     back_off: BackOff = "label"
     """Whether labels stay, become their groups, or all become `any`."""
     merge: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -88,9 +89,7 @@ def view(study: Study, filters: Filters | None = None) -> View:
         work = work.only(pl.col("protocol") == protocol.id)
     work = _annotators(work, filters)
     work = _where(work, filters.where)
-    if filters.rounds == "first":
-        first = pl.col("round") == pl.col("round").min().over("document", "annotator", "protocol", "about")
-        work = work.only(first)
+    work = _rounds(work, filters.rounds)
     work = replace(work, marks=_marks(work.marks, protocol, filters))
     work = replace(work, documents=_read_documents(work))
     renamed, categories = _renamed(work, protocol, filters)
@@ -142,6 +141,14 @@ def _where(study: Study, where: Sequence[tuple[str, str]]) -> Study:
         found = rows.filter(pl.col(name).is_in(wanted))
         study = study.only(pl.col("id").is_in(found["annotation"].implode()))
     return study
+
+
+def _rounds(study: Study, rounds: Rounds) -> Study:
+    """Of several passes of one annotator over one text the first, the last or all."""
+    if rounds == "all":
+        return study
+    found = pl.col("round").min() if rounds == "first" else pl.col("round").max()
+    return study.only(pl.col("round") == found.over("document", "annotator", "protocol", "about"))
 
 
 def label_set(protocol: Protocol, names: Sequence[str]) -> set[str]:

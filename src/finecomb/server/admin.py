@@ -16,6 +16,7 @@ from pydantic_core import from_json
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
+from finecomb.agreement import rounds
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.protocol_text import format_yaml, parse_protocol
 from finecomb.core.records import Record, Settings
@@ -264,6 +265,9 @@ def _check_settings(desk: Desk, settings: Settings) -> None:
         for name in given:
             if name not in known:
                 raise FinecombError(f"{what} {name!r} is {none}{did_you_mean(name, known[:5000])}")
+    begun = rounds.progress(now, desk.store.head.protocol.id).begun
+    if settings.round < desk.store.head.settings.round and begun:
+        raise FinecombError(f"the second pass cannot be taken back: {begun} texts have been opened again")
 
 
 @router.get("/protocol", response_class=Response)

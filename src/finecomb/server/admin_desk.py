@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import polars as pl
 
+from finecomb.measure.screen import Suggestion, screen
 from finecomb.server.admin_documents import document_frame
 from finecomb.server.admin_export import exports
 from finecomb.server.admin_overview import overview
@@ -48,6 +49,11 @@ class Made:
     def documents(self) -> pl.DataFrame:
         """One row per document."""
         return document_frame(self.now)
+
+    @functools.cached_property
+    def suggestions(self) -> tuple[Suggestion, ...]:
+        """Work that one might not want to count."""
+        return tuple(screen(self.now.study))
 
     @functools.cached_property
     def exports(self) -> tuple[Export, ...]:

@@ -15,6 +15,7 @@ from finecomb.measure.view import ANY
 from finecomb.server.admin_people import People, middle
 from finecomb.server.admin_snapshot import Snapshot, shown
 from finecomb.server.admin_wire import Figure, LabelRow, Middle, ModelRow, Overview, Person, Progress
+from finecomb.store import paying
 
 WINDOW = timedelta(days=7)
 
@@ -24,9 +25,11 @@ def overview(now: Snapshot, people: People) -> Overview:
     work, settings = now.seen.study.annotations, now.study.settings
     done = dict(work.group_by("document").len().iter_rows())
     progress = _progress(now.texts["id"], done, now.per_document)
-    found = agree(now.seen, ["alpha"])
+    found = [] if now.no_marks else agree(now.seen, ["alpha"])
+    alphas = [Figure.of(each.estimate) for each in found if each.columns["label"] == ANY]
     pace = pace_of(work["submitted"].drop_nulls().to_list(), now.now)
     cost = None if settings.price is None else settings.price * (1 + settings.fees)
+    spent = paying.cost(settings, paying.earned(now.study, (), now.protocol)).total
     of_people = [each for each in people.rows if each.kind == "human"]
     return Overview(
         title=settings.title,
@@ -39,11 +42,11 @@ def overview(now: Snapshot, people: People) -> Overview:
         drafts=sum(each.drafts for each in of_people),
         pace=pace,
         days=(progress.of - progress.done) / pace.value if pace.value else None,
-        agreement=Figure.of(next(each.estimate for each in found if each.columns["label"] == ANY)),
+        agreement=alphas[0] if alphas else Figure(value=None, why=now.no_marks),
         active=middle(work["active_seconds"], "no times yet", "active-seconds", **now.seen.fields),
         pay=_pay(of_people, settings.price),
-        spent=None if cost is None else cost * len(work),
-        budget=None if cost is None else cost * max(progress.of, len(work)),
+        spent=None if cost is None else spent,
+        budget=None if cost is None else spent + cost * (progress.of - progress.done),
         currency=settings.currency,
         labels=tuple(_labels(now, found)),
         models=tuple(_models(now, done)),
@@ -86,10 +89,10 @@ def _labels(now: Snapshot, found: Iterable[Finding]) -> Iterator[LabelRow]:
 
 def _models(now: Snapshot, done: dict[str, int]) -> Iterator[ModelRow]:
     models = now.texts.select("id", meta("model"))
-    rates = _rates(now) if models["model"].null_count() < len(models) else {None: _rate(now)}
+    rates = {} if now.no_marks else _rates(now) if models["model"].null_count() < len(models) else {None: _rate(now)}
     for (model,), part in models.partition_by("model", as_dict=True, maintain_order=True).items():
         teeth = sorted((done.get(id, 0) for id in part["id"]), reverse=True)
-        rate = rates.get(model, Figure(value=None, why="no annotations yet"))
+        rate = rates.get(model, Figure(value=None, why=now.no_marks or "no annotations yet"))
         yield ModelRow(
             model=model, teeth=tuple(teeth), progress=_progress(part["id"], done, now.per_document), rate=rate
         )

@@ -98,7 +98,7 @@ class People:
         if one.id in found:
             return Figure.of(found[one.id])
         why = "excluded" if one.excluded else "nothing handed in yet" if one.kind == "human" else "not a person"
-        return Figure(value=None, why=why)
+        return Figure(value=None, why=self.now.no_marks or why)
 
     @functools.cached_property
     def _work(self) -> pl.DataFrame:
@@ -144,17 +144,21 @@ class People:
 
     @functools.cached_property
     def _marks(self) -> dict[str, Estimate]:
+        if self.now.no_marks:
+            return {}
         return _by_annotator(measure(self.now.seen, ["count"], ["annotator"], level="any", draws=DRAWS))
 
     @functools.cached_property
     def _agreement(self) -> dict[str, Estimate]:
         """Each annotator's F1 with what most of the others marked."""
+        if self.now.no_marks:
+            return {}
         return _by_annotator(agree(self.now.seen, [_AGREEMENT], by_label=False, rest="majority", draws=DRAWS))
 
     @functools.cached_property
     def _by_label(self) -> list[Finding]:
         """The same for any mark and for each label: for pages of single annotators."""
-        return agree(self.now.seen, [_AGREEMENT], rest="majority", draws=DRAWS)
+        return [] if self.now.no_marks else agree(self.now.seen, [_AGREEMENT], rest="majority", draws=DRAWS)
 
     def _checks(self, id: str) -> Progress:
         own = self.now.study.annotations.filter(pl.col("annotator") == id)["id"] if self.now.verdicts else ()
@@ -165,7 +169,7 @@ class People:
 
     def _labels(self, id: str) -> tuple[Count, ...]:
         own = view(self.now.study, Filters(protocol=self.now.protocol.id, annotators=(id,)))
-        if own.study.annotations.is_empty():
+        if self.now.no_marks or own.study.annotations.is_empty():
             return ()
         marks = dict(own.study.marks.group_by("label").len().iter_rows())
         shares = measure(own, ["fraction"], draws=DRAWS)

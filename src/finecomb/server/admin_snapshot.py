@@ -9,11 +9,10 @@ from datetime import datetime
 import polars as pl
 from pydantic_core import from_json
 
-from finecomb.core.frames import annotations_of
 from finecomb.core.palette import looks
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotation, Mark
 from finecomb.core.study import Study
+from finecomb.measure.screen import verdicts
 from finecomb.measure.view import Filters, View, view
 from finecomb.server.wire import Look, State
 
@@ -45,6 +44,12 @@ class Snapshot:
         return replace(people.of(kept), fields={**people.fields, "without": "attention-checks"})
 
     @functools.cached_property
+    def no_marks(self) -> str:
+        """Why nothing is counted that is about marks, where the protocol asks for none; else empty."""
+        asks = self.protocol.labels or self.protocol.unlabelled or not self.seen.study.marks.is_empty()
+        return "" if asks else "nothing is marked in this protocol"
+
+    @functools.cached_property
     def texts(self) -> pl.DataFrame:
         """The documents that are handed out, attention checks apart."""
         return self.study.documents.filter(~pl.col("id").is_in(list(self.study.settings.attention_checks)))
@@ -63,27 +68,7 @@ class Snapshot:
     @functools.cached_property
     def verdicts(self) -> dict[str, bool]:
         """Whether each annotation of an attention check passed; those without a known answer are not there."""
-        on_checks = pl.col("document").is_in(list(self.study.settings.attention_checks))
-        study = self.study.only(on_checks & (pl.col("status") != "draft") & (pl.col("phase") == "work"))
-        every = list(annotations_of(study.annotations, study.marks, study.units))
-        gold = {each.document: each for each in every if self.kinds[each.annotator] == "gold"}
-        people = [each for each in every if self.kinds[each.annotator] == "human" and each.document in gold]
-        return {each.id: passed(each, gold[each.document]) for each in people}
-
-
-def passed(own: Annotation, gold: Annotation) -> bool:
-    """Whether an attention check was answered as its gold annotation says.
-
-    Every gold mark needs a mark of the same label that meets it, every gold answer the same answer; where gold has no
-    marks, there must be none.
-    """
-    found = all(any(_same(mark, each) for each in own.marks) for mark in gold.marks)
-    answered = all(own.answers.get(name) == value for name, value in gold.answers.items())
-    return found and answered and bool(gold.marks or not own.marks)
-
-
-def _same(one: Mark, other: Mark) -> bool:
-    return one.label == other.label and any(a.meets(b) for a in one.spans for b in other.spans)
+        return verdicts(self.study)
 
 
 def shown(*protocols: Protocol) -> tuple[Look, ...]:

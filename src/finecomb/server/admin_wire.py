@@ -150,7 +150,7 @@ class Overview(Sent):
     pay: Middle
     """Per hour, over annotators."""
     spent: float | None
-    """Pay and fees so far; null where no price is set."""
+    """Pay, bonuses, fees and staff so far; null where no price is set."""
     budget: float | None
     currency: str
     labels: tuple[LabelRow, ...]

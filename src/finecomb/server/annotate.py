@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from starlette.routing import Route
 
 from finecomb.core.records import Record
-from finecomb.server import checking, showing
+from finecomb.server import checking, practice, recruiting, showing
 from finecomb.server.desk import Desk
 from finecomb.server.gate import AnnotatorSession, Gate, gate
 from finecomb.server.problems import ProblemError, refused
@@ -20,20 +20,26 @@ from finecomb.server.wire import (
     AnswersChange,
     Brief,
     Ending,
+    Feedback,
     Finish,
+    Leg,
     MarkChange,
     Me,
     Next,
+    Page,
     Saved,
+    StepDone,
     SuggestionBody,
     SuggestionChange,
     Task,
     UnitChange,
 )
-from finecomb.store import giving, rows, tasks
-from finecomb.store.rows import Kind
+from finecomb.store import giving, practising, rows, running, tables, tasks, way
+from finecomb.store.practising import Position
+from finecomb.store.rows import Declined, Kind
 from finecomb.store.store import Store
-from finecomb.store.tasks import Declined, Edit, Facts
+from finecomb.store.tasks import Edit, Facts
+from finecomb.store.way import Step
 
 router = APIRouter(prefix="/api")
 TaskId = Annotated[str, Path(max_length=64)]
@@ -58,7 +64,10 @@ class Own:
         """The task with what was done so far."""
         with self.store.database.reading() as transaction:
             state = tasks.task_state(self.store, transaction, self.id)
-        return showing.task(self.id, self.facts, state, self.desk.shown(self.facts), self.desk.names(self.facts))
+        item, desk = self.desk.item(self.facts), self.desk
+        exercise = practice.practice(item, desk.protocol(self.facts)) if item else None
+        about = desk.about(self.facts)
+        return showing.task(self.id, self.facts, state, desk.shown(self.facts), desk.names(self.facts), exercise, about)
 
 
 async def own_task(request: Request, task: TaskId, session: AnnotatorSession) -> Own:
@@ -77,37 +86,66 @@ OwnTask = Annotated[Own, Depends(own_task)]
 def me(request: Request, session: AnnotatorSession) -> Me:
     """Who is signed in and how far they are."""
     passing, store = gate(request), gate(request).store
+    head = store.head
     with store.database.reading() as transaction:
         now = giving.standing(store, transaction, session.who)
-        condition = giving.condition(store, transaction, session.who)
-    head = store.head
+        at = practising.position(store, transaction, session.who)
     over = now.why == "all-done" and any(task.status == "submitted" for task in now.given)
+    legs = way.legs(head.protocol, head.settings, at.annotator, at.finished, over)
     return Me(
         annotator=session.who,
         title=head.settings.title or head.protocol.title,
         state=head.state,
-        guide=showing.guide(head.protocol, condition),
+        guide=showing.guide(head.protocol),
         tasks=tuple(Brief(id=task.id, number=task.number, status=task.status) for task in now.given),
         of=len(now.given) + now.ahead,
-        ending=Ending(why="done", code=completion_code(passing, session.who)) if over else None,
+        way=tuple(Leg(phase=leg.phase, state=leg.state) for leg in legs),
+        ending=_ending(passing, at, over),
         csrf=passing.csrf(session),
     )
 
 
-def completion_code(passing: Gate, annotator: str) -> str:
-    """What an annotator shows to prove that they finished; nobody else has the same."""
-    return passing.signature(f"code/{annotator}")[:8].upper()
+def _ending(passing: Gate, at: Position, over: bool) -> Ending | None:
+    if at.at == "screened-out":
+        return recruiting.ending(passing, at.annotator.id, "screened-out")
+    return recruiting.ending(passing, at.annotator.id, "done") if at.at == "work" and over else None
 
 
 @router.post("/next")
-async def next_task(request: Request, session: AnnotatorSession) -> Next:
-    """An open draft first, else a new text, else why there is none."""
+async def next_stop(request: Request, session: AnnotatorSession) -> Next:
+    """What comes now on one's way: a page, an open task, a new one, or why there is none."""
     store = gate(request).store
-    found = await store.do(giving.next_task, session.who)
-    if not found.id:
+    found = await store.do(practising.next_stop, session.who)
+    if found.step:
+        return Next(page=await run_in_threadpool(_page, store, session.who, found.step))
+    if not found.task:
         return Next(why=found.why)
-    own = await own_task(request, found.id, session)
+    own = await own_task(request, found.task, session)
     return Next(task=await run_in_threadpool(own.wire))
+
+
+def _page(store: Store, annotator: str, step: Step) -> Page:
+    protocol, result = store.head.protocol, None
+    with store.database.reading() as transaction:
+        at = practising.position(store, transaction, annotator)
+        if step.kind == "result":
+            done = practising.attempt(store, transaction, annotator, protocol, step.round)
+            result = practice.result(protocol, practising.graded(protocol, done), done, step.round)
+    return practice.page(step, protocol, at.annotator, result)
+
+
+StepId = Annotated[str, Path(max_length=64)]
+
+
+@router.put("/steps/{step}")
+async def step_done(request: Request, session: AnnotatorSession, step: StepId, said: StepDone) -> Saved:
+    """A page was read or answered."""
+    store = gate(request).store
+    _takes_work(store)
+    found = await store.do(practising.step_done, session.who, step, said.answers, said.active)
+    if isinstance(found, Declined):
+        raise ProblemError(found.code, found.say or _SAY.get(found.code, ""), missing=found.missing)
+    return Saved(change=said.change, version=found)
 
 
 @router.get("/tasks/{task}")
@@ -116,18 +154,39 @@ def one_task(own: OwnTask) -> Task:
     return own.wire()
 
 
+@router.get("/tasks/{task}/feedback")
+def feedback(own: OwnTask) -> Feedback:
+    """How an exercise went, with its solution: after training's exercises each, after a test's when all is graded."""
+    item, protocol = own.desk.item(own.facts), own.desk.protocol(own.facts)
+    if item is None:
+        raise ProblemError("not-allowed", "There is no solution for this text.")
+    (done,) = own.store.annotations(tables.annotation.c.id == own.id)
+    if item.phase == "training" and done.status == "draft" and not protocol.work.verify:
+        raise ProblemError("not-allowed", "The answer is shown when you are done with the exercise.")
+    if item.phase == "qualification" and not _graded(own, item.round):
+        raise ProblemError("not-allowed", "The answers are shown when the whole test is done.")
+    return practice.feedback(item, done, protocol)
+
+
+def _graded(own: Own, round: int) -> bool:
+    with own.store.database.reading() as transaction:
+        annotator = running.one_annotator(own.store, transaction, own.facts.annotator)
+    found = way.qualified(own.desk.protocol(own.facts), annotator)
+    return found is not None and any(each.round == round for each in found.attempts)
+
+
 @router.put("/tasks/{task}/marks/{id}", response_model=Saved)
 async def save_mark(own: OwnTask, id: EntryId, change: MarkChange) -> Response:
     """Make, change or delete a mark."""
-    text, protocol, names = own.desk.shown(own.facts), own.desk.protocol(own.facts), own.desk.names(own.facts)
-    body = None if change.body is None else checking.mark(id, change.body, text, protocol, names)
+    text, protocol, names = own.desk.shown(own.facts), own.desk.asked(own.facts), own.desk.names(own.facts)
+    body = None if change.body is None else checking.mark(id, change.body, text, protocol, names, own.facts.copies)
     return await _save(own, "mark", id, change.change, change.base, body, change.active)
 
 
 @router.put("/tasks/{task}/units/{id}", response_model=Saved)
 async def save_unit(own: OwnTask, id: EntryId, change: UnitChange) -> Response:
     """Judge a part."""
-    text, protocol = own.desk.shown(own.facts), own.desk.protocol(own.facts)
+    text, protocol = own.desk.shown(own.facts), own.desk.asked(own.facts)
     wall = own.store.clock() - own.facts.started
     body = None if change.body is None else checking.unit(id, change.body, text, protocol, wall)
     return await _save(own, "unit", id, change.change, change.base, body, change.active)
@@ -136,7 +195,7 @@ async def save_unit(own: OwnTask, id: EntryId, change: UnitChange) -> Response:
 @router.put("/tasks/{task}/answers", response_model=Saved)
 async def save_answers(own: OwnTask, change: AnswersChange) -> Response:
     """Answer the questions about the whole text."""
-    text, protocol = own.desk.shown(own.facts), own.desk.protocol(own.facts)
+    text, protocol = own.desk.shown(own.facts), own.desk.asked(own.facts)
     body = None if change.body is None else checking.answers(change.body, text, protocol)
     return await _save(own, "answers", rows.TEXT, change.change, change.base, body, change.active)
 
@@ -154,7 +213,7 @@ async def save_decision(own: OwnTask, id: EntryId, change: SuggestionChange) -> 
 async def finish(own: OwnTask, ending: Finish) -> Response:
     """Hand a text in."""
     _takes_work(own.store)
-    text, protocol = own.desk.shown(own.facts), own.desk.protocol(own.facts)
+    text, protocol = own.desk.shown(own.facts), own.desk.asked(own.facts)
     found = await own.store.do(
         tasks.finish,
         own.id,
@@ -197,7 +256,7 @@ _SAY = {
 def _answer(own: Own, change: str, found: int | Declined) -> Response:
     if isinstance(found, Declined):
         stored = showing.entry(found.stored, own.desk.names(own.facts)) if found.stored else None
-        raise ProblemError(found.code, _SAY.get(found.code, ""), stored=stored, missing=found.missing)
+        raise ProblemError(found.code, found.say or _SAY.get(found.code, ""), stored=stored, missing=found.missing)
     return Response(Saved(change=change, version=found).model_dump_json(), media_type="application/json")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from finecomb.server import admin, annotate, pages, problems, signing
+from finecomb.server import admin, admin_adjudicate, admin_recruiting, annotate, pages, problems, signing
 from finecomb.server.desk import Desk
 from finecomb.server.gate import Envelope, Gate
 from finecomb.server.wire import Problem
@@ -34,6 +34,8 @@ def create_app(store: Store, origin: str = "") -> FastAPI:
     app.include_router(signing.router)
     app.include_router(annotate.router)
     app.include_router(admin.router)
+    app.include_router(admin_adjudicate.router)
+    app.include_router(admin_recruiting.router)
     pages.install(app)
-    app.add_middleware(Envelope, most=_MOST, most_uploaded=_MOST_UPLOADED)
+    app.add_middleware(Envelope, store=store, most=_MOST, most_uploaded=_MOST_UPLOADED)
     return app

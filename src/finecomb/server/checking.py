@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -18,15 +18,20 @@ from finecomb.server.wire import AnswersBody, MarkBody, SuggestionBody, UnitBody
 from finecomb.store import rows
 
 
-def mark(id: str, body: MarkBody, text: Shown, protocol: Protocol, names: Names) -> str:
-    """A mark as it is kept, or a `ProblemError` that says what does not fit."""
+def mark(
+    id: str, body: MarkBody, text: Shown, protocol: Protocol, names: Names, copies: Mapping[str, str] | None = None
+) -> str:
+    """A mark as it is kept, or a `ProblemError` that says what does not fit.
+
+    `copies` are those of a second pass, which stay made from the marks of the first, however they are changed.
+    """
     strange = [name for name in body.made_from if name not in names.marks]
     if strange:
         raise ProblemError(
             "refused", "This mark was not accepted: it says it was made from a mark that was not offered."
         )
     _refuse_unasked("This mark", body.answers, protocol.questions_of(body.label))
-    earlier = body.antecedent
+    earlier, copied = body.antecedent, (copies or {}).get(id)
     try:
         made = Mark(
             id=id,
@@ -35,7 +40,7 @@ def mark(id: str, body: MarkBody, text: Shown, protocol: Protocol, names: Names)
             label=body.label,
             answers=body.answers,
             antecedents=Antecedents(spans=earlier.spans, quotes=earlier.quotes) if earlier else None,
-            made_from=tuple(names.marks[name].id for name in body.made_from),
+            made_from=(*([copied] if copied else ()), *(names.marks[name].id for name in body.made_from)),
         )
     except ValidationError as error:
         raise refused("This mark", error) from None

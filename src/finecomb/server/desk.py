@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from finecomb.core.protocol import Protocol
-from finecomb.server.showing import Names, Shown, Sign, shown
-from finecomb.store import tasks
+from finecomb.server.showing import Names, Shown, Sign, about, shown
+from finecomb.server.wire import About
+from finecomb.store import judging, tasks, way
 from finecomb.store.store import Head, Store
 from finecomb.store.tasks import Facts
+from finecomb.store.way import Item
 
 V = TypeVar("V")
 _MOST = 20_000
@@ -25,6 +27,7 @@ class Desk:
         self._head: Head | None = None
         self._facts: dict[str, Facts] = {}
         self._shown: dict[tuple[str, str], Shown] = {}
+        self._asked: dict[str, Protocol] = {}
         self._names: dict[tuple[str, ...], Names] = {}
 
     def facts(self, task: str) -> Facts | None:
@@ -42,13 +45,36 @@ class Desk:
         """The protocol that a task was given out under, which may no longer be the one in force."""
         return self.store.head.protocols[facts.protocol]
 
+    def asked(self, facts: Facts) -> Protocol:
+        """What is asked in a task: its protocol, or a single multiple-choice question."""
+        if facts.phase == "work":
+            return self.protocol(facts)
+        make = functools.partial(self.protocol(facts).asked_of, facts.document)
+        return _kept(self._asked, facts.document, make)
+
     def shown(self, facts: Facts) -> Shown:
         """The task's text."""
-        make = functools.partial(shown, self.store.document(facts.document), self.protocol(facts))
-        return _kept(self._shown, (facts.document, facts.protocol), make)
+        return _kept(self._shown, (facts.document, facts.protocol), functools.partial(self._show, facts))
+
+    def _show(self, facts: Facts) -> Shown:
+        if facts.phase == "work":
+            return shown(self.store.document(facts.document), self.protocol(facts))
+        return shown(self.protocol(facts).practice[facts.document], self.asked(facts))
+
+    def item(self, facts: Facts) -> Item | None:
+        """The exercise or question that a task is, if it is one."""
+        return None if facts.phase == "work" else way.items(self.protocol(facts), facts.round)[facts.document]
+
+    def about(self, facts: Facts) -> About | None:
+        """The work that is judged in a task, where it is not the text."""
+        if not facts.about:
+            return None
+        with self.store.database.reading() as transaction:
+            found = judging.said(self.store, transaction, facts.about, self.protocol(facts).work.unit)
+        return about(found, self.store.head.protocols[found.protocol], self._sign) if found else None
 
     def names(self, facts: Facts) -> Names:
-        """The machine marks that the task offers."""
+        """The marks that the task offers."""
         return _kept(self._names, facts.offered, functools.partial(self._read_names, facts.offered))
 
     def _read_names(self, ids: tuple[str, ...]) -> Names:
@@ -60,7 +86,7 @@ class Desk:
     def _fresh(self) -> None:
         if self._head is not self.store.head or len(self._facts) > _MOST:
             self._head = self.store.head
-            for each in (self._facts, self._shown, self._names):
+            for each in (self._facts, self._shown, self._asked, self._names):
                 each.clear()
 
 

@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import hmac
+import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Concatenate, Literal, ParamSpec
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Request, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from finecomb.core.records import Recruitment
 from finecomb.server.problems import ProblemError
 from finecomb.store import people
+from finecomb.store.database import Transaction
 from finecomb.store.people import ROLES, Role, Session, Who
 from finecomb.store.store import Store
 
-COOKIE: dict[Who, str] = {"annotator": "finecomb", "researcher": "finecomb-researcher"}
+P = ParamSpec("P")
+Cookie = Literal["annotator", "researcher", "device"]
+COOKIE: dict[Cookie, str] = {
+    "annotator": "finecomb",
+    "researcher": "finecomb-researcher",
+    "device": "finecomb-device",  # random; tells that two people came from one browser, and nothing else
+}
 TOKEN = "X-Finecomb-Token"
 """The header that every request which changes something carries."""
 _TRIES, _WINDOW = 10, 600.0  # wrong links from one address within so many seconds
 _REMEMBERED = 10_000  # sessions
-POLICY = (
-    "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
-    "frame-ancestors 'none'"
+_LONGEST = 100  # characters of the device's cookie
+_REMEMBERED_DEVICE = 365 * 24 * 3600  # seconds
+_POLICY = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'"
+MTURK = (
+    "https://worker.mturk.com",
+    "https://workersandbox.mturk.com",
+    "https://requester.mturk.com",
+    "https://requestersandbox.mturk.com",
 )
+"""Whose pages show a HIT inside them: to workers, and to requesters who look at it first."""
+_MTURK_FORMS = "https://*.mturk.com"
 
 
 @dataclass(slots=True)
@@ -52,12 +69,33 @@ class Gate:
 
     def keep(self, response: Response, kind: Who, token: str) -> None:
         """Sign in: the cookie that holds a session's token."""
-        value = f"{token}.{self.signature(token)}"
-        response.set_cookie(
-            self.cookie(kind), value, int(people.LASTS[kind]), httponly=True, samesite="strict", secure=self.secure
+        self._set(response, kind, f"{token}.{self.signature(token)}", int(people.LASTS[kind]))
+
+    def drop(self, response: Response, kind: Who) -> None:
+        """Sign out: the browser forgets the cookie."""
+        self._set(response, kind, "", 0)
+
+    def _set(self, response: Response, kind: Cookie, value: str, seconds: int) -> None:
+        """A cookie for our own pages; inside another site's page, where a study allows it, one for that site only.
+
+        The header is written out because the standard library knows `Partitioned` from Python 3.14 on.
+        """
+        framed = kind != "researcher" and self.store.head.settings.recruitment.frame
+        strict = f"SameSite=Strict{'; Secure' if self.secure else ''}"
+        how = "SameSite=None; Secure; Partitioned" if framed else strict
+        response.headers.append(
+            "set-cookie", f"{self.cookie(kind)}={value}; HttpOnly; Max-Age={seconds}; Path=/; {how}"
         )
 
-    def cookie(self, kind: Who) -> str:
+    def remember(self, request: Request, response: Response) -> str:
+        """The device of a request: the keyed hash of a random cookie, which is set where there is none."""
+        found = request.cookies.get(self.cookie("device"), "")
+        if not 0 < len(found) <= _LONGEST:
+            found = secrets.token_urlsafe(16)
+            self._set(response, "device", found, _REMEMBERED_DEVICE)
+        return self.signature(f"device/{found}")
+
+    def cookie(self, kind: Cookie) -> str:
         """Its name: of this study only, since a browser sends the cookies of one port to all others."""
         return f"{COOKIE[kind]}-{self.signature('cookie')[:8]}"
 
@@ -101,12 +139,18 @@ class Gate:
         if site != "same-origin" or (origin and urlsplit(origin).netloc not in own):
             raise ProblemError("not-allowed", "This request did not come from the study's own pages.")
 
-    async def follow(self, request: Request, token: str, kind: Who) -> str:
-        """Sign in by the token of a link of that kind, within limits; returns the session's token."""
+    async def follow(
+        self,
+        request: Request,
+        job: Callable[Concatenate[Store, Transaction, P], str | None],
+        *args: P.args,
+        **named: P.kwargs,
+    ) -> str:
+        """Sign in by a link, as `job` does, within limits; returns the session's token."""
         self.check_origin(request)
         address = request.client.host if request.client else ""
         now = self.store.clock()
-        made = await self.store.do(people.follow_link, token, kind)
+        made = await self.store.do(job, *args, **named)
         self.store.sessions.clear()  # a researcher may have got another role
         if made is None:
             recent = [at for at in self._tries.get(address, []) if now - at < _WINDOW]
@@ -152,14 +196,31 @@ def researcher(role: Role) -> Callable[[Request], Awaitable[Session]]:
 # --- every answer ------------------------------------------------------------------------------------------------
 
 _HEADERS = {
-    "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
     "referrer-policy": "same-origin",  # with none at all, forms would not say where they come from
     "cross-origin-opener-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
-_FIXED = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+Headers = list[tuple[bytes, bytes]]
+
+
+@functools.lru_cache(maxsize=64)
+def _headers(recruitment: Recruitment, join: bool, own: bool) -> Headers:
+    """What keeps a browser strict; `own` says that it is an annotator's page, `join` that it is the page of a link.
+
+    Nobody may show our pages inside theirs, but for those that the study names. Mechanical Turk shows every HIT so:
+    if it may not, then it may still show the page of the link, which opens a tab.
+    """
+    mturk = recruitment.platform == "mturk"
+    frames = recruitment.frame if own else ()
+    frames = frames or (MTURK if mturk and join else ())
+    forms = f"'self' {_MTURK_FORMS}" if own and mturk else "'self'"
+    policy = f"{_POLICY}; form-action {forms}; frame-ancestors {' '.join(frames) or repr('none')}"
+    denied = {} if frames else {"x-frame-options": "DENY"}
+    every = {"content-security-policy": policy, **denied, **_HEADERS}
+    return [(name.encode(), value.encode()) for name, value in every.items()]
+
+
 _UNCACHED = (b"cache-control", b"no-store")
 
 
@@ -169,8 +230,9 @@ _UPLOADS = ("/api/admin/documents", "/api/admin/protocol")  # both look at who a
 class Envelope:
     """Around every request: a limit on its size; around every answer: the headers that keep a browser strict."""
 
-    def __init__(self, app: ASGIApp, most: int, most_uploaded: int) -> None:
+    def __init__(self, app: ASGIApp, store: Store, most: int, most_uploaded: int) -> None:
         self.app = app
+        self.store = store
         self.most = most
         self.most_uploaded = most_uploaded
 
@@ -182,11 +244,13 @@ class Envelope:
         path: str = scope["path"]
         limit = self.most_uploaded if path in _UPLOADS else self.most
         uncached = not path.startswith("/static/")
+        join = path.startswith("/join/")
+        fixed = _headers(self.store.head.settings.recruitment, join, join or path == "/")
 
         async def strict(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = message.setdefault("headers", [])
-                headers.extend(_FIXED)
+                headers.extend(fixed)
                 if uncached and not any(name == b"cache-control" for name, _ in headers):
                     headers.append(_UNCACHED)
             await send(message)

@@ -79,7 +79,7 @@ def sign_in_page(request: Request, token: str) -> Response:
 @router.post("/sign-in/{token}")
 async def sign_in(request: Request, token: str) -> Response:
     """Use the link up and go to the researcher's pages."""
-    made = await gate(request).follow(request, token, "researcher")
+    made = await gate(request).follow(request, people.follow_link, token, "researcher")
     response = RedirectResponse("/admin", 303)
     gate(request).keep(response, "researcher", made)
     return response

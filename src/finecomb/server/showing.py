@@ -10,10 +10,12 @@ from typing import Any
 from pydantic_core import from_json
 
 from finecomb.core.palette import looks
-from finecomb.core.protocol import Condition, Protocol
-from finecomb.core.records import Document, Mark
+from finecomb.core.protocol import Protocol
+from finecomb.core.question import Question
+from finecomb.core.records import Answer, Document, Mark
 from finecomb.core.tokens import sentences, windows
 from finecomb.server.wire import (
+    About,
     AnswersBody,
     AnswersEntry,
     Guide,
@@ -22,14 +24,17 @@ from finecomb.server.wire import (
     MarkEntry,
     Offered,
     Part,
+    Practice,
     SuggestionBody,
     SuggestionEntry,
     Task,
+    Told,
     UnitBody,
     UnitEntry,
 )
-from finecomb.store.rows import Kind
-from finecomb.store.tasks import Facts, Stored, TaskState
+from finecomb.store import judging
+from finecomb.store.rows import Kind, Stored
+from finecomb.store.tasks import Facts, TaskState
 
 Sign = Callable[[str], str]
 """Makes a name that says nothing of what it stands for."""
@@ -86,7 +91,15 @@ class Names:
         return tuple(self.shown[id] for id in ids if id in self.shown)
 
 
-def task(id: str, facts: Facts, state: TaskState, text: Shown, names: Names) -> Task:
+def task(
+    id: str,
+    facts: Facts,
+    state: TaskState,
+    text: Shown,
+    names: Names,
+    practice: Practice | None = None,
+    about: About | None = None,
+) -> Task:
     """A task as it goes to the browser."""
     entries: dict[Kind, list[Any]] = {"mark": [], "unit": [], "answers": [], "decision": []}
     for each in state.entries:
@@ -95,21 +108,61 @@ def task(id: str, facts: Facts, state: TaskState, text: Shown, names: Names) -> 
         id=id,
         number=facts.number,
         text=text.document.text,
-        context=text.document.context,
+        context=_ordered(text.document.context, facts.first),
         parts=text.parts,
         data=text.document.data,
-        offered=tuple(
-            Offered(id=name, spans=mark.spans, quotes=mark.quotes, label=mark.label, answers=mark.answers)
-            for name, mark in names.marks.items()
-        ),
+        offered=_offered(names),
         marks=tuple(entries["mark"]),
         units=tuple(entries["unit"]),
         answers=entries["answers"][0] if entries["answers"] else None,
         decisions=tuple(entries["decision"]),
+        phase=facts.phase,
+        practice=practice,
+        about=about,
+        round=facts.round,
         status=state.status,
         active=state.active,
         lease=None if state.lease is None else datetime.fromtimestamp(state.lease, UTC),
     )
+
+
+def _offered(names: Names) -> tuple[Offered, ...]:
+    return tuple(
+        Offered(id=name, spans=mark.spans, quotes=mark.quotes, label=mark.label, answers=mark.answers)
+        for name, mark in names.marks.items()
+    )
+
+
+def _ordered(context: Mapping[str, str], first: str) -> Mapping[str, str]:
+    """Contexts as they are shown: of a pair, the one that comes first before the other."""
+    if first != "b" or not {"a", "b"} <= set(context):
+        return context
+    others = {name: text for name, text in context.items() if name not in ("a", "b")}
+    return {**others, "b": context["b"], "a": context["a"]}
+
+
+def about(found: judging.Said, protocol: Protocol, sign: Sign) -> About:
+    """Somebody's work that is to be judged, under names that do not give them away."""
+    asked = protocol.questions_of(found.marks[0].label) if found.one else protocol.document_questions
+    return About(
+        labels=protocol.labels,
+        looks=_looks(protocol),
+        marks=_offered(Names.of(found.marks, sign)),
+        said=tuple(
+            Told(ask=each.ask, answer=_words(each, found.answers[each.name]))
+            for each in asked
+            if each.name in found.answers
+        ),
+    )
+
+
+def _words(question: Question, answer: Answer) -> str:
+    """An answer as people read it."""
+    if isinstance(answer, bool):
+        return "Yes" if answer else "No"
+    titles = {option.value: option.title for option in question.options}
+    chosen = answer if isinstance(answer, tuple) else (answer,)
+    return ", ".join(titles.get(each) or str(each) for each in chosen)
 
 
 AnyEntry = MarkEntry | UnitEntry | AnswersEntry | SuggestionEntry
@@ -148,10 +201,15 @@ _BODIES: dict[Kind, Callable[[dict[str, Any], Names], Any]] = {
 }
 
 
-def guide(protocol: Protocol, condition: str = "") -> Guide:
-    """What annotators see of a protocol, in their arm of an experiment: never solutions, never weights."""
-    arm = next((each for each in protocol.conditions if each.name == condition), Condition(name="none"))
-    pairs = tuple(example for pair in arm.pairs for example in pair)
+def _looks(protocol: Protocol) -> tuple[Look, ...]:
+    return tuple(
+        Look(label=look.label, title=look.title, slot=look.slot.name, flag=look.flag, key=look.key)
+        for look in looks(protocol).values()
+    )
+
+
+def guide(protocol: Protocol) -> Guide:
+    """What annotators can look up at any time: never solutions, never weights, nothing of an experiment's arms."""
     return Guide(
         id=protocol.id,
         title=protocol.title,
@@ -159,10 +217,7 @@ def guide(protocol: Protocol, condition: str = "") -> Guide:
         language=protocol.language,
         groups=protocol.groups,
         labels=protocol.labels,
-        looks=tuple(
-            Look(label=look.label, title=look.title, slot=look.slot.name, flag=look.flag, key=look.key)
-            for look in looks(protocol).values()
-        ),
+        looks=_looks(protocol),
         unlabelled=protocol.unlabelled,
         questions=protocol.questions,
         unit_questions=protocol.unit_questions,
@@ -171,7 +226,7 @@ def guide(protocol: Protocol, condition: str = "") -> Guide:
         guidelines=protocol.guidelines,
         mode=next((mode for mode in protocol.modes if mode.name == protocol.mode), None),
         work=protocol.work,
-        instructions=arm.instructions or protocol.instructions,
-        examples=(*protocol.examples, *arm.examples, *pairs),
+        instructions=protocol.instructions,
+        examples=protocol.examples,
         thanks=protocol.thanks,
     )

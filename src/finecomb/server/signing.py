@@ -2,49 +2,69 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from finecomb.server.gate import AnnotatorSession, gate, researcher
+from finecomb.server import recruiting
+from finecomb.server.gate import AnnotatorSession, Gate, gate, researcher
 from finecomb.server.problems import ProblemError
-from finecomb.server.wire import ResearcherMe, SignedIn, Welcome
-from finecomb.store import people
+from finecomb.server.wire import Ending, ResearcherMe, SignedIn, Welcome
+from finecomb.store import arrivals, people
+from finecomb.store.arrivals import Came
 from finecomb.store.people import Session
 
 router = APIRouter(prefix="/api")
 
 
+def _link(passing: Gate, token: str) -> Literal["open", "personal"]:
+    """What kind of annotator's link it is."""
+    with passing.store.database.reading() as transaction:
+        kind = people.link_kind(passing.store, transaction, token)
+    if kind is None or kind == "researcher":
+        raise ProblemError("not-found", "This link does not open anything (any more). Ask for a new one.")
+    return kind
+
+
 @router.get("/join/{token}")
 def welcome(request: Request, token: str) -> Welcome:
     """What a link opens, before anybody is signed in."""
-    store = gate(request).store
-    with store.database.reading() as transaction:
-        kind = people.link_kind(store, transaction, token)
-    if kind not in ("open", "personal"):
-        raise ProblemError("not-found", "This link does not open anything (any more). Ask for a new one.")
-    protocol = store.head.protocol
+    passing, head = gate(request), gate(request).store.head
+    kind = _link(passing, token)
+    came = recruiting.at_door(passing, request) if kind == "open" else Came()
+    preview = recruiting.is_preview(came)
+    if not preview:
+        recruiting.identified(came)
     return Welcome(
-        title=store.head.settings.title or protocol.title,
+        title=head.settings.title or head.protocol.title,
         personal=kind == "personal",
-        state=store.head.state,
-        summary=protocol.summary,
-        consent=protocol.consent,
+        state=head.state,
+        summary=head.protocol.summary,
+        consent="" if "consent" in head.settings.skip else head.protocol.consent,
+        preview=preview,
+        window=head.settings.recruitment.platform == "mturk" and not head.settings.recruitment.frame,
     )
 
 
 @router.post("/join/{token}")
 async def join(request: Request, response: Response, token: str) -> SignedIn:
-    """Sign in: as oneself by a personal link, as somebody new by the open one.
+    """Sign in: as oneself by a personal link or from a platform, as somebody new by the open one.
 
-    Who comes back by the open link in the same browser goes on as before.
+    Who comes back by the open link in the same browser goes on as before, unless the platform says that it is
+    somebody else.
     """
     passing = gate(request)
+    is_open = people.is_open(passing.store, token)
+    came = recruiting.identified(recruiting.at_door(passing, request)) if is_open else Came()
     current = passing.current(request, "annotator")
-    if current is not None and people.is_open(passing.store, token):
+    if current is not None and is_open and _goes_on(passing, current, came):
         passing.check_origin(request)
         return SignedIn(annotator=current.who, csrf=passing.csrf(current))
-    made = await passing.follow(request, token, "annotator")
+    came = recruiting.with_traces(passing, request, response, came)
+    try:
+        made = await passing.follow(request, arrivals.enter, token, came)
+    except arrivals.TookPartError:
+        raise ProblemError("not-allowed", recruiting.once(came)) from None
     passing.keep(response, "annotator", made)
     with passing.store.database.reading() as transaction:
         session = people.session(passing.store, transaction, made)
@@ -52,11 +72,30 @@ async def join(request: Request, response: Response, token: str) -> SignedIn:
     return SignedIn(annotator=session.who, csrf=passing.csrf(session))
 
 
+def _goes_on(passing: Gate, current: Session, came: Came) -> bool:
+    """Whether whoever is signed in is still the one that the platform sent, for the same part in the study."""
+    if not came.worker:
+        return True
+    with passing.store.database.reading() as transaction:
+        last = arrivals.last(passing.store, transaction, current.who)
+    told = ("platform", "worker", "place", "session", "submit")
+    return last is not None and all(getattr(last.came, name) == getattr(came, name) for name in told)
+
+
+@router.post("/join/{token}/decline")
+def decline(request: Request, token: str) -> Ending:
+    """Do not agree to take part: says the way back, and keeps nothing."""
+    passing = gate(request)
+    passing.check_origin(request)
+    came = recruiting.at_door(passing, request) if _link(passing, token) == "open" else Came()
+    return recruiting.declined(passing, came)
+
+
 @router.post("/leave")
 async def leave(request: Request, response: Response, session: AnnotatorSession) -> None:
     """Sign out."""
     await gate(request).leave(session)
-    response.delete_cookie(gate(request).cookie("annotator"))
+    gate(request).drop(response, "annotator")
 
 
 @router.get("/admin/session")
@@ -79,4 +118,4 @@ async def researcher_leave(
 ) -> None:
     """Sign out."""
     await gate(request).leave(session)
-    response.delete_cookie(gate(request).cookie("researcher"))
+    gate(request).drop(response, "researcher")

@@ -237,7 +237,7 @@ class Practice(Record):
     """Whether answers may be compared with the solution before they are handed in."""
 
 
-class Said(Record):
+class Told(Record):
     """A question and somebody's answer to it, both in words."""
 
     ask: Text
@@ -265,7 +265,7 @@ class About(Record):
     """In the order of these labels; the last is for marks without a label."""
     marks: tuple[Offered, ...] = ()
     """The mark in question, or all marks of the annotation in question."""
-    said: tuple[Said, ...] = ()
+    said: tuple[Told, ...] = ()
     """What was answered about the mark, or about the text."""
 
 
@@ -504,7 +504,7 @@ class Welcome(Record):
     preview: bool = False
     """Whether somebody only looks, before having accepted the work on a platform: nobody can start then."""
     window: bool = False
-    """Whether the page wants a tab of its own, since it is inside a platform's page that it may not stay in."""
+    """Whether the page wants a tab of its own where it finds itself inside a platform's page."""
 
 
 class SignedIn(Record):

@@ -56,7 +56,13 @@ def demo_study(readers: int = 5, seed: int = 0) -> Iterator[Item]:
     documents = [_document(each) for each in texts]
     truth = {each.id: _truth(each, protocol) for each in texts}
     people = crowd(readers, _READER, spread=0.1, seed=seed)
-    yield Settings(title="Saltby: the demo study", protocols=(protocol.id,), annotators=readers + _ROOM, seed=seed)
+    yield Settings(
+        title="Saltby: the demo study",
+        protocols=(protocol.id,),
+        annotators=readers + _ROOM,
+        skip=("survey", "training", "qualification"),  # who tries it wants to see texts
+        seed=seed,
+    )
     yield protocol
     yield from documents
     yield Annotator(id="truth", kind="gold", meta={"note": "the errors put into the texts by their author"})

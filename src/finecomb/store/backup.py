@@ -131,7 +131,7 @@ def _keep(database: Database, wanted: Mapping[str, int], force: bool) -> Path | 
 
 
 _OF_STUDY = (tables.protocol, tables.document, tables.annotator, tables.researcher, tables.link, tables.session)
-_BY_KEY = (tables.annotation, tables.entry, tables.audit)
+_BY_KEY = (tables.annotation, tables.entry, tables.audit, tables.arrival)
 _INSERT = {
     table.name: sa.insert(table)
     .values({column.name: given(column.name) for column in table.columns if column.name != "key"})
@@ -189,6 +189,6 @@ def _forget(transaction: Transaction, name: str) -> None:
         return
     mine = sa.select(tables.annotation.c.key).where(tables.annotation.c.study == key)
     transaction.run(sa.delete(tables.change).where(tables.change.c.annotation.in_(mine)))
-    for table in (tables.entry, tables.annotation, tables.audit, *_OF_STUDY):
+    for table in (*reversed(_BY_KEY), *_OF_STUDY):
         transaction.run(sa.delete(table).where(table.c.study == key))
     transaction.run(sa.delete(tables.study).where(tables.study.c.key == key))

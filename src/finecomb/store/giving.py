@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import sqlalchemy as sa
+from pydantic_core import from_json
 
-from finecomb.store import assign, rows, tables
-from finecomb.store.assign import Counts
+from finecomb.store import assign, judging, rows, second, tables
+from finecomb.store.assign import Counts, Plan, Setting
 from finecomb.store.database import Transaction
 from finecomb.store.tables import given
 
@@ -25,11 +27,18 @@ class Given:
 
     id: str
     document: str
+    about: str
+    """Id of the annotation or mark that is judged; empty where it is the text."""
     number: int
     status: Literal["draft", "submitted"]
     lease: float | None
     excluded: bool
     """Whether it was set aside."""
+
+    @property
+    def item(self) -> str:
+        """What it is in the plan."""
+        return self.about or self.document
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +48,23 @@ class Standing:
     given: Sequence[Given]
     """In order."""
     mine: frozenset[str]
-    """Documents that this annotator has had, here or elsewhere."""
+    """What this annotator has had, here or elsewhere."""
     free: Sequence[str]
-    """Documents that could be given now."""
+    """What could be given now."""
     ahead: int
     """How many more texts this annotator can expect."""
     why: Literal["", "all-done", "none-now"]
     """Why there are none."""
     counts: Counts
+    plan: Plan
+    setting: Setting | None = None
+    """Which texts this annotator keeps to."""
 
 
 # --- what there is, and who has what -----------------------------------------------------------------------------
 
 _A, _P = tables.annotation.c, tables.annotator.c
-_IN_FORCE = (
-    _A.study == given("study"),
-    _A.protocol == given("protocol"),
-    _A.phase == "work",
-    _A.round == 0,
-    _A.about == "",
-)
+_IN_FORCE = (_A.study == given("study"), _A.protocol == given("protocol"), _A.phase == "work", _A.round == 0)
 _TAKEN = sa.and_(
     *_IN_FORCE,
     _A.excluded == 0,
@@ -68,76 +74,110 @@ _TAKEN = sa.and_(
 )
 JOINED = tables.annotation.join(tables.annotator, sa.and_(_P.study == _A.study, _P.id == _A.annotator))
 _COUNTS = (
-    sa.select(_A.document, _A.status, sa.func.count())
+    sa.select(_A.document, _A.about, _A.status, sa.func.count())
     .select_from(JOINED)
     .where(_TAKEN)
-    .group_by(_A.document, _A.status)
+    .group_by(_A.document, _A.about, _A.status)
 )
 _OTHERS = (
     sa.select(sa.func.count())
     .select_from(JOINED)
-    .where(_TAKEN, _A.document == given("document"), _A.annotator != given("annotator"))
+    .where(_TAKEN, _A.document == given("document"), _A.about == given("about"), _A.annotator != given("annotator"))
 )
 _OF_CONDITION = sa.select(sa.func.count()).select_from(JOINED).where(_TAKEN, _P.condition == given("condition"))
 _MINE = (
-    sa.select(_A.id, _A.document, _A.number, _A.status, _A.lease, _A.excluded)
-    .where(*_IN_FORCE, _A.annotator == given("annotator"))
+    sa.select(_A.id, _A.document, _A.about, _A.number, _A.status, _A.lease, _A.excluded)
+    .where(*_IN_FORCE[:-1], _A.round == given("round"), _A.annotator == given("annotator"))
     .order_by(_A.number)
 )
-_WHO = sa.select(_P.condition, _P.excluded).where(_P.study == given("study"), _P.id == given("annotator"))
+_WHO = sa.select(_P.condition, _P.excluded, _P.body).where(_P.study == given("study"), _P.id == given("annotator"))
 
 
 def standing(store: Store, transaction: Transaction, annotator: str) -> Standing:
     """How far an annotator is; reads only."""
-    head, plan = store.head, store.plan()
-    found = transaction.all(_MINE, study=store.key, protocol=head.protocol.id, annotator=annotator)
-    tasks = tuple(Given(*row) for row in found if row[2] is not None)
-    mine = frozenset(row[1] for row in found)
-    counts = _counts(store, transaction)
-    arm, excluded = transaction.one(_WHO, study=store.key, annotator=annotator) or ("", 1)
+    head, round = store.head, store.head.settings.round
+    found = transaction.all(_MINE, study=store.key, protocol=head.protocol.id, annotator=annotator, round=round)
+    tasks = tuple(Given(*row) for row in found if row[3] is not None)
+    mine = frozenset(row[2] or row[1] for row in found)
+    arm, excluded, body = transaction.one(_WHO, study=store.key, annotator=annotator) or ("", 1, "{}")
     if excluded:
-        return Standing(tasks, mine, (), 0, "none-now", counts)
-    most = _most_left(store, transaction, arm, sum(task.document not in plan.checks for task in tasks))
-    free = _free(store, counts, mine) if most else []
+        return Standing(tasks, mine, (), 0, "none-now", Counts({}, {}), store.plan())
+    if round:
+        return _second_pass(store, transaction, annotator, tasks, mine)
+    return _first_pass(store, transaction, annotator, tasks, mine, arm, _setting(store, body))
+
+
+def _first_pass(
+    store: Store,
+    transaction: Transaction,
+    annotator: str,
+    tasks: Sequence[Given],
+    mine: frozenset[str],
+    arm: str,
+    setting: Setting | None,
+) -> Standing:
+    plan = judging.plan(store, transaction) if judging.judges(store.head.protocol) else store.plan()
+    counts = _counts(store, transaction)
+    most = _most_left(store, transaction, plan, arm, sum(task.item not in plan.checks for task in tasks))
+    open_ = _Open(store, plan, {id for id, each in plan.judged.items() if each.annotator == annotator}, setting)
+    free = open_.free(counts, mine) if most else []
     ahead = min(len(free), most)
     ahead += sum(check not in mine for check in plan.checks) if tasks or ahead else 0
-    return Standing(tasks, mine, free, ahead, "" if ahead else _why(store, tasks, mine, counts, most), counts)
+    why: Literal["", "all-done", "none-now"] = ""
+    if not ahead:
+        over = mine - {task.item for task in tasks if task.status == "draft"}
+        later = most and open_.free(Counts(counts.submitted, {}), over)  # somebody may yet give a text back
+        why = "none-now" if later or not tasks else "all-done"
+    return Standing(tasks, mine, free, ahead, why, counts, plan, setting)
 
 
-def _why(
-    store: Store, tasks: Sequence[Given], mine: frozenset[str], counts: Counts, most: int
-) -> Literal["all-done", "none-now"]:
-    """Whether nothing is left for good, or somebody may yet give a text back."""
-    over = mine - {task.document for task in tasks if task.status == "draft"}
-    later = most and _free(store, Counts(counts.submitted, {}), over)
-    return "none-now" if later or not tasks else "all-done"
+def _second_pass(
+    store: Store, transaction: Transaction, annotator: str, tasks: Sequence[Given], mine: frozenset[str]
+) -> Standing:
+    """Every text of one's own that others have read too, in the same order as before."""
+    pool = set(_pool(store, store.plan()))
+    due = [each for each in second.shared(store, transaction, annotator) if each in pool and each not in mine]
+    drafts = any(task.status == "draft" and not task.excluded for task in tasks)
+    why: Literal["", "all-done", "none-now"] = "" if due else "all-done" if tasks and not drafts else "none-now"
+    return Standing(tasks, mine, due, len(due), why, Counts({}, {}), store.plan())
 
 
-def condition(store: Store, transaction: Transaction, annotator: str) -> str:
-    """Which arm of the experiment an annotator is in."""
-    found, _ = transaction.one(_WHO, study=store.key, annotator=annotator) or ("", 0)
-    return str(found)
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """What somebody may get, as far as others leave it."""
+
+    store: Store
+    plan: Plan
+    own: set[str]
+    """Their own work, which they do not judge."""
+    setting: Setting | None
+
+    def free(self, counts: Counts, had: frozenset[str]) -> list[str]:
+        """What can be given to them, having had `had`."""
+        head, plan = self.store.head, self.plan
+        pool = _pool(self.store, plan)
+        if self.setting is not None:
+            pool = [each for each in pool if self.setting in plan.settings[each]]
+        return assign.free(plan, counts, head.annotators, had | self.own, head.settings.quotas, pool)
+
+
+def _pool(store: Store, plan: Plan) -> Sequence[str]:
+    return plan.documents[: store.head.settings.pilot] if store.head.state == "pilot" else plan.documents
 
 
 def _counts(store: Store, transaction: Transaction) -> Counts:
     found = transaction.all(_COUNTS, study=store.key, protocol=store.head.protocol.id, now=store.clock())
     return Counts(
-        {document: count for document, status, count in found if status == "submitted"},
-        {document: count for document, status, count in found if status == "draft"},
+        {about or document: count for document, about, status, count in found if status == "submitted"},
+        {about or document: count for document, about, status, count in found if status == "draft"},
     )
 
 
-def _free(store: Store, counts: Counts, mine: frozenset[str]) -> list[str]:
-    head, plan = store.head, store.plan()
-    pool = plan.documents[: head.settings.pilot] if head.state == "pilot" else plan.documents
-    return assign.free(plan, counts, head.annotators, mine, head.settings.quotas, pool)
-
-
-def _most_left(store: Store, transaction: Transaction, arm: str, had: int) -> int:
+def _most_left(store: Store, transaction: Transaction, plan: Plan, arm: str, had: int) -> int:
     """How many more texts somebody in that arm who had so many may get, attention checks aside."""
     head = store.head
     texts = head.protocol.work.texts
-    left = len(store.plan().documents) if texts is None else max(0, texts - had)
+    left = len(plan.documents) if texts is None else max(0, texts - had)
     if arm in head.settings.quotas:
         values = {"study": store.key, "protocol": head.protocol.id, "now": store.clock()}
         (taken,) = transaction.one(_OF_CONDITION, condition=arm, **values) or (0,)
@@ -145,23 +185,60 @@ def _most_left(store: Store, transaction: Transaction, arm: str, had: int) -> in
     return left
 
 
+# --- one setting for each person ---------------------------------------------------------------------------------
+
+_PEERS = sa.select(_P.body).where(
+    _P.study == given("study"), _P.condition == given("condition"), _P.excluded == 0, _P.kind == "human"
+)
+_KEEP = sa.update(tables.annotator).values(body=given("new")).where(_P.study == given("of"), _P.id == given("who"))
+
+
+def _setting(store: Store, body: str) -> Setting | None:
+    """Which texts an annotator keeps to, if that was decided and is still asked."""
+    within, found = store.head.protocol.work.within, from_json(body).get("meta", {}).get("setting")
+    if not within or not isinstance(found, dict) or set(found) != set(within):
+        return None
+    return tuple(str(found[name]) for name in within)
+
+
+def _settle(store: Store, transaction: Transaction, annotator: str, now: Standing) -> Standing:
+    """Put somebody into the setting with fewest people of their condition, kept in `meta.setting`."""
+    work, seed = store.head.protocol.work, store.head.settings.seed
+    if not work.within or now.setting is not None or not now.free:
+        return now
+    arm, _, body = transaction.one(_WHO, study=store.key, annotator=annotator) or ("", 1, "{}")
+    peers = transaction.all(_PEERS, study=store.key, condition=arm)
+    people = Counter(each for (other,) in peers if (each := _setting(store, other)) is not None)
+    setting = assign.choose_setting(now.free, now.plan, people, work.texts or 1, seed, annotator)
+    assert setting is not None
+    value: dict[str, Any] = from_json(body)
+    value["meta"] = {**value.get("meta", {}), "setting": dict(zip(work.within, setting, strict=True))}
+    transaction.run(_KEEP, of=store.key, who=annotator, new=rows.dumps(value))
+    return standing(store, transaction, annotator)
+
+
 # --- the next text -----------------------------------------------------------------------------------------------
 
 _RENEW = (
     sa.update(tables.annotation).values(lease=given("lease")).where(_A.study == given("of"), _A.id == given("task"))
 )
-_GIVE = sa.insert(tables.annotation).values(
-    {
-        column.name: given(column.name)
-        for column in tables.annotation.columns
-        if column.name not in ("key", "submitted", "active")
-    }
+_GIVE = (
+    sa.insert(tables.annotation)
+    .values(
+        {
+            column.name: given(column.name)
+            for column in tables.annotation.columns
+            if column.name not in ("key", "submitted", "active")
+        }
+    )
+    .returning(_A.key)
 )
 _MACHINE = (
     sa.select(tables.entry.c.id)
     .select_from(tables.entry.join(tables.annotation, tables.entry.c.annotation == _A.key))
     .where(
         *_IN_FORCE,
+        _A.about == "",
         _A.annotator == given("annotator"),
         _A.document == given("document"),
         _A.status == "submitted",
@@ -189,65 +266,88 @@ def next_task(store: Store, transaction: Transaction, annotator: str) -> NextTas
         if _goes_on(store, transaction, annotator, task):
             transaction.run(_RENEW, of=store.key, task=task.id, lease=kept_until(store))
             return NextTask(task.id)
-    document = _pick(store, now, annotator)
-    return NextTask(_give(store, transaction, now, annotator, document)) if document else NextTask(why=now.why)
+    now = _settle(store, transaction, annotator, now)
+    item = _pick(store, now, annotator)
+    return NextTask(_give(store, transaction, now, annotator, item)) if item else NextTask(why=now.why)
 
 
 def _goes_on(store: Store, transaction: Transaction, annotator: str, task: Given) -> bool:
     """Whether a task is a draft that its annotator can work on."""
-    _, stopped = transaction.one(_WHO, study=store.key, annotator=annotator) or ("", 1)
+    _, stopped, _ = transaction.one(_WHO, study=store.key, annotator=annotator) or ("", 1, "")
     if stopped or task.excluded or task.status != "draft":
         return False
-    return still_mine(store, transaction, annotator, task.document, store.head.protocol.id, task.lease)
+    if store.head.settings.round:
+        return True
+    protocol = store.head.protocol.id
+    return still_mine(store, transaction, annotator, task.document, task.about, protocol, task.lease)
 
 
-def kept_until(store: Store) -> float:
-    """Until when a text is kept for somebody who does something now."""
-    return store.clock() + 60 * store.head.settings.lease
+def kept_until(store: Store) -> float | None:
+    """Until when a text is kept for somebody who does something now; a second pass takes nobody's place."""
+    return None if store.head.settings.round else store.clock() + 60 * store.head.settings.lease
 
 
 def still_mine(
-    store: Store, transaction: Transaction, annotator: str, document: str, protocol: str, lease: float | None
+    store: Store,
+    transaction: Transaction,
+    annotator: str,
+    document: str,
+    about: str,
+    protocol: str,
+    lease: float | None,
 ) -> bool:
     """Whether a place is kept for its annotator, or still free although it is not."""
-    if (lease is not None and lease > store.clock()) or document in store.plan().checks:
+    plan = store.plan()
+    if (lease is not None and lease > store.clock()) or document in plan.checks:
         return True
     values = {"study": store.key, "protocol": protocol, "now": store.clock()}
-    (others,) = transaction.one(_OTHERS, document=document, annotator=annotator, **values) or (0,)
-    return bool(others < store.head.annotators)
+    (others,) = transaction.one(_OTHERS, document=document, about=about, annotator=annotator, **values) or (0,)
+    return bool(others < plan.places(document, store.head.annotators))
 
 
 def _pick(store: Store, now: Standing, annotator: str) -> str | None:
-    plan, seed = store.plan(), store.head.settings.seed
-    order = [task.document for task in now.given]
-    expected = store.head.protocol.work.texts or len(plan.documents)
+    head, seed = store.head, store.head.settings.seed
+    if head.settings.round:
+        return next(iter(now.free), None)
+    order = [task.item for task in now.given]
     if now.ahead:
-        check = assign.check_due(plan, order, seed, annotator, expected, last=not now.free)
+        expected = head.protocol.work.texts or len(now.plan.documents)
+        check = assign.check_due(now.plan, order, seed, annotator, expected, last=not now.free)
         if check:
             return check
-    return assign.choose(now.free, plan, now.counts, order, seed, annotator)
+    if now.setting is not None:
+        return assign.draw(now.free, seed, annotator)
+    return assign.choose(now.free, now.plan, now.counts, order, seed, annotator)
 
 
-def _give(store: Store, transaction: Transaction, now: Standing, annotator: str, document: str) -> str:
-    id, number = secrets.token_hex(12), len(now.given) + 1
-    transaction.run(
+def _give(store: Store, transaction: Transaction, now: Standing, annotator: str, item: str) -> str:
+    id, number, round = secrets.token_hex(12), len(now.given) + 1, store.head.settings.round
+    judged = now.plan.judged.get(item)
+    document, about = (judged.document, item) if judged else (item, "")
+    meta = {"order": number} | _circumstances(store, transaction, annotator, document)
+    before = second.earlier(store, transaction, annotator, document) if round else None
+    rest = {"made_from": [before.id], "meta": meta | before.meta} if before else {"meta": meta}
+    values = {"document": document, "about": about, "annotator": annotator, "number": number}
+    key = insert(store, transaction, id=id, phase="work", round=round, lease=kept_until(store), rest=rest, **values)
+    if before:
+        second.begin(store, transaction, key, before)
+    return id
+
+
+def insert(store: Store, transaction: Transaction, *, rest: Mapping[str, object], **values: object) -> int:
+    """A new task: an annotation that begins now. Returns its key."""
+    found = transaction.one(
         _GIVE,
         study=store.key,
-        id=id,
-        document=document,
-        annotator=annotator,
         protocol=store.head.protocol.id,
-        round=0,
-        about="",
-        phase="work",
         status="draft",
         excluded=0,
-        number=number,
-        lease=kept_until(store),
         started=iso(store.clock()),
-        rest=rows.dumps({"meta": {"order": number} | _circumstances(store, transaction, document)}),
+        rest=rows.dumps(rest),
+        **values,
     )
-    return id
+    assert found is not None
+    return int(found[0])
 
 
 def iso(seconds: float) -> str:
@@ -255,15 +355,17 @@ def iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
 
 
-def _circumstances(store: Store, transaction: Transaction, document: str) -> dict[str, object]:
+def _circumstances(store: Store, transaction: Transaction, annotator: str, document: str) -> dict[str, object]:
     """What statistics want to know about how a text was given out."""
-    head = store.head
+    head, seed = store.head, store.head.settings.seed
     found: dict[str, object] = {"pilot": True} if head.state == "pilot" else {}
+    if head.protocol.work.unit == "pair":
+        found["shown_first"] = assign.first_of_pair(seed, annotator, document)
     if document in store.plan().checks:
         return found | {"attention_check": True}
-    if head.settings.offer is None:
+    if head.settings.offer is None or head.settings.round or judging.judges(head.protocol):
         return found
-    if assign.is_blind(head.settings.seed, document, head.settings.offer.blind):
+    if assign.is_blind(seed, document, head.settings.offer.blind):
         return found | {"blind": True}
     who = {"study": store.key, "protocol": head.protocol.id, "annotator": head.settings.offer.annotator}
     return found | {"offered": [id for (id,) in transaction.all(_MACHINE, document=document, **who)]}

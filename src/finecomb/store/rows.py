@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -18,6 +19,29 @@ Kind = Literal["mark", "unit", "answers", "decision"]
 """Of an entry: one thing that an annotator did in a task."""
 TEXT = "text"
 """The id of the one entry with answers about the whole text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An entry as it is in the database."""
+
+    kind: Kind
+    id: str
+    version: int
+    body: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """A change that was not made, and why."""
+
+    code: Literal["not-found", "not-allowed", "conflict", "finished", "lease-over", "incomplete", "refused"]
+    stored: Stored | None = None
+    missing: tuple[str, ...] = ()
+    say: str = ""
+    """In words, where the code does not say enough."""
+
+
 _COLUMNS = ("id", "document", "annotator", "protocol", "round", "phase", "status", "started", "submitted")
 _INSIDE = {"marks", "units", "answers"}
 

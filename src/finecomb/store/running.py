@@ -52,18 +52,11 @@ def _settings(store: Store, transaction: Transaction) -> Settings:
     return Settings.model_validate_json(body)
 
 
-def refuse_unserved(protocol: Protocol) -> None:
-    """Protocols that judge other people's work cannot be given out here."""
-    if protocol.work.unit in ("annotation", "mark"):
-        raise FinecombError(f"protocol {protocol.id} judges other people's work, which cannot be served yet")
-
-
 def add_protocol(store: Store, transaction: Transaction, by: str, protocol: Protocol) -> None:
     """A protocol, or a new version of one; from now on texts are given out under it.
 
     One that nobody has worked with yet may be replaced; one in use is frozen.
     """
-    refuse_unserved(protocol)
     take(transaction, store.key, [protocol])
     before = _settings(store, transaction)
     others = tuple(id for id in before.protocols if id != protocol.id)
@@ -90,25 +83,27 @@ def _exclusion(store: Store, by: str, reason: str) -> Exclusion:
 def exclude_annotator(store: Store, transaction: Transaction, by: str, id: str, reason: str) -> None:
     """Set all work of an annotator aside; nothing is deleted, and their texts are given to others."""
     excluded = _exclusion(store, by, reason)
-    _replace_annotator(store, transaction, _annotator(store, transaction, id).model_copy(update={"excluded": excluded}))
+    one = one_annotator(store, transaction, id)
+    replace_annotator(store, transaction, one.model_copy(update={"excluded": excluded}))
     note(store, transaction, by, "excluded annotator", annotator=id, reason=excluded.reason)
 
 
 def restore_annotator(store: Store, transaction: Transaction, by: str, id: str) -> None:
     """Undo `exclude_annotator`."""
-    _replace_annotator(store, transaction, _annotator(store, transaction, id).model_copy(update={"excluded": None}))
+    replace_annotator(store, transaction, one_annotator(store, transaction, id).model_copy(update={"excluded": None}))
     note(store, transaction, by, "restored annotator", annotator=id)
 
 
 def name_annotator(store: Store, transaction: Transaction, by: str, id: str, name: str) -> None:
     """What researchers call an annotator, in `meta.name`; an empty name takes it away."""
-    one = _annotator(store, transaction, id)
+    one = one_annotator(store, transaction, id)
     meta = {key: value for key, value in one.meta.items() if key != "name"} | ({"name": name} if name else {})
-    _replace_annotator(store, transaction, one.model_copy(update={"meta": meta}))
+    replace_annotator(store, transaction, one.model_copy(update={"meta": meta}))
     note(store, transaction, by, "named annotator", annotator=id, name=name)
 
 
-def _annotator(store: Store, transaction: Transaction, id: str) -> Annotator:
+def one_annotator(store: Store, transaction: Transaction, id: str) -> Annotator:
+    """The record of an annotator."""
     mine = (tables.annotator.c.study == store.key, tables.annotator.c.id == id)
     found = transaction.one(sa.select(tables.annotator.c.body).where(*mine))
     if found is None:
@@ -116,7 +111,8 @@ def _annotator(store: Store, transaction: Transaction, id: str) -> Annotator:
     return Annotator.model_validate_json(found[0])
 
 
-def _replace_annotator(store: Store, transaction: Transaction, annotator: Annotator) -> None:
+def replace_annotator(store: Store, transaction: Transaction, annotator: Annotator) -> None:
+    """Another record in its place."""
     mine = (tables.annotator.c.study == store.key, tables.annotator.c.id == annotator.id)
     transaction.run(sa.update(tables.annotator).values(**rows.annotator_row(annotator)).where(*mine))
 
@@ -132,6 +128,20 @@ def restore_annotation(store: Store, transaction: Transaction, by: str, id: str)
     """Undo `exclude_annotation`."""
     _set_excluded(store, transaction, id, None)
     note(store, transaction, by, "restored annotation", annotation=id)
+
+
+def keep_annotation(store: Store, transaction: Transaction, by: str, id: str, rules: Sequence[str]) -> None:
+    """Keep an annotation in spite of what speaks against it; in its `meta.kept`, so that nobody is asked again."""
+    mine = (tables.annotation.c.study == store.key, tables.annotation.c.id == id)
+    found = transaction.one(sa.select(tables.annotation.c.rest).where(*mine))
+    if found is None:
+        raise FinecombError(f"no annotation has the id {id!r}")
+    rest = from_json(found[0])
+    meta = rest.get("meta", {})
+    kept = sorted({*meta.get("kept", ()), *rules})
+    body = rows.dumps(rest | {"meta": meta | {"kept": kept}})
+    transaction.run(sa.update(tables.annotation).values(rest=body).where(*mine))
+    note(store, transaction, by, "kept annotation", annotation=id, rules=list(rules))
 
 
 def _set_excluded(store: Store, transaction: Transaction, id: str, excluded: Exclusion | None) -> None:

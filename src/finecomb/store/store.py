@@ -17,7 +17,7 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Settings
 from finecomb.core.study import Item, Study
 from finecomb.store import migrations, rows, tables
-from finecomb.store.assign import Plan
+from finecomb.store.assign import Plan, settings
 from finecomb.store.backup import back_up, backup_name
 from finecomb.store.database import Database, Transaction
 from finecomb.store.people import Session
@@ -154,13 +154,9 @@ class Store:
     def plan(self) -> Plan:
         """What there is to give out; read once."""
         if self._plan is None:
-            names, checks = self.head.settings.strata, set(self.head.settings.attention_checks)
             with self.database.reading() as transaction:
-                metas = [_id_and_meta(body) for (body,) in transaction.run(_DOCUMENTS, study=self.key)]
-            strata = {id: [(name, str(meta[name])) for name in names if name in meta] for id, meta in metas}
-            self._plan = Plan(
-                [id for id, _ in metas if id not in checks], strata, [id for id, _ in metas if id in checks]
-            )
+                metas = dict(_id_and_meta(body) for (body,) in transaction.run(_DOCUMENTS, study=self.key))
+            self._plan = _plan(metas, self.head)
         return self._plan
 
     def document(self, id: str) -> Document:
@@ -197,6 +193,18 @@ class Store:
 def _id_and_meta(body: str) -> tuple[str, dict[str, Any]]:
     value = from_json(body)
     return value["id"], value.get("meta", {})
+
+
+def _plan(metas: dict[str, dict[str, Any]], head: Head) -> Plan:
+    names, checks = head.settings.strata, set(head.settings.attention_checks)
+    within = head.protocol.work.within if head.protocols else ()
+    return Plan(
+        documents=[id for id in metas if id not in checks],
+        strata={id: [(name, str(meta[name])) for name in names if name in meta] for id, meta in metas.items()},
+        checks=[id for id in metas if id in checks],
+        settings=settings({id: meta for id, meta in metas.items() if id not in checks}, within) if within else {},
+        models={id: str(meta.get("model", "")) for id, meta in metas.items()},
+    )
 
 
 def items_of(transaction: Transaction, study: int) -> Iterator[Item]:
@@ -243,7 +251,9 @@ def prepare(database: Database) -> Path | None:
     _refuse_later(version, database)
     saved = backup_name(database.place, f"before-{migrations.head()}") if version else None
     if saved:
-        back_up(Database(replace(database.place, study="")), saved)  # all studies, since all are changed
+        every = Database(replace(database.place, study=""))  # all studies, since all are changed
+        back_up(every, saved)
+        every.close()
     migrations.upgrade(database)
     return saved
 

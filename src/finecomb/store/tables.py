@@ -170,6 +170,24 @@ session = Table(
     Index(None, "study", "kind", "who"),
 )
 
+arrival = Table(  # the one place for what platforms and browsers tell about a person; `finecomb forget` empties it
+    "arrival",
+    metadata,
+    Column("key", _Key, primary_key=True),
+    _study(primary=False),
+    Column("annotator", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("platform", Text, nullable=False),  # prolific or mturk; empty for those who came by a link of ours
+    Column("worker", Text, nullable=False),  # the platform's id of the person
+    Column("place", Text, nullable=False),  # its id of the study or HIT
+    Column("session", Text, nullable=False),  # its id of this person's part in it
+    Column("device", Text, nullable=False),  # keyed hash of a random cookie
+    Column("address", Text, nullable=False),  # keyed hash of the internet address
+    Column("submit", Text, nullable=False),  # where the platform wants to be told of the end
+    Index(None, "study", "annotator"),
+    Index(None, "study", "platform", "worker"),
+)
+
 audit = Table(
     "audit",
     metadata,

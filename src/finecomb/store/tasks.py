@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import sqlalchemy as sa
 from pydantic_core import from_json
 
-from finecomb.core.records import Annotation, Mark
+from finecomb.core.records import Annotation, Mark, Phase
 from finecomb.store import rows, tables
 from finecomb.store.database import Transaction
 from finecomb.store.giving import JOINED, iso, kept_until, still_mine
-from finecomb.store.rows import Kind
+from finecomb.store.practising import grade_when_complete
+from finecomb.store.rows import Declined, Kind, Stored
 from finecomb.store.tables import given
 
 if TYPE_CHECKING:
     from finecomb.store.store import Store
 
 _A, _P, _E, _C = tables.annotation.c, tables.annotator.c, tables.entry.c, tables.change.c
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """An entry as it is in the database."""
-
-    kind: Kind
-    id: str
-    version: int
-    body: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Declined:
-    """A change that was not made, and why."""
-
-    code: Literal["not-found", "not-allowed", "conflict", "finished", "lease-over", "incomplete", "refused"]
-    stored: Stored | None = None
-    missing: tuple[str, ...] = ()
 
 
 # --- a task ------------------------------------------------------------------------------------------------------
@@ -54,8 +36,21 @@ class Facts:
     protocol: str
     number: int
     started: float
-    offered: tuple[str, ...]
-    """Ids of the machine marks that were offered."""
+    phase: Phase
+    round: int
+    about: str = ""
+    """Id of the annotation or mark that is judged; empty where it is the text."""
+    offered: tuple[str, ...] = ()
+    """Ids of the marks that were offered."""
+    first: str = ""
+    """Which of two texts is shown first."""
+    copies: Mapping[str, str] = field(default_factory=dict)
+    """In a second pass: the mark of the first that each copy was made from."""
+
+    @property
+    def has_lease(self) -> bool:
+        """Whether its place goes to somebody else in the end; exercises and second passes are everybody's own."""
+        return self.phase == "work" and self.round == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +65,9 @@ class TaskState:
 
 
 _TASK = _A.study == given("study"), _A.id == given("task"), _A.number.is_not(None)
-_FACTS = sa.select(_A.annotator, _A.document, _A.protocol, _A.number, _A.started, _A.rest).where(*_TASK)
+_FACTS = sa.select(
+    _A.annotator, _A.document, _A.protocol, _A.number, _A.started, _A.phase, _A.round, _A.about, _A.rest
+).where(*_TASK)
 _STATE = sa.select(_A.key, _A.status, _A.active, _A.lease).where(*_TASK)
 _ENTRIES = (
     sa.select(_E.kind, _E.id, _E.version, _E.body)
@@ -84,9 +81,21 @@ def facts(store: Store, transaction: Transaction, task: str) -> Facts | None:
     found = transaction.one(_FACTS, study=store.key, task=task)
     if found is None:
         return None
-    annotator, document, protocol, number, started, rest = found
-    shown = from_json(rest).get("meta", {}).get("offered", ())
-    return Facts(annotator, document, protocol, number, datetime.fromisoformat(started).timestamp(), tuple(shown))
+    annotator, document, protocol, number, started, phase, round, about, rest = found
+    meta = from_json(rest).get("meta", {})
+    return Facts(
+        annotator,
+        document,
+        protocol,
+        number,
+        datetime.fromisoformat(started).timestamp(),
+        phase,
+        round,
+        about,
+        offered=tuple(meta.get("offered", ())),
+        first=meta.get("shown_first", ""),
+        copies=meta.get("copies", {}),
+    )
 
 
 def task_state(store: Store, transaction: Transaction, task: str) -> TaskState:
@@ -173,7 +182,7 @@ def save(store: Store, transaction: Transaction, task: str, facts: Facts, edit: 
         transaction.run(_UPDATE, of=key, what=edit.kind, which=edit.id, new=version + 1, body=edit.body)
     now = (version or 0) + 1
     _remember(transaction, key, edit.change, now)
-    transaction.run(_TOUCH, of=key, until=kept_until(store), spent=_spent(store, facts, active, edit.active))
+    transaction.run(_TOUCH, of=key, until=_until(store, facts), spent=_spent(store, facts, active, edit.active))
     return now
 
 
@@ -185,9 +194,14 @@ def _declined(
         return Declined("not-allowed")
     if status != "draft":
         return Declined("finished")
-    if not still_mine(store, transaction, facts.annotator, facts.document, facts.protocol, lease):
+    mine = (facts.annotator, facts.document, facts.about, facts.protocol)
+    if facts.has_lease and not still_mine(store, transaction, *mine, lease):
         return Declined("lease-over")
     return None
+
+
+def _until(store: Store, facts: Facts) -> float | None:
+    return kept_until(store) if facts.has_lease else None
 
 
 def _remember(transaction: Transaction, key: int, change: str, version: int) -> None:
@@ -233,6 +247,8 @@ def finish(
     values = {"status": "submitted", "lease": None, "submitted": iso(store.clock()), "active": spent}
     _set(transaction, key, rest=rows.dumps(rest), **values)
     _remember(transaction, key, change, 0)
+    if facts.phase == "qualification":
+        grade_when_complete(store, transaction, facts.annotator, facts.protocol, facts.round)
     return 0
 
 
@@ -246,10 +262,14 @@ def reopen(
     key, status, _, before, excluded, done, _ = found
     if excluded:
         return Declined("not-allowed")
+    if facts.phase != "work":
+        return Declined("not-allowed", say="An exercise that was handed in stays as it is.")
+    if facts.round < store.head.settings.round:
+        return Declined("not-allowed", say="The first pass is over. What you handed in in it stays as it is.")
     if done is None and status == "submitted":
         rest = {name: value for name, value in from_json(_row(transaction, key)["rest"]).items() if name != "seconds"}
         spent = _spent(store, facts, before, active)
-        values = {"status": "draft", "lease": kept_until(store), "submitted": None, "active": spent}
+        values = {"status": "draft", "lease": _until(store, facts), "submitted": None, "active": spent}
         _set(transaction, key, rest=rows.dumps(rest), **values)
         _remember(transaction, key, change, 0)
     return 0

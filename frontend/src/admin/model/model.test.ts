@@ -217,10 +217,23 @@ describe("settings", () => {
     quotas: { a: 3 },
     attention_checks: ["d1"],
     offer: null,
+    skip: ["training"],
+    round: 0,
+    recruitment: {
+      platform: "",
+      completed: "",
+      screened_out: "",
+      no_consent: "",
+      back: "",
+      frame: [],
+    },
     lease: 120,
     pilot: 5,
     price: null,
+    base_pay: 0,
     fees: 0,
+    staff_minutes: 0,
+    staff_rate: 0,
     currency: "USD",
     seed: 0,
     meta: {},
@@ -236,6 +249,10 @@ describe("settings", () => {
         offer: "m",
       }),
     ).toEqual({ price: 0.5, attention_checks: ["d1", "d2"], quotas: {}, offer: { annotator: "m", blind: 0.2 } }));
+  test("phases are left out in the order of the way", () =>
+    expect(changes(settings, { ...draftOf(settings), skip: ["training", "consent"] })).toEqual({
+      skip: ["consent", "training"],
+    }));
   test("an emptied number is null", () =>
     expect(changes({ ...settings, annotators: 3 }, draftOf(settings))).toEqual({ annotators: null }));
 });

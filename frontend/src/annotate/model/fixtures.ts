@@ -1,4 +1,4 @@
-import type { Guide, Label, Question, Task } from "../../lib/wire";
+import type { Guide, Label, Page, Practice, Question, Task } from "../../lib/wire";
 
 /** Small pieces for tests. */
 export const question = (name: string, more: Partial<Question> = {}): Question => ({
@@ -39,7 +39,16 @@ export const guide = (more: Partial<Guide> = {}): Guide => ({
   rules: [],
   guidelines: [],
   mode: null,
-  work: { unit: "document", sentences: 3, annotators: 1, once: false, data: false, context: "above", verify: false },
+  work: {
+    unit: "document",
+    sentences: 3,
+    annotators: 1,
+    once: false,
+    data: false,
+    context: "above",
+    verify: false,
+    within: [],
+  },
   instructions: "",
   examples: [],
   thanks: "",
@@ -56,7 +65,32 @@ export const task = (text: string, more: Partial<Task> = {}): Task => ({
   marks: [],
   units: [],
   decisions: [],
+  phase: "work",
+  round: 0,
   status: "draft",
   active: 0,
+  ...more,
+});
+
+export const practice = (more: Partial<Practice> = {}): Practice => ({
+  part: "",
+  ask: "",
+  number: 1,
+  of: 2,
+  points: 0,
+  spans: [],
+  verify: false,
+  ...more,
+});
+
+export const page = (step: string, more: Partial<Page> = {}): Page => ({
+  step,
+  kind: "instructions",
+  phase: "instructions",
+  title: "",
+  say: "",
+  questions: [],
+  answers: {},
+  examples: [],
   ...more,
 });

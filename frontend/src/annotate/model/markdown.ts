@@ -3,9 +3,19 @@ export interface Run {
   readonly text: string;
   readonly style: "plain" | "strong" | "emphasis" | "code";
 }
+export interface List {
+  readonly type: "list";
+  readonly ordered: boolean;
+  readonly items: readonly Item[];
+}
+/** One item of a list, with the list that it may hold. */
+export interface Item {
+  readonly runs: readonly Run[];
+  readonly inner?: List;
+}
 export type Block =
   | { readonly type: "heading" | "paragraph"; readonly runs: readonly Run[] }
-  | { readonly type: "list"; readonly ordered: boolean; readonly items: readonly (readonly Run[])[] }
+  | List
   | { readonly type: "table"; readonly rows: readonly (readonly (readonly Run[])[])[] };
 
 const ITEM = /^\s*(?:[-*]|(\d+)\.)\s+/;
@@ -24,7 +34,7 @@ function block(chunk: string): Block {
   if (/^#{1,6}\s/.test(chunk)) return { type: "heading", runs: runs(chunk.replace(/^#+\s*/, "")) };
   if (lines.every((line) => line.trim().startsWith("|")))
     return { type: "table", rows: lines.filter(isRow).map(cells) };
-  if (ITEM.test(chunk)) return { type: "list", ordered: /^\s*\d/.test(chunk), items: items(lines) };
+  if (ITEM.test(chunk)) return list(lines);
   return { type: "paragraph", runs: runs(lines.join(" ")) };
 }
 
@@ -36,15 +46,25 @@ const cells = (line: string) =>
     .split("|")
     .map((cell) => runs(cell.trim()));
 
-/** List items; a line without a bullet continues the item before it. */
-function items(lines: readonly string[]): Run[][] {
-  const texts: string[] = [];
+/** A list; a line without a bullet continues the item before it, deeper bullets are a list within it. */
+function list(lines: readonly string[]): List {
+  const depth = indent(lines[0]!);
+  const own: string[][] = [];
   for (const line of lines) {
-    if (ITEM.test(line)) texts.push(line.replace(ITEM, ""));
-    else texts[texts.length - 1] += ` ${line.trim()}`;
+    if (ITEM.test(line) && indent(line) <= depth) own.push([line]);
+    else own.at(-1)!.push(line);
   }
-  return texts.map(runs);
+  return { type: "list", ordered: /^\s*\d/.test(lines[0]!), items: own.map(item) };
 }
+
+function item(lines: readonly string[]): Item {
+  const inner = lines.findIndex((line, index) => index > 0 && ITEM.test(line));
+  const words = lines.slice(0, inner < 0 ? undefined : inner).map((line) => line.replace(ITEM, "").trim());
+  const held = inner < 0 ? {} : { inner: list(lines.slice(inner)) };
+  return { runs: runs(words.join(" ")), ...held };
+}
+
+const indent = (line: string): number => line.search(/\S/);
 
 /** Words in bold, italics and code. */
 export function runs(line: string): Run[] {

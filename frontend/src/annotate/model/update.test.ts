@@ -114,3 +114,11 @@ describe("offered marks", () => {
     expect(state.work).toEqual({ "decisions/o": { decision: "rejected", mark: null } });
   });
 });
+
+test("an answer about a part may say how long the part took", () => {
+  const key = "units/0-4" as const;
+  const event = { type: "answer", key, question: "kind", value: "result" } as const;
+  const once = update({ work: {}, past: [], future: [] }, { ...event, seconds: 3 });
+  expect(once.work[key]).toEqual({ answers: { kind: "result" }, seconds: 3 });
+  expect(update(once, { ...event, value: "other" }).work[key]).toEqual({ answers: { kind: "other" }, seconds: 3 });
+});

@@ -24,7 +24,14 @@ export type Event =
   | { readonly type: "antecedent"; readonly key: MarkKey; readonly spans: readonly Span[] }
   | { readonly type: "remove"; readonly key: MarkKey }
   | { readonly type: "split"; readonly key: MarkKey; readonly ids: readonly string[]; readonly spans: readonly Span[] }
-  | { readonly type: "answer"; readonly key: Key; readonly question: string; readonly value: Answer | undefined }
+  | {
+      readonly type: "answer";
+      readonly key: Key;
+      readonly question: string;
+      readonly value: Answer | undefined;
+      /** Time spent on a part so far, where answering is all that judges it. */
+      readonly seconds?: number;
+    }
   | { readonly type: "noErrors"; readonly value: boolean }
   | { readonly type: "judge"; readonly key: UnitKey; readonly seconds: number }
   | { readonly type: "reject"; readonly key: DecisionKey }
@@ -125,15 +132,13 @@ function split(
   );
 }
 
-function answered(
-  work: Work,
-  { key, question, value }: { key: Key; question: string; value: Answer | undefined },
-): Patch {
+function answered(work: Work, { key, question, value, seconds }: Extract<Event, { type: "answer" }>): Patch {
   const entry = (work[key] ?? (key === "answers" ? NOTHING_SAID : { answers: {}, seconds: 0 })) as { answers: Answers };
   const { [question]: _, ...others } = entry.answers;
   const answers = value === undefined ? others : { ...others, [question]: value };
   const edited = key.startsWith("marks/") ? editedOffer(work, key as MarkKey) : {};
-  return { [key]: { ...entry, answers }, ...edited };
+  const timed = seconds === undefined ? {} : { seconds };
+  return { [key]: { ...entry, ...timed, answers }, ...edited };
 }
 
 /** Typing goes into one step until something else happens. */

@@ -3,7 +3,7 @@ import type { Key } from "../model/work";
 
 /** What tabs of one browser tell each other. */
 export type Message =
-  | { readonly type: "hello" | "here" }
+  | { readonly type: "hello" | "here" | "moved" }
   | { readonly type: "changed"; readonly task: string; readonly key: Key; readonly body: Body | null }
   | { readonly type: "sent" };
 

@@ -1,0 +1,74 @@
+"""A study of the texts that a protocol brings along, to see what annotators will see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.practice import Example
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Annotator, Document, Mark, Settings, WayPhase
+from finecomb.core.study import Item
+from finecomb.protocols import shipped
+
+_ANNOTATORS = 1000  # whoever opens the link sees every text
+_JUDGED = {"annotation": "turing", "mark": "scarecrow"}
+"""Whose examples stand in for other people's work, where that is judged."""
+
+
+def preview_study(protocol: Protocol, skip: Iterable[WayPhase] = ()) -> list[Item]:
+    """The study: every example and exercise once, or examples of another protocol as somebody's work to be judged."""
+    settings = Settings(
+        title=f"Preview of {protocol.title}", protocols=(protocol.id,), annotators=_ANNOTATORS, skip=tuple(skip)
+    )
+    if protocol.work.unit in _JUDGED:
+        return [settings, protocol, *_work(shipped(_JUDGED[protocol.work.unit]))]
+    texts = [*(_document(each) for each in _examples(protocol)), *protocol.practice.values()]
+    every = {(each.text, tuple(each.context.values())): each for each in texts}
+    if not every:
+        raise FinecombError(f"protocol {protocol.id} has no example texts to show; add some under `examples`")
+    named = [each.model_copy(update={"id": f"example-{number}"}) for number, each in enumerate(every.values(), 1)]
+    return [settings, protocol, *named]
+
+
+def _examples(protocol: Protocol) -> list[Example]:
+    of_arms = [each for arm in protocol.conditions for each in arm.examples]
+    return [*protocol.examples, *(each for label in protocol.labels for each in label.examples), *of_arms]
+
+
+def _document(example: Example, id: str = "example") -> Document:
+    return Document(id=id, text=example.text, context=example.context, data=example.data)
+
+
+def _work(protocol: Protocol) -> Iterator[Item]:
+    """The examples of a protocol as if somebody had marked and answered them."""
+    yield protocol
+    yield Annotator(id="somebody", kind="human")
+    for number, example in enumerate(_examples(protocol), 1):
+        id = f"example-{number}"
+        yield _document(example, id)
+        yield Annotation(
+            id=f"{id}/work",
+            document=id,
+            annotator="somebody",
+            protocol=protocol.id,
+            marks=tuple(_marks(example, id)),
+            answers=_answered(example, protocol),
+        )
+
+
+def _marks(example: Example, id: str) -> Iterator[Mark]:
+    placed = [(each.span(example.text, example.context), each) for each in example.marks]
+    for number, (span, each) in enumerate(sorted(placed, key=lambda pair: pair[0]), 1):
+        answers = {**each.answers, "explanation": each.why} if each.why else each.answers
+        yield Mark(id=f"{id}/{number}", spans=(span,), quotes=(each.quote,), label=each.label, answers=answers)
+
+
+def _answered(example: Example, protocol: Protocol) -> dict[str, object]:
+    """The right answers, and the example's reason in place of one in words."""
+    said = dict(example.answers)
+    asked = (each for each in protocol.document_questions if each.scale == "text" and each.when)
+    reasons = {
+        each.name: example.why for each in asked if each.when and said.get(each.when.question) in each.when.among
+    }
+    return {**said, **reasons} if example.why else {**said}

@@ -1,0 +1,162 @@
+"""Judging other people's work: who gets what, what they see of it, and what is kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from finecomb import protocols
+from finecomb.core.check import check
+from finecomb.core.records import PHASES, Annotation, Annotator, Document, Exclusion, Mark, Settings
+from finecomb.core.span import Span
+from finecomb.core.study import Item
+from finecomb.store import running, tables
+from finecomb.store.store import Store
+from tests.databases import Client
+
+TEXT = "The secret sky was green. It was not."
+EXCLUDED = Exclusion(by="ann", reason="test")
+
+
+def mark(id: str, start: int, label: str = "commonsense") -> Mark:
+    quote = TEXT[start : start + 3]
+    answers = {"severity": 2, "explanation": "so"}
+    return Mark(id=id, spans=(Span(start, start + 3),), quotes=(quote,), label=label, answers=answers)
+
+
+def annotation(id: str, annotator: str, **more: Any) -> Annotation:
+    return Annotation(**({"id": id, "document": "d1", "annotator": annotator, "protocol": "scarecrow@1"} | more))
+
+
+def marked() -> list[Item]:
+    """A study whose marks are audited: what counts, and everything that does not."""
+    scarecrow, audit = protocols.load("scarecrow"), protocols.load("audit")
+    lost = Mark(id="lost", spans=(), quotes=("gone",), label=None, unlocated="not found")
+    return [
+        Settings(protocols=(audit.id, scarecrow.id), skip=PHASES, annotators=2),
+        scarecrow,
+        audit,
+        Document(id="d1", text=TEXT, meta={"model": "gpt-secret"}),
+        Document(id="d2", text=TEXT, meta={"model": "other"}),
+        *(Annotator(id=id, kind="human") for id in ("worker-one", "worker-two")),
+        Annotator(id="machine", kind="llm"),
+        Annotator(id="rules", kind="detector"),
+        Annotator(id="bad", kind="human", excluded=EXCLUDED),
+        annotation("a1", "worker-one", marks=(mark("m1", 0), mark("m2", 4, "redundant"), lost)),
+        annotation("a2", "worker-two", marks=(mark("m3", 0),), document="d2"),
+        annotation("a3", "machine", marks=(mark("m4", 8),)),
+        annotation("a4", "rules", marks=(mark("m5", 8),)),
+        annotation("a5", "bad", marks=(mark("m6", 8),)),
+        annotation("a6", "worker-one", marks=(mark("m7", 8),), document="d2", status="draft"),
+        annotation("a7", "worker-two", marks=(mark("m8", 8),), excluded=EXCLUDED),
+    ]
+
+
+@pytest.fixture
+def items() -> list[Item]:
+    return marked()
+
+
+def judge(client: Client, answer: dict[str, Any]) -> list[Any]:
+    """Judge all there is; returns the tasks."""
+    met = []
+    while (now := client.post("/api/next").json())["task"]:
+        met.append(now["task"])
+        assert client.save(now["task"]["id"], "answers", {"answers": answer})[0] == 200
+        assert client.finish(now["task"]["id"])[0] == 200
+    assert now["why"] == "all-done"
+    return met
+
+
+def test_every_mark_is_judged_twice_and_never_by_who_made_it(store: Store) -> None:
+    links = {each.annotator: each.token for each in store.do_now(running.make_links, "ann", 2, ["worker-one"])}
+    for name, token in links.items():
+        client = Client(store).joined(token)
+        of = client.get("/api/me").json()["of"]
+        met = judge(client, {"verdict": "legitimate"})
+        assert len(met) == of <= (2 if name == "worker-one" else 4)
+        assert [task["number"] for task in met] == list(range(1, of + 1))
+    done = store.annotations(tables.annotation.c.protocol == "audit@1")
+    assert Counter(each.about for each in done) == {"m1": 2, "m2": 2, "m3": 2, "m4": 2}
+    assert {each.about for each in done if each.annotator == "worker-one"} <= {"m3", "m4"}
+    assert {each.document for each in done if each.about == "m3"} == {"d2"}
+    assert [each for each in check(store.study()) if each.level == "error"] == []
+    assert Client(store).joined().post("/api/next").json()["why"] == "none-now"
+
+
+def test_a_mark_is_shown_with_what_was_said_and_not_who_said_it(client: Client) -> None:
+    met = judge(client.joined(), {"verdict": "artefact"})
+    assert len(met) == 4
+    for task in met:
+        about = task["about"]
+        (shown,) = about["marks"]
+        (start, end), *_ = shown["spans"]
+        assert shown["quotes"] == [TEXT[start:end]]
+        assert shown["label"] in {each["name"] for each in about["labels"]}
+        assert shown["label"] in {each["label"] for each in about["looks"]}
+        assert len(about["said"]) == 2
+        assert task["marks"] == []
+        said = str(task).replace("'", '"')
+        assert not any(f'"{secret}' in said for secret in ("worker", "machine", "gpt", 'm1"', 'a1"', 'd1"'))
+
+
+def test_what_is_judged_first_is_balanced_over_labels_and_systems(client: Client) -> None:
+    met = judge(client.joined(), {"verdict": "legitimate"})
+    done = client.store.annotations(tables.annotation.c.protocol == "audit@1")
+    cell = {"m1": "commonsense/gpt", "m2": "redundant/gpt", "m3": "commonsense/other", "m4": "commonsense/gpt"}
+    order = [cell[each.about or ""] for each in sorted(done, key=lambda each: int(str(each.meta["order"])))]
+    assert len(met) == 4
+    assert len(set(order[:3])) == 3
+
+
+def test_work_handed_in_later_is_judged_too_and_excluded_work_no_more(store: Store) -> None:
+    client = Client(store).joined()
+    store.change_now(running.exclude_annotator, "ann", "worker-one", "test")
+    assert client.get("/api/me").json()["of"] == 2
+    store.change_now(running.restore_annotation, "ann", "a7")
+    assert client.get("/api/me").json()["of"] == 3
+
+
+def test_a_sample_of_documents_can_be_named(store: Store) -> None:
+    settings = store.head.settings.model_copy(update={"meta": {"documents": ["d2"]}})
+    store.change_now(running.set_settings, "ann", settings)
+    assert len(judge(Client(store).joined(), {"verdict": "legitimate"})) == 1
+
+
+class TestExplanations:
+    @pytest.fixture
+    def items(self) -> list[Item]:
+        turing, comments = protocols.load("turing"), protocols.load("comments")
+        said: list[dict[str, Any]] = [
+            {"rating": 1, "why": "It is about a hat."},
+            {"rating": 3, "change": "Fewer hats."},
+            {"rating": 2, "change": "  "},
+            {"rating": 4},
+        ]
+        return [
+            Settings(protocols=(comments.id, turing.id), skip=PHASES),
+            turing,
+            comments,
+            Document(id="d1", text=TEXT),
+            *(Annotator(id=f"worker-{n}", kind="human") for n in range(4)),
+            *(annotation(f"a{n}", f"worker-{n}", answers=each, protocol="turing@1") for n, each in enumerate(said)),
+        ]
+
+    def test_only_what_was_explained_is_coded_by_two(self, store: Store) -> None:
+        for _ in range(3):
+            client = Client(store).joined()
+            client.post("/api/next")
+        met = judge(client.joined(), {"codes": ["genre", "grammar"]})
+        assert len(met) <= 2
+        client = Client(store).joined()
+        done = [each.about for each in store.annotations(tables.annotation.c.protocol == "comments@1")]
+        assert set(done) == {"a0", "a1"}
+        assert max(Counter(done).values()) <= 2
+
+    def test_the_rating_is_said_in_words_beside_the_explanation(self, client: Client) -> None:
+        met = judge(client.joined(), {"codes": ["genre"]})
+        said = {task["about"]["said"][0]["answer"]: task["about"]["said"][1]["answer"] for task in met}
+        assert said == {"Definitely human": "It is about a hat.", "Possibly machine": "Fewer hats."}
+        assert all(task["text"] == TEXT and task["about"]["marks"] == [] for task in met)

@@ -1,0 +1,128 @@
+"""The second pass: one's own texts again, beside what the others marked; both passes are kept. And pairs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from finecomb import protocols
+from finecomb.core.check import check
+from finecomb.core.records import PHASES, Document, Settings
+from finecomb.core.study import Item
+from finecomb.store import running, tables
+from finecomb.store.store import Store
+from tests.databases import Client, Clocked, demo_items, new_place, opened
+
+
+@pytest.fixture
+def items() -> list[Item]:
+    settings, *rest = demo_items()
+    assert isinstance(settings, Settings)
+    return [settings.model_copy(update={"annotators": 2}), *rest[:3]]
+
+
+def body(task: Any, start: int) -> Any:
+    quote = task["text"][start : start + 4]
+    answers = {"severity": 1, "explanation": f"at {start}"}
+    return {"spans": [[start, start + 4]], "quotes": [quote], "label": "incoherent", "answers": answers}
+
+
+def first_pass(client: Client, name: str, start: int) -> dict[str, str]:
+    """Mark something in every text; returns the marks' ids by text."""
+    made = {}
+    while (now := client.post("/api/next").json())["task"]:
+        task = now["task"]
+        made[task["text"]] = f"{name}-{task['number']}"
+        assert client.save(task["id"], f"marks/{made[task['text']]}", body(task, start))[0] == 200
+        assert client.finish(task["id"])[0] == 200
+    return made
+
+
+def second(store: Store) -> None:
+    store.change_now(running.set_settings, "ann", store.head.settings.model_copy(update={"round": 1}))
+
+
+def test_everybody_sees_their_texts_again_beside_the_others_marks(store: Store) -> None:
+    one, other = Client(store).joined(), Client(store).joined()
+    mine, theirs = first_pass(one, "mine", 0), first_pass(other, "theirs", 8)
+    assert set(mine) == set(theirs)
+    second(store)
+    assert one.get("/api/me").json()["ending"] is None
+    assert one.get("/api/me").json()["of"] == len(mine) == 2
+    task = one.next()
+    assert (task["round"], task["number"], task["lease"]) == (1, 1, None)
+    (own,), (offered,) = task["marks"], task["offered"]
+    assert own["id"] != mine[task["text"]]
+    assert own["body"] == body(task, 0) | {"antecedent": None, "made_from": []}
+    assert (offered["spans"], offered["answers"]["explanation"]) == ([[8, 12]], "at 8")
+    assert "theirs" not in str(task)
+    # change one's own, take the other's, hand in
+    changed = body(task, 0) | {"label": "redundant", "antecedent": {"spans": [[0, 1]], "quotes": [task["text"][:1]]}}
+    assert one.save(task["id"], f"marks/{own['id']}", changed, base=1)[0] == 200
+    taken = body(task, 8) | {"made_from": [offered["id"]]}
+    assert one.save(task["id"], "marks/taken", taken)[0] == 200
+    decided = {"decision": "accepted", "mark": "taken"}
+    assert one.save(task["id"], f"decisions/{offered['id']}", decided)[0] == 200
+    assert one.finish(task["id"])[0] == 200
+    (kept,) = store.annotations(tables.annotation.c.id == task["id"])
+    (before,) = store.annotations(tables.annotation.c.id == kept.made_from[0])
+    assert [each.made_from for each in kept.marks] == [(mine[task["text"]],), (theirs[task["text"]],)]
+    assert (before.round, before.annotator, before.marks[0].label) == (0, kept.annotator, "incoherent")
+    assert (kept.round, kept.marks[0].label, kept.document) == (1, "redundant", before.document)
+    assert check(store.study()) == []
+
+
+def test_the_pass_is_over_when_every_text_was_looked_at_again(store: Store) -> None:
+    one, other = Client(store).joined(), Client(store).joined()
+    first_pass(one, "mine", 0)
+    task = other.next()
+    other.save(task["id"], "marks/theirs", body(task, 8))
+    other.finish(task["id"])
+    second(store)
+    assert one.finish(task["id"])[1]["code"] == "not-found"
+    again = one.next()  # only what both have read
+    assert again["text"] == task["text"]
+    assert one.post("/api/next").json()["task"]["id"] == again["id"]
+    assert one.get("/api/me").json()["ending"] is None
+    withdrawn = again["marks"][0]
+    one.save(again["id"], f"marks/{withdrawn['id']}", None, base=1)
+    assert one.finish(again["id"])[1]["missing"] == ["answers/text: no_errors"]
+    one.nothing_found(again["id"])
+    assert one.post("/api/next").json()["why"] == "all-done"
+    assert one.get("/api/me").json()["ending"]["why"] == "done"
+    assert one.finish(again["id"], verb="reopen")[0] == 200
+    assert Client(store).joined().post("/api/next").json()["why"] == "none-now"
+
+
+def test_the_first_pass_is_not_opened_again(store: Store) -> None:
+    one, other = Client(store).joined(), Client(store).joined()
+    first_pass(one, "mine", 0)
+    first_pass(other, "theirs", 8)
+    task = one.get("/api/me").json()["tasks"][0]["id"]
+    second(store)
+    assert "first pass is over" in one.finish(task, verb="reopen")[1]["say"]
+    (kept,) = store.annotations(tables.annotation.c.id == task)
+    assert kept.status == "submitted"
+
+
+def test_which_text_of_a_pair_comes_first_is_drawn_and_kept(tmp_path: Path) -> None:
+    asked = protocols.load("preference")
+    pairs = [
+        Document(id=f"p{n}", text="", context={"prompt": "Write.", "a": f"one {n}", "b": f"two {n}"}) for n in range(12)
+    ]
+    items: list[Item] = [Settings(protocols=(asked.id,), skip=PHASES), asked, *pairs]
+    with opened(new_place("sqlite", tmp_path), items, Clocked()) as store:
+        client = Client(store).joined()
+        for _ in range(12):
+            task = client.next()
+            assert client.get(f"/api/tasks/{task['id']}").json()["context"] == task["context"]
+            assert task["context"]["a"].startswith("one")
+            client.save(task["id"], "answers", {"answers": {"prefer": "a"}})
+            assert client.finish(task["id"])[0] == 200
+            (kept,) = store.annotations(tables.annotation.c.id == task["id"])
+            assert list(task["context"]) == ["prompt", *("ab" if kept.meta["shown_first"] == "a" else "ba")]
+        first = Counter(str(each.meta["shown_first"]) for each in store.study().iter_annotations())
+        assert min(first["a"], first["b"]) >= 2

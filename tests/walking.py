@@ -1,0 +1,130 @@
+"""Somebody who goes the whole way over HTTP and knows the solutions, or some of them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from finecomb.core.practice import Choice, Exercise
+from finecomb.core.protocol import Protocol
+from finecomb.core.question import Question
+from finecomb.core.records import Answer
+from finecomb.store import tables, way
+from tests.databases import Client
+
+Knows = Callable[[str, int], bool]
+"""Whether the nth solution of the exercise with that name is found, or the question with that name answered rightly."""
+
+
+def everything(name: str, nth: int) -> bool:
+    return True
+
+
+def nothing(name: str, nth: int) -> bool:
+    return False
+
+
+def some_answer(question: Question) -> Answer:
+    """An answer that fits a question."""
+    match question.scale:
+        case "text" | "rewrite":
+            return "Some words of my own about this."
+        case "yes-no":
+            return True
+        case "number":
+            return question.low or 1
+        case "several":
+            return (str(question.values[0]),)
+        case _:
+            return question.values[0]
+
+
+def ahead(client: Client) -> Any:
+    """What comes now."""
+    answer = client.post("/api/next")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def say(client: Client, step: str, answers: Any = None, active: float = 0) -> Any:
+    """PUT a step; returns status code and answer."""
+    sent = {"change": uuid.uuid4().hex, "answers": answers or {}, "active": active}
+    answer = client.put(f"/api/steps/{step}", json=sent)
+    return answer.status_code, answer.json()
+
+
+def fitting(page: Any) -> dict[str, Any]:
+    """Answers to a survey."""
+    asked = [Question.model_validate(each) for each in page["questions"]]
+    return {question.name: some_answer(question) for question in asked if question.when is None}
+
+
+def turn(client: Client, page: Any) -> None:
+    """Read a page, or answer it, and go on."""
+    code, answer = say(client, page["step"], fitting(page))
+    assert code == 200, answer
+
+
+def given(client: Client, protocol: Protocol, task: Any) -> Exercise | Choice:
+    """The exercise or question that a task is."""
+    (found,) = client.store.annotations(tables.annotation.c.id == task["id"])
+    return way.items(protocol)[found.document].given
+
+
+def solve(client: Client, protocol: Protocol, task: Any, knows: Knows = everything) -> None:
+    """Do an exercise as far as it is known, and hand it in."""
+    item = given(client, protocol, task)
+    if isinstance(item, Choice):
+        wrong = next(option.value for option in item.options if option.value != item.answer)
+        answer = item.answer if knows(item.name, 0) else wrong
+        assert client.save(task["id"], "answers", {"answers": {"answer": answer}})[0] == 200
+    else:
+        _mark(client, protocol, task, item, knows)
+    code, answer = client.finish(task["id"])
+    assert code == 200, answer
+
+
+def _mark(client: Client, protocol: Protocol, task: Any, exercise: Exercise, knows: Knows) -> None:
+    found = [n for n in range(len(exercise.solutions)) if knows(exercise.name, n)]
+    for n in found:
+        solution, span = exercise.solutions[n], exercise.spans()[n]
+        asked = protocol.questions_of(solution.label)
+        body = {
+            "spans": [span.on_wire()],
+            "quotes": [solution.quote],
+            "label": solution.label,
+            "answers": {each.name: some_answer(each) for each in asked if each.when is None} | dict(solution.answers),
+            "antecedent": _earlier(protocol, task, solution.label),
+        }
+        code, answer = client.save(task["id"], f"marks/{task['id']}-{n}", body)
+        assert code == 200, answer
+    for part, right in zip(task["parts"], exercise.units or [{}] * len(task["parts"]), strict=True):
+        code, answer = client.save(task["id"], f"units/{part['start']}-{part['end']}", {"answers": dict(right)})
+        assert code == 200, answer
+    answers = {
+        each.name: some_answer(each) for each in protocol.document_questions if each.when is None and each.required
+    }
+    client.save(task["id"], "answers", {"answers": answers | dict(exercise.answers), "no_errors": not found})
+
+
+def _earlier(protocol: Protocol, task: Any, label: str | None) -> Any:
+    known = protocol.named(label)
+    needed = known is not None and known.antecedent == "required"
+    return {"spans": [[0, 3]], "quotes": [task["text"][:3]]} if needed else None
+
+
+def walk(client: Client, protocol: Protocol, knows: Knows = everything) -> Any:
+    """Go on until the first text, or until there is nothing; returns what comes then, and the pages and tasks met."""
+    met: list[Any] = []
+    for _ in range(200):
+        now = ahead(client)
+        if now["page"]:
+            met.append(now["page"])
+            turn(client, now["page"])
+        elif now["task"] and now["task"]["phase"] != "work":
+            met.append(now["task"])
+            solve(client, protocol, now["task"], knows)
+        else:
+            return now, met
+    raise AssertionError("the way has no end")
