@@ -46,8 +46,8 @@ def test_both_passes_are_compared(twice: Path) -> None:
 
 def test_other_statistics_read_the_first_pass(twice: Path) -> None:
     def marks(*options: str) -> float:
-        words = ("measure", twice, "--measure", "count", "-a", "reader-1", "--draws", "0", "--json", *options)
-        rows = json.loads(run(*words).stdout)["table"]
+        asked = ("--measure", "count", "-a", "reader-1", "--draws", "0", "--json", *options)
+        rows = json.loads(run("measure", twice, *asked).stdout)["table"]
         return float(sum(row["value"] for row in rows if row["label"] == "any"))
 
     assert marks("--rounds", "last") < marks("--rounds", "first") == marks()

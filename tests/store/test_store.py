@@ -19,7 +19,7 @@ from finecomb import formats
 from finecomb.core.errors import FinecombError, StudyError
 from finecomb.core.records import Annotation, Annotator, Document, Settings
 from finecomb.core.study import Item, Study
-from finecomb.store import backup, migrations, tables
+from finecomb.store import backup, migrations, rows, tables
 from finecomb.store.database import Database, Transaction
 from finecomb.store.places import FILE, Place, place
 from finecomb.store.store import Store, prepare, read_items
@@ -82,6 +82,15 @@ def test_every_field_of_an_annotation_comes_back(where: Place) -> None:
     items: list[Item] = [Settings(), PROTOCOL, Document(id="d", text="x"), Annotator(id="a", kind="human"), other, FULL]
     with opened(where, items, Clocked()) as store:
         assert store.annotations(tables.annotation.c.id == "full") == [FULL]
+
+
+def test_that_nothing_was_found_can_be_taken_back_after_a_move(where: Place) -> None:
+    draft = FULL.model_copy(update={"answers": {}, "about": None, "status": "draft", "excluded": None})
+    entries = [(kind, body) for kind, _, body in rows.annotation_entries(draft)]
+    assert entries[-1] == ("answers", '{"answers":{},"no_errors":true}')
+    items: list[Item] = [Settings(), PROTOCOL, Document(id="d", text="x"), Annotator(id="a", kind="human"), draft]
+    with opened(where, items, Clocked()) as store:
+        assert store.annotations(tables.annotation.c.id == "full") == [draft]
 
 
 def test_a_folder_and_its_database_are_read_together(tmp_path: Path) -> None:

@@ -61,6 +61,8 @@ def annotation_row(annotation: Annotation) -> dict[str, object]:
     """The columns of an annotation, without what is kept in its entries."""
     value = annotation.model_dump(mode="json", exclude_defaults=True, exclude=_INSIDE)
     columns = {name: value.pop(name, None) for name in _COLUMNS}
+    if _no_errors(annotation):
+        value["meta"].pop("no_errors")
     return columns | {
         "round": annotation.round,
         "about": value.pop("about", ""),
@@ -81,8 +83,14 @@ def annotation_entries(annotation: Annotation) -> Iterator[tuple[Kind, str, str]
         id = f"{unit.start}-{unit.end}"
         seen[id] = seen.get(id, 0) + 1
         yield "unit", id if seen[id] == 1 else f"{id}#{seen[id]}", unit.to_json()
-    if annotation.answers:
-        yield "answers", TEXT, dumps({"answers": dict(annotation.answers)})
+    found_none = {"no_errors": True} if _no_errors(annotation) else {}
+    if annotation.answers or found_none:
+        yield "answers", TEXT, dumps({"answers": dict(annotation.answers)} | found_none)
+
+
+def _no_errors(annotation: Annotation) -> bool:
+    """Whether it says in `meta`, as annotations that were made here do, that nothing was found."""
+    return annotation.meta.get("no_errors") is True
 
 
 def mark_body(mark: Mark) -> str:
