@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -19,7 +19,11 @@ from finecomb.server.admin_overview import overview
 from finecomb.server.admin_people import People
 from finecomb.server.admin_snapshot import Snapshot
 from finecomb.server.admin_wire import Export, Overview
+from finecomb.server.noticing import noticed
+from finecomb.server.recruiting_wire import Noticed
+from finecomb.store import arrivals
 from finecomb.store.again import Seen, read_again
+from finecomb.store.arrivals import Arrival
 from finecomb.store.store import Store
 
 T = TypeVar("T")
@@ -34,6 +38,13 @@ class Made:
     now: Snapshot
     tag: str
     """Changes with everything that is written."""
+    came: tuple[Arrival, ...] = ()
+    """Where people came from."""
+
+    @functools.cached_property
+    def noticed(self) -> Mapping[str, tuple[Noticed, ...]]:
+        """What is worth a look about each person."""
+        return noticed(self.now.study, self.came)
 
     @functools.cached_property
     def people(self) -> People:
@@ -89,6 +100,8 @@ class Desk:
             self._seen = read_again(self.store, self._seen)
             head = self.store.head
             now = Snapshot(self._seen.study, head.protocol, head.state, datetime.fromtimestamp(clock, UTC))
-            self._made = Made(now, f"{self._start}-{commits}")
+            with self.store.database.reading() as transaction:
+                came = tuple(arrivals.arrivals(self.store, transaction))
+            self._made = Made(now, f"{self._start}-{commits}", came)
             self._commits, self._read = commits, clock
         return self._made

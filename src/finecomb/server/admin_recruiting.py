@@ -24,19 +24,11 @@ from finecomb.server import recruiting_wire as wire
 from finecomb.server.admin import Editor, Id, TheDesk, Viewer
 from finecomb.server.admin_desk import Made
 from finecomb.server.admin_snapshot import Snapshot
-from finecomb.server.noticing import noticed
 from finecomb.server.problems import ProblemError
 from finecomb.store import arrivals, paying, running, way
-from finecomb.store.arrivals import Arrival
 from finecomb.store.paying import Earned, Form
-from finecomb.store.store import Store
 
 router = APIRouter(prefix="/api/admin", tags=["researchers"])
-
-
-def _came(store: Store) -> list[Arrival]:
-    with store.database.reading() as transaction:
-        return arrivals.arrivals(store, transaction)
 
 
 # --- everybody ----------------------------------------------------------------------------------------------------
@@ -45,16 +37,16 @@ def _came(store: Store) -> list[Arrival]:
 @router.get("/recruiting")
 def recruiting(desk: TheDesk, _: Viewer) -> wire.Recruiting:
     """Who came, how far they are, what is noticed about them, and what it costs."""
-    came = _came(desk.store)
-    return desk.ask(lambda made: recruiting_page(made.now, came))
+    return desk.ask(recruiting_page)
 
 
-def recruiting_page(now: Snapshot, came: Sequence[Arrival]) -> wire.Recruiting:
+def recruiting_page(made: Made) -> wire.Recruiting:
     """The page of one moment."""
-    people = paying.earned(now.study, came, now.protocol)
+    now, signs = made.now, made.noticed
+    people = paying.earned(now.study, made.came, now.protocol)
     cost = paying.cost(now.study.settings, people)
     records = {each.id: each for each in now.study.iter_annotators()}
-    signs, reached = noticed(now.study, came), _reached(now, records.values())
+    reached = _reached(now, records.values())
     return wire.Recruiting(
         people=tuple(
             _recruit(each, records[each.annotator], now, signs.get(each.annotator, ()), reached) for each in people
@@ -242,7 +234,8 @@ async def set_bonus(desk: TheDesk, session: Editor, id: Id, bonus: wire.Bonus) -
 @router.get("/pay", response_class=Response)
 def pay(desk: TheDesk, _: Editor, form: Annotated[Form, Query()] = "pay") -> Response:
     """Who is to be paid what, with worker ids: all of it, or bonuses as a platform takes them."""
-    came = _came(desk.store)
+    with desk.store.database.reading() as transaction:  # not what is remembered, should ids have been forgotten since
+        came = arrivals.arrivals(desk.store, transaction)
     people = desk.ask(lambda made: paying.earned(made.now.study, came, made.now.protocol))
     name = paying.FORMS[form]
     headers = {"content-disposition": f"attachment; filename*=utf-8''{quote(name)}"}
