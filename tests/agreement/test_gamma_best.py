@@ -12,6 +12,7 @@ from finecomb.agreement.gamma.best import best_alignment, pairwise_bound
 from finecomb.agreement.gamma.continuum import Continuum
 from finecomb.agreement.gamma.dissimilarity import Dissimilarity
 from finecomb.agreement.gamma.problem import problem
+from finecomb.agreement.gamma.samplers import SAMPLERS
 from finecomb.agreement.gamma.search import GaveUpError, Search
 from finecomb.core.errors import FinecombError
 from tests.agreement.gamma_worlds import (
@@ -178,6 +179,22 @@ def test_a_stopped_alignment_has_a_gap_around_the_best(seed: int, seconds: float
     assert best.status == "proven"
     assert stopped.lower <= best.upper + 1e-7 <= stopped.upper + 2e-7
     assert (stopped.clusters.sum(axis=0) == 1).all()
+
+
+def test_where_clusters_cannot_be_listed_the_gap_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    drawn = [SAMPLERS["shuffle"](random_continuum(rng, 6, 4), rng) for _ in range(60)]
+    best = [best_alignment(marks) for marks in drawn]
+
+    def give_up(*_: object) -> None:
+        raise GaveUpError
+
+    monkeypatch.setattr(Search, "below", give_up)
+    found = [best_alignment(marks) for marks in drawn]
+    assert {each.status for each in best} == {"proven"}
+    assert {each.status for each in found} == {"proven", "stopped"}
+    for one, other in zip(found, best, strict=True):
+        assert one.lower <= other.upper + 1e-7 <= one.upper + 2e-7
 
 
 def test_thousands_of_marks_do_not_hang() -> None:

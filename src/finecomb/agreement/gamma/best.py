@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from dataclasses import dataclass
@@ -93,12 +94,12 @@ class _Solver:
         self.best = start[-1]
         self.master.add(np.eye(len(self.own), dtype=bool))
         self.master.add(np.concatenate(start))
-        try:
+        with contextlib.suppress(GaveUpError):
             self._generate()
-            self._round()
-        except GaveUpError:
-            self._round()
-            self._settle()
+        self._round()
+        with contextlib.suppress(GaveUpError):
+            if self._open:
+                self._close() if math.isfinite(self.lower) else self._settle()
         return self.best, max(self.lower, pairwise_bound(self.own) if self._open else 0.0), self.upper
 
     @property
@@ -124,7 +125,7 @@ class _Solver:
             found, reduced = descent(self.own, self.prices, starts)
             if self.master.add(found[reduced < -_NEGATIVE]):
                 continue
-            if not self.master.add(self.search.below(self.prices, -_NEGATIVE, self.proof_until)):
+            if not self.master.add(self.search.some_below(self.prices, -_NEGATIVE, self.proof_until)):
                 self._bound(_NEGATIVE)
                 return
 
@@ -134,29 +135,30 @@ class _Solver:
         self.lower = max(self.lower, float(self.prices.sum()) - clusters * short)
 
     def _round(self) -> None:
-        """From a relaxed alignment to an alignment; with a gap, all clusters that could close it are listed."""
+        """From the relaxed alignment to a good alignment of the clusters known."""
         if self._open:
             self._take(self.master.corner(self.left / 2))
         if self._open:
             self._take(self.master.chosen(np.ones(len(self.master.costs), dtype=bool), self.left / 2)[0])
-        if self._open and math.isfinite(self.lower):
-            gap = self.upper - self.lower + _SAME
-            self.master.add(self.search.below(self.prices, gap, self.deadline))
-            within = self.master.costs - self.master.clusters @ self.prices < gap
-            clusters, bound = self.master.chosen(within, self.left)
-            self._take(clusters)
-            self.lower = max(self.lower, min(bound, self.upper))
+
+    def _close(self) -> None:
+        """List all clusters that could close the gap, and pick the best alignment of these.
+
+        The reduced costs of an alignment's clusters add up to its cost less the prices of all marks, and none is below
+        zero. So none of a better alignment is above the gap.
+        """
+        gap = self.upper - self.lower + _SAME
+        self.master.add(self.search.below(self.prices, gap, self.deadline))
+        within = self.master.costs - self.master.clusters @ self.prices < gap
+        clusters, bound = self.master.chosen(within, self.left)
+        self._take(clusters)
+        self.lower = max(self.lower, min(bound, self.upper))
 
     def _settle(self) -> None:
         """When the proof took too long: show that no alignment is much better, less and less while time lasts."""
-        if math.isfinite(self.lower) or not self.prices.any():
-            return
         for share in _COARSER:
             short = share * self.upper / self.own.most_clusters(self.upper)
-            try:
-                if len(self.search.below(self.prices, -short, self.deadline)):
-                    return
-            except GaveUpError:
+            if len(self.search.some_below(self.prices, -short, self.deadline)):
                 return
             self._bound(short)
 

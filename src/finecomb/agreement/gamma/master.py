@@ -30,7 +30,7 @@ class Master:
         self.clusters = np.zeros((0, len(own)), dtype=bool)
         self.costs = np.zeros(0)
         self._seen: set[bytes] = set()
-        self._relaxed = self._rows(solver="ipm", run_crossover="off")
+        self._relaxed = self._rows(solver="ipm", run_crossover="off", presolve="off")
         self._allow_excess()
 
     def add(self, clusters: Bools) -> int:
@@ -55,7 +55,14 @@ class Master:
         self._relaxed.clearSolver()
         self._relaxed.run()
         solution = self._relaxed.getSolution()
-        return np.array(solution.row_dual), np.array(solution.col_value)[len(self.own) :]
+        return self._affordable(np.array(solution.row_dual)), np.array(solution.col_value)[len(self.own) :]
+
+    def _affordable(self, prices: Floats) -> Floats:
+        """Prices at which no known cluster is worth more than it costs, whatever the solver's tolerance was."""
+        least = 0.0 if self.soft else -math.inf
+        prices = np.maximum(prices, least)
+        over = (self.clusters @ prices - self.costs).max(initial=0.0)
+        return np.asarray(np.maximum(prices - over, least))
 
     def _allow_excess(self) -> None:
         """Let a mark be in more than one cluster for a fee, which keeps its price above minus the fee.

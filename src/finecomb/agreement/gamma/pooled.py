@@ -82,7 +82,7 @@ def gap(texts: Sequence[Measured]) -> float:
     weight = np.array([each.weight[0] for each in defined])
     high = weight @ np.array([[each.observed[0], each.expected[0]] for each in defined]).reshape(-1, 2)
     low = weight @ np.array([each.lowest for each in defined]).reshape(-1, 2)
-    if not defined or np.allclose(low, high, rtol=1e-12, atol=0):
+    if not defined or np.allclose(low, high, rtol=1e-9, atol=0):
         return 0.0
     farthest = (1 - high[0] / low[1] if low[1] > 0 else -np.inf, 1 - low[0] / high[1])
     return float(max(abs(1 - high[0] / high[1] - each) for each in farthest))

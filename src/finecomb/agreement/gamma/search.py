@@ -16,6 +16,7 @@ With T the part that is decided and j marks still to come, the pairs among those
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,7 +25,8 @@ import numpy as np
 from finecomb.agreement.gamma.continuum import Bools, Floats, Ints
 from finecomb.agreement.gamma.problem import Problem
 
-_MEDOIDS = 24  # searched side by side
+_BLOCK = 64  # medoids whose bounds are computed at once
+_MARKS = 400  # marks open for all the medoids that are searched side by side
 _ROWS = 4096  # partial clusters taken further at once
 _ENOUGH = 50_000  # clusters
 _SAFE = 1e-9  # against rounding, wherever something is ruled out
@@ -118,13 +120,32 @@ class Search:
     def below(self, prices: Floats, threshold: float, deadline: float) -> Bools:
         """All clusters whose reduced cost is less than `threshold`, (found, U)."""
         found: list[Bools] = [np.zeros((0, len(self.own)), dtype=bool)]
-        for first in range(0, len(self.own), _MEDOIDS):
-            medoids = np.arange(first, min(first + _MEDOIDS, len(self.own)))
-            found.append(self._around(medoids, prices, threshold, deadline))
+        for each in self._found(prices, threshold, deadline):
+            found.append(each)
             if sum(map(len, found)) > _ENOUGH:
                 raise GaveUpError
-        every = np.unique(np.concatenate(found), axis=0)
-        return np.asarray(every[self.own.costs(every) - every @ prices < threshold])
+        return np.unique(np.concatenate(found), axis=0)
+
+    def some_below(self, prices: Floats, threshold: float, deadline: float) -> Bools:
+        """Some of them, as soon as there are any; none when there are none."""
+        none = np.zeros((0, len(self.own)), dtype=bool)
+        return next((each for each in self._found(prices, threshold, deadline) if len(each)), none)
+
+    def _found(self, prices: Floats, threshold: float, deadline: float) -> Iterator[Bools]:
+        """All of them, group by group of medoids."""
+        for medoids in self._groups(prices, threshold):
+            near = self._around(medoids, prices, threshold, deadline)
+            yield near[self.own.costs(near) - near @ prices < threshold]
+
+    def _groups(self, prices: Floats, threshold: float) -> list[Ints]:
+        """Medoids to be searched side by side: those with much the same number of marks open, the easiest first."""
+        blocks = np.split(np.arange(len(self.own)), np.arange(_BLOCK, len(self.own), _BLOCK))
+        open_ = [(self._roots(each, prices).with_mark < threshold).sum(axis=(1, 2)) for each in blocks]
+        count = np.concatenate(open_)
+        alive = np.flatnonzero((count > 0) | (1 - prices < threshold))  # with others, or alone
+        order = alive[np.argsort(count[alive], kind="stable")]
+        group = np.cumsum(count[order]) // _MARKS
+        return [each for each in np.split(order, np.flatnonzero(np.diff(group)) + 1) if len(each)]
 
     def _around(self, medoids: Ints, prices: Floats, threshold: float, deadline: float) -> Bools:
         """Those with one of these medoids, depth first."""
@@ -178,18 +199,12 @@ class Search:
         return _Roots(with_mark, without)
 
     def _open(self, medoids: Ints, roots: _Roots, prices: Floats, threshold: float) -> _Open:
-        """What the bounds leave open: medoids, annotators and marks that may be in a cluster below the threshold.
+        """What the bounds leave open: annotators and marks that may be in a cluster below the threshold.
 
         First come the annotators whose second best choice has the highest bound: there most is ruled out.
         """
-        possible = roots.with_mark < threshold
-        alive = possible.any(axis=(1, 2)) | (1 - prices[medoids] < threshold)  # with others, or alone
-        medoids, possible, with_mark, without = (
-            medoids[alive],
-            possible[alive],
-            roots.with_mark[alive],
-            roots.without[alive],
-        )
+        with_mark, without = roots
+        possible = with_mark < threshold
         choices = np.sort(np.concatenate([with_mark, without[:, :, None]], axis=2), axis=2)
         telling = np.where(possible.any(axis=2), choices[:, :, 1], -np.inf)
         width = int(possible.any(axis=2).sum(axis=1).max(initial=0))

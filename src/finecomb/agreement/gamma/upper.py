@@ -9,8 +9,6 @@ import numpy as np
 from finecomb.agreement.gamma.continuum import Bools
 from finecomb.agreement.gamma.problem import Problem
 
-_RESTARTS = 2
-
 
 def joined(own: Problem, one: Bools, other: Bools) -> Bools:
     """Clusters of some annotators and of others, each with at most one of the others: the best of all matchings."""
@@ -20,12 +18,16 @@ def joined(own: Problem, one: Bools, other: Bools) -> Bools:
     row, column = linear_sum_assignment(saved)
     kept = saved[row, column] < 0
     row, column = row[kept], column[kept]
-    return np.concatenate([one[row] | other[column], np.delete(one, row, axis=0), np.delete(other, column, axis=0)])
+    both = one.copy()
+    both[row] |= other[column]
+    alone = np.ones(len(other), dtype=bool)
+    alone[column] = False
+    return np.concatenate([both, other[alone]])
 
 
 def good_alignments(own: Problem, rng: np.random.Generator, deadline: float) -> list[Bools]:
-    """Alignments, (K, U) each, the best last."""
-    found = [each for _ in range(_RESTARTS) for each in _improving(own, rng, deadline)]
+    """Alignments, (K, U) each, the best last; with more annotators from more starts."""
+    found = [each for _ in range(1 + len(own.marks) // 15) for each in _improving(own, rng, deadline)]
     return sorted(found, key=lambda clusters: -own.costs(clusters).sum())
 
 
