@@ -312,7 +312,7 @@ def _rerun(match: re.Match[str], folder: Path, name: str) -> str:
 
 
 if __name__ == "__main__":
-    chosen = [path for path in PAGES if not sys.argv[1:] or path.name in sys.argv[1:]]
+    chosen = [path for path in PAGES if not sys.argv[1:] or any(path.match(name) for name in sys.argv[1:])]
     for each in chosen:
         before = each.read_text(encoding="utf-8")
         if (after := refreshed(each)) != before:

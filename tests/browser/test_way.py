@@ -69,7 +69,7 @@ def test_turing_from_the_recruiting_link_to_the_code(browser: Browser, tmp_path:
         reader.action("start")
         reader.goes_on("instructions")
         while not page.locator("[data-page=task]").count():  # what the arm of the experiment has to practise on
-            reader.action("continue")
+            page.evaluate("document.querySelector('[data-action=continue]:enabled')?.click()")  # gone at any moment
             page.wait_for_timeout(300)
         for number in range(1, 6):
             expect(page.locator("[data-action=texts]")).to_contain_text(f"Text {number} of 5", timeout=20_000)
@@ -308,4 +308,65 @@ def test_sections_are_verified_before_they_are_handed_in(browser: Browser, tmp_p
         reader.saved()
         reader.finish()
         expect(page.locator("[data-practice='2']")).to_be_visible(timeout=20_000)
+        reader.checks_out()
+
+
+LONG = "A sentence that goes on for a while. " * 8
+_SHOWN = """() => {
+  const [asked, foot] = [".wanted", ".foot"].map((each) => document.querySelector(each).getBoundingClientRect());
+  return asked.top >= 0 && asked.bottom <= foot.top;
+}"""
+
+
+def test_the_letters_of_a_pair_go_by_the_screen(browser: Browser, tmp_path: Path) -> None:
+    pairs = [text(f"p{n}", "", context={"a": f"Left {n}. " + LONG, "b": f"Right {n}. " + LONG}) for n in range(6)]
+    protocol = fc.protocol("preference")
+    with serving(study_of(protocol, *pairs, skip=["consent", "instructions"]), tmp_path / "study") as server:
+        reader = arrive(browser, server, viewport={"width": 360, "height": 740}, is_mobile=True, has_touch=True)
+        page = reader.page
+        reader.action("start")
+        for number in range(1, 7):
+            expect(page.locator("[data-action=texts]")).to_contain_text(f"{number} of 6", timeout=20_000)
+            reader.finish()  # leads to what is missing, and nothing covers that
+            page.wait_for_function(_SHOWN)
+            assert page.locator(".pair-name").all_inner_texts() == ["A", "B"]
+            words = page.locator("[data-question=prefer] label").all_inner_texts()
+            assert [each.split()[-1] for each in words[:2]] == ["A", "B"]
+            reader.press("1")  # whichever comes first
+            reader.saved()
+            reader.press("Control+Enter")
+        reader.sees_the_end()
+        reader.checks_out()
+        done = work(server)
+    assert [each.answers["prefer"] for each in done] == [each.meta["shown_first"] for each in done]
+    assert {each.meta["shown_first"] for each in done} == {"a", "b"}
+
+
+def test_many_texts_fit_a_phone_and_the_code_outlives_the_study(browser: Browser, tmp_path: Path) -> None:
+    texts = [text(f"d{n}", "It were good.") for n in range(40)]
+    protocol = parse_protocol(OWN, "own.yaml")
+    skip = ["training", "qualification"]
+    with serving(study_of(protocol, *texts, skip=skip), tmp_path / "study") as server:
+        reader = arrive(browser, server, viewport={"width": 360, "height": 740}, is_mobile=True, has_touch=True)
+        reader.join()
+        assert reader.page.evaluate("innerWidth") == 360  # else the page was made smaller to fit
+    few = study_of(protocol, texts[0], skip=skip)
+    with serving(few, tmp_path / "few") as server:
+        reader = arrive(browser, server)
+        reader.join()
+        mark_by_keys(reader, "were")
+        reader.sees_the_end()
+        code = reader.page.locator("[data-code]").inner_text()
+        researcher = browser.new_context().new_page()
+        researcher.goto(server.admin_link)
+        researcher.get_by_role("button", name="Sign in").click()
+        close = """async () => {
+          const { csrf } = await (await fetch("/api/admin/session")).json();
+          const headers = { "X-Finecomb-Token": csrf, "content-type": "application/json" };
+          const body = JSON.stringify({ state: "closed" });
+          return (await fetch("/api/admin/state", { method: "PUT", headers, body })).status;
+        }"""
+        assert researcher.evaluate(close) < 300
+        reader.page.reload()
+        expect(reader.page.locator("[data-code]")).to_have_text(code, timeout=20_000)
         reader.checks_out()

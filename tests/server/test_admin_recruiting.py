@@ -91,6 +91,30 @@ def test_five_equal_ratings_are_noticed_and_four_are_not() -> None:
     assert signs(study(*(rated(n) for n in range(4)))) == {}
 
 
+@pytest.mark.parametrize(
+    ("share", "count", "expected"), [(0.7, 2, ["broad"]), (1, 13, ["broad"]), (1, 1, []), (0.6, 9, [])]
+)
+def test_marks_over_most_of_a_tests_text_are_noticed(share: float, count: int, expected: list[str]) -> None:
+    asked = fc.protocol("accuracy")
+    assert asked.qualification is not None
+    exercise = asked.qualification.parts[0].exercises[0]
+    span = Span(0, round(share * len(exercise.text)))
+    quotes = (exercise.text[: span.end],)
+    marks = tuple(Mark(id=f"m{n}", spans=(span,), quotes=quotes, label="number") for n in range(count))
+    document = f"{asked.id}/{exercise.name}"
+    tested = Annotation(
+        id="t",
+        document=document,
+        annotator="a",
+        protocol=asked.id,
+        phase="qualification",
+        marks=marks,
+        active_seconds=900,
+    )
+    found = Study.from_items([Settings(), asked, Annotator(id="a", kind="human"), tested])
+    assert signs(found).get("a", []) == expected
+
+
 def test_one_browser_with_two_names_is_noticed_and_an_address_is_called_weak() -> None:
     one, two = Came("prolific", "w1", device="x", address="y"), Came("prolific", "w2", device="x", address="y")
     found = noticed(study(), [Arrival("a", 0, one), Arrival("b", 1, two)])
@@ -135,6 +159,12 @@ def test_who_does_not_pass_is_paid_for_taking_part() -> None:
     assert (one.stage, one.pay) == ("screened-out", 1)
     (other, _) = earned(study(settings=PRICED, qualification=failed), [], TURING)  # another protocol's test
     assert (other.stage, other.pay) == ("invited", 0)
+
+
+def test_who_passes_and_finds_no_text_left_is_paid_for_taking_part() -> None:
+    passed = Qualified(protocol=SCARECROW.id, score=95, passed=True, attempts=(Attempt(round=0, score=95),))
+    (one, _) = earned(study(settings=PRICED, qualification=passed), [Arrival("a", 0, Came())], SCARECROW)
+    assert (one.stage, one.texts, one.pay) == ("working", 0, 1)
 
 
 def test_time_on_pages_counts() -> None:

@@ -224,7 +224,7 @@ class TestOneAnnotatorEach:
         who = client.get("/api/me").json()["annotator"]
         client.store.change_now(running.exclude_annotator, "ann", who, "a robot")
         assert client.save(task["id"], "marks/m1", mark(task))[1]["code"] == "not-allowed"
-        assert client.post("/api/next").json()["why"] == "none-now"
+        assert client.post("/api/next").json()["why"] == "ended"
         client.store.change_now(running.restore_annotator, "ann", who)
         assert client.save(task["id"], "marks/m1", mark(task))[0] == 200
 

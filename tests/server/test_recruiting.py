@@ -269,6 +269,52 @@ def test_prolific_gets_its_codes(store: Store) -> None:
     assert done.back == "https://app.prolific.com/submissions/complete?cc=DONE1"
 
 
+def test_the_code_comes_when_the_last_text_is_handed_in_and_not_when_it_is_opened(store: Store) -> None:
+    two = store.head.protocol.model_copy(update={"version": "2", "work": Work(texts=2)})
+    store.change_now(running.add_protocol, "tests", two)
+    settings = store.head.settings.model_copy(update={"protocols": (two.id,)})
+    store.change_now(running.set_settings, "tests", settings)
+    client = Client(store).joined()
+
+    def ending() -> Any:
+        me = client.get("/api/me").json()
+        assert (me["way"][-1]["state"] == "done") == (me["ending"] is not None)
+        return me["ending"]
+
+    client.nothing_found(client.next()["id"])
+    last = client.next()["id"]
+    assert ending() is None
+    client.nothing_found(last)
+    assert ending()["why"] == "done"
+    assert client.finish(last, verb="reopen")[0] == 200
+    assert ending() is None
+    assert client.finish(last)[0] == 200
+    assert ending()["code"]
+
+
+@pytest.mark.parametrize("state", ["paused", "closed"])
+def test_who_finished_keeps_the_code_whatever_becomes_of_the_study_or_of_them(store: Store, state: Any) -> None:
+    client = Client(store).joined()
+    client.nothing_found(client.next()["id"])
+    before = client.get("/api/me").json()["ending"]
+    other = Client(store).joined()
+    store.change_now(running.set_state, "tests", state)
+    for each in came(store):
+        store.change_now(running.exclude_annotator, "tests", each.annotator, "copied")
+    assert client.get("/api/me").json()["ending"] == before
+    assert other.get("/api/me").json()["ending"] is None
+
+
+def test_nobody_new_comes_into_a_closed_study_and_who_was_there_does(store: Store) -> None:
+    recruit(store, TURK)
+    _, first = join(store, HIT)
+    store.change_now(running.set_state, "tests", "closed")
+    assert Client(store).get(path(store), params=HIT).json()["state"] == "closed"
+    refused(Client(store).post(path(store), params=HIT | {"workerId": "A9OTHER"}), "closed")
+    assert join(store, HIT)[1] == first
+    assert {each.annotator for each in came(store)} == {first}
+
+
 def test_mechanical_turk_gets_a_form(store: Store) -> None:
     recruit(store, TURK)
     _, who = join(store, HIT)

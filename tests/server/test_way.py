@@ -310,11 +310,34 @@ def test_who_is_excluded_in_mid_way_gets_nothing_more(client: Client) -> None:
     asked = examined()
     task = until_task(client.joined(), asked, "training")
     client.store.change_now(running.exclude_annotator, "ann", person(client.store).id, "scripted")
-    assert ahead(client) == {"task": None, "page": None, "why": "none-now"}
+    assert ahead(client) == {"task": None, "page": None, "why": "ended"}
     assert client.save(task["id"], "answers", {"no_errors": True})[1]["code"] == "not-allowed"
     assert say(client, "survey")[1]["code"] == "not-allowed"
     client.store.change_now(running.restore_annotator, "ann", person(client.store).id)
     assert ahead(client)["task"]["id"] == task["id"]
+
+
+def test_who_took_part_gets_a_code_when_the_study_closes(client: Client) -> None:
+    client.joined()
+    client.store.change_now(running.set_state, "ann", "closed")
+    assert client.get("/api/me").json()["ending"] is None  # nothing was done
+    client.store.change_now(running.set_state, "ann", "open")
+    until_task(client, examined(), "qualification")
+    assert client.get("/api/me").json()["ending"] is None
+    client.store.change_now(running.set_state, "ann", "closed")
+    assert client.get("/api/me").json()["ending"]["code"]
+
+
+def test_who_passed_while_others_took_the_last_text_gets_a_code(tmp_path: Path) -> None:
+    asked = examined()
+    items: list[Item] = [Settings(protocols=(asked.id,), annotators=1), asked, TEXTS[0]]
+    with opened(new_place("sqlite", tmp_path), items, Clocked()) as store:
+        first, second = Client(store).joined(), Client(store).joined()
+        task = walk(first, asked)[0]["task"]
+        assert walk(second, asked)[0]["why"] == "none-now"
+        assert second.get("/api/me").json()["ending"] is None  # it may yet be given back
+        first.nothing_found(task["id"])
+        assert second.get("/api/me").json()["ending"]["code"]
 
 
 @pytest.mark.parametrize("state", ["paused", "closed"])

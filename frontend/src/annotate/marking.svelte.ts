@@ -581,6 +581,7 @@ export class Marking {
     if (missing.key.startsWith("marks/")) this.choose(missing.key as MarkKey, true);
     if (missing.what === "antecedent") this.say(t("antecedentMissing"));
     await this.focusForm(missing.question?.name, missing.key);
+    document.activeElement?.closest("[data-question]")?.scrollIntoView({ block: "center" }); // all of it, not its first field
   }
 
   /** What a screen reader hears of a mark. */

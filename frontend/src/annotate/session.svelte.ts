@@ -55,6 +55,7 @@ export type Screen =
   | "signed-out"
   | "paused"
   | "closed"
+  | "ended"
   | "unreachable";
 
 /** An exercise that was handed in, with its solution. */
@@ -206,8 +207,8 @@ export class Session {
       await this.signIn();
       this.task = this.looked = undefined;
       if (page) return this.showStep(page);
-      this.page =
-        why === "all-done" || why === "screened-out" ? "end" : why === "paused" || why === "closed" ? why : "none-now";
+      if (this.me?.ending || why === "all-done" || why === "screened-out") this.page = "end";
+      else this.page = why === "paused" || why === "closed" || why === "ended" ? why : "none-now";
     });
   }
 

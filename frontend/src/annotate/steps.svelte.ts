@@ -54,8 +54,10 @@ export class Steps {
     if (!this.marks) return t(this.isLastText ? "finishText" : "nextText");
     return t(this.hasNoMarks && !this.cannot ? "noErrors" : "finishText");
   });
+  /** What is missing now; a part that one has yet to come to is not, but a section on the same page is. */
+  readonly lacking = $derived.by(() => this.session.missing.filter((each) => each.what !== "part" || !this.marks));
   readonly missingWords: string = $derived.by(() => {
-    const found = this.session.missing.filter((each) => each.what !== "part");
+    const found = this.lacking;
     const explanations = found.filter((each) => each.question?.name === "explanation").length;
     return explanations === found.length
       ? t("explanationsMissing", { n: found.length })

@@ -2241,11 +2241,11 @@ export interface components {
             page?: components["schemas"]["Page"] | null;
             /**
              * Why
-             * @description Why there is neither: everything done, nothing free at the moment, or the qualification not passed.
+             * @description Why there is neither: everything done, nothing free at the moment, the qualification not passed, or excluded.
              * @default
              * @enum {string}
              */
-            why: "" | "all-done" | "none-now" | "paused" | "closed" | "screened-out";
+            why: "" | "all-done" | "none-now" | "paused" | "closed" | "screened-out" | "ended";
         };
         /**
          * Noticed
@@ -2256,7 +2256,7 @@ export interface components {
              * Sign
              * @enum {string}
              */
-            sign: "quick" | "copied" | "shared" | "alike" | "browser" | "address" | "often" | "again";
+            sign: "quick" | "copied" | "shared" | "alike" | "broad" | "browser" | "address" | "often" | "again";
             /**
              * Say
              * @description In words, for researchers.
@@ -2390,7 +2390,7 @@ export interface components {
             pay: components["schemas"]["Middle"];
             /**
              * Spent
-             * @description Pay and fees so far; null where no price is set.
+             * @description Pay, bonuses, fees and staff so far; null where no price is set.
              */
             spent: number | null;
             /** Budget */
@@ -3992,7 +3992,7 @@ export interface components {
             preview: boolean;
             /**
              * Window
-             * @description Whether the page wants a tab of its own, since it is inside a platform's page that it may not stay in.
+             * @description Whether the page wants a tab of its own where it finds itself inside a platform's page.
              * @default false
              */
             window: boolean;

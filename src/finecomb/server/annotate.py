@@ -35,6 +35,7 @@ from finecomb.server.wire import (
     UnitChange,
 )
 from finecomb.store import giving, practising, rows, running, tables, tasks, way
+from finecomb.store.giving import Standing
 from finecomb.store.practising import Position
 from finecomb.store.rows import Declined, Kind
 from finecomb.store.store import Store
@@ -90,7 +91,7 @@ def me(request: Request, session: AnnotatorSession) -> Me:
     with store.database.reading() as transaction:
         now = giving.standing(store, transaction, session.who)
         at = practising.position(store, transaction, session.who)
-    over = now.why == "all-done" and any(task.status == "submitted" for task in now.given)
+        over = giving.is_over(store, transaction, session.who, now)
     legs = way.legs(head.protocol, head.settings, at.annotator, at.finished, over)
     return Me(
         annotator=session.who,
@@ -100,15 +101,19 @@ def me(request: Request, session: AnnotatorSession) -> Me:
         tasks=tuple(Brief(id=task.id, number=task.number, status=task.status) for task in now.given),
         of=len(now.given) + now.ahead,
         way=tuple(Leg(phase=leg.phase, state=leg.state) for leg in legs),
-        ending=_ending(passing, at, over),
+        ending=_ending(passing, now, at, over),
         csrf=passing.csrf(session),
     )
 
 
-def _ending(passing: Gate, at: Position, over: bool) -> Ending | None:
+def _ending(passing: Gate, now: Standing, at: Position, over: bool) -> Ending | None:
+    """Also for who took part and cannot go on: the study was closed, or others took the last texts."""
     if at.at == "screened-out":
         return recruiting.ending(passing, at.annotator.id, "screened-out")
-    return recruiting.ending(passing, at.annotator.id, "done") if at.at == "work" and over else None
+    took_part = bool(at.finished) or any(task.status == "submitted" for task in now.given)
+    none_left = at.at == "work" and not now.given and not now.later
+    cut_short = took_part and (passing.store.head.state == "closed" or none_left)
+    return recruiting.ending(passing, at.annotator.id, "done") if (at.at == "work" and over) or cut_short else None
 
 
 @router.post("/next")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -26,6 +27,8 @@ SIGN_INS = 10
 BROWSERS = 3
 LONG = 5
 """Words of an answer that two people do not write by chance."""
+BROAD = 2 / 3
+"""Share of a test's text that one mark covers: it overlaps known errors without anybody having found them."""
 
 Found = Iterator[tuple[str, Noticed]]
 
@@ -36,7 +39,8 @@ def noticed(study: Study, came: Sequence[Arrival]) -> dict[str, tuple[Noticed, .
     handed_in = (pl.col("phase") == "work") & (pl.col("status") != "draft")
     work = study.annotations.filter(handed_in & pl.col("annotator").is_in(people.implode()))
     found: dict[str, list[Noticed]] = defaultdict(list)
-    for who, sign in (*_quick(study, work), *_copied(study, work), *_alike(study, work), *_traces(came)):
+    by_work = (*_quick(study, work), *_copied(study, work), *_alike(study, work))
+    for who, sign in (*by_work, *_broad(study), *_traces(came)):
         found[who].append(sign)
     return {who: tuple(sorted(signs, key=lambda sign: sign.weak)) for who, signs in found.items()}
 
@@ -105,6 +109,21 @@ def _alike(study: Study, work: pl.DataFrame) -> Found:
         if len(answers) >= ALIKE and all(each == answers[0] for each in answers):
             say = f"Answered {name} with {answers[0]} every time, {len(answers)} times."
             yield who, Noticed(sign="alike", say=say)
+
+
+def _broad(study: Study) -> Found:
+    """Marks over most of a text in the qualification."""
+    tested = study.annotations.filter(pl.col("phase") == "qualification").select(annotation="id")
+    marks = study.marks.join(tested, on="annotation", how="semi").select("annotator", "document", "spans")
+    lengths = {id: len(each.text) for one in study.protocols.values() for id, each in one.practice.items()}
+    broad: dict[str, int] = defaultdict(int)
+    for who, document, spans in marks.iter_rows():
+        covered = sum(span["end"] - span["start"] for span in spans if span["part"] == "text")
+        broad[who] += covered >= BROAD * lengths.get(document, math.inf)
+    for who, count in broad.items():
+        if count > 1:
+            say = f"{count} marks in the qualification cover most of a text, so they overlap whatever is wrong in it."
+            yield who, Noticed(sign="broad", say=say)
 
 
 # --- how they came -----------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ Reached = Literal["", "survey", "instructions", "training", "qualification", "wo
 class Noticed(Sent):
     """Something about a person that is worth a look."""
 
-    sign: Literal["quick", "copied", "shared", "alike", "browser", "address", "often", "again"]
+    sign: Literal["quick", "copied", "shared", "alike", "broad", "browser", "address", "often", "again"]
     say: str
     """In words, for researchers."""
     weak: bool = False

@@ -65,6 +65,8 @@ async def join(request: Request, response: Response, token: str) -> SignedIn:
         made = await passing.follow(request, arrivals.enter, token, came)
     except arrivals.TookPartError:
         raise ProblemError("not-allowed", recruiting.once(came)) from None
+    except arrivals.ClosedError:
+        raise ProblemError("closed") from None
     passing.keep(response, "annotator", made)
     with passing.store.database.reading() as transaction:
         session = people.session(passing.store, transaction, made)

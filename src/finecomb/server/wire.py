@@ -486,8 +486,8 @@ class Next(Record):
     task: Task | None = None
     page: Page | None = None
     """In place of a task."""
-    why: Literal["", "all-done", "none-now", "paused", "closed", "screened-out"] = ""
-    """Why there is neither: everything done, nothing free at the moment, or the qualification not passed."""
+    why: Literal["", "all-done", "none-now", "paused", "closed", "screened-out", "ended"] = ""
+    """Why there is neither: everything done, nothing free at the moment, the qualification not passed, or excluded."""
 
 
 class Welcome(Record):

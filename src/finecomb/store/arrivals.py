@@ -54,6 +54,10 @@ class TookPartError(Exception):
     """Somebody who has finished wants to take part again, where everybody may once only."""
 
 
+class ClosedError(Exception):
+    """Somebody new comes when the study is over; nothing is kept about them."""
+
+
 _TOLD = tuple(field.name for field in fields(Came))
 _OWN = tables.arrival.c
 _SELECT = sa.select(_OWN.annotator, _OWN.at, *(_OWN[name] for name in _TOLD)).where(_OWN.study == given("study"))
@@ -125,6 +129,8 @@ def enter(store: Store, transaction: Transaction, token: str, came: Came) -> str
 
 def _by_open_link(store: Store, transaction: Transaction, came: Came) -> str:
     who = known(store, transaction, came)
+    if who is None and store.head.state == "closed":
+        raise ClosedError
     if who is None:
         made = people.new_annotator(store, transaction)
         if came.platform:

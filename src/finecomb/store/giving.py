@@ -59,6 +59,8 @@ class Standing:
     plan: Plan
     setting: Setting | None = None
     """Which texts this annotator keeps to."""
+    later: bool = True
+    """Whether a text may yet come, since somebody may give one back."""
 
 
 # --- what there is, and who has what -----------------------------------------------------------------------------
@@ -101,10 +103,18 @@ def standing(store: Store, transaction: Transaction, annotator: str) -> Standing
     mine = frozenset(row[2] or row[1] for row in found)
     arm, excluded, body = transaction.one(_WHO, study=store.key, annotator=annotator) or ("", 1, "{}")
     if excluded:
-        return Standing(tasks, mine, (), 0, "none-now", Counts({}, {}), store.plan())
+        return _excluded(store, tasks, mine)
     if round:
         return _second_pass(store, transaction, annotator, tasks, mine)
     return _first_pass(store, transaction, annotator, tasks, mine, arm, _setting(store, body))
+
+
+def _excluded(store: Store, tasks: Sequence[Given], mine: frozenset[str]) -> Standing:
+    """Nothing more comes; who had handed in everything before stays at the end, where the code is."""
+    plan = store.plan()
+    done = sum(task.status == "submitted" and task.item not in plan.checks for task in tasks)
+    has_all = done >= (store.head.protocol.work.texts or len(plan.documents))
+    return Standing(tasks, mine, (), 0, "all-done" if has_all else "none-now", Counts({}, {}), plan)
 
 
 def _first_pass(
@@ -124,11 +134,12 @@ def _first_pass(
     ahead = min(len(free), most)
     ahead += sum(check not in mine for check in plan.checks) if tasks or ahead else 0
     why: Literal["", "all-done", "none-now"] = ""
+    later = True
     if not ahead:
         over = mine - {task.item for task in tasks if task.status == "draft"}
-        later = most and open_.free(Counts(counts.submitted, {}), over)  # somebody may yet give a text back
+        later = bool(most and open_.free(Counts(counts.submitted, {}), over))  # somebody may yet give a text back
         why = "none-now" if later or not tasks else "all-done"
-    return Standing(tasks, mine, free, ahead, why, counts, plan, setting)
+    return Standing(tasks, mine, free, ahead, why, counts, plan, setting, later)
 
 
 def _second_pass(
@@ -280,6 +291,13 @@ def _goes_on(store: Store, transaction: Transaction, annotator: str, task: Given
         return True
     protocol = store.head.protocol.id
     return still_mine(store, transaction, annotator, task.document, task.about, protocol, task.lease)
+
+
+def is_over(store: Store, transaction: Transaction, annotator: str, now: Standing) -> bool:
+    """Whether somebody handed in all that there is for them: none is due, and none is open that they can go on with."""
+    if now.why != "all-done" or not any(task.status == "submitted" for task in now.given):
+        return False
+    return not any(_goes_on(store, transaction, annotator, task) for task in now.given)
 
 
 def kept_until(store: Store) -> float | None:

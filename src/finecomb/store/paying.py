@@ -107,7 +107,7 @@ def earned(study: Study, came: Sequence[Arrival], protocol: Protocol) -> list[Ea
                 one.excluded is not None,
                 done,
                 (seconds.get(one.id, 0) + _on_pages(one)) / 60,
-                _pay(study.settings, stage, done),
+                _pay(study.settings, done, _tested(one, protocol)),
                 bonus_of(one),
             )
         )
@@ -146,9 +146,15 @@ def _on_pages(one: Annotator) -> float:
     return sum(each for each in every if isinstance(each, int | float))
 
 
-def _pay(settings: Settings, stage: Stage, texts: int) -> float:
-    """Every text handed in is paid, and taking part to who handed in one or did not pass the qualification."""
-    base = settings.base_pay if texts or stage == "screened-out" else 0
+def _tested(one: Annotator, protocol: Protocol) -> bool:
+    """Whether somebody went through the qualification, also when there was no text left for them then."""
+    took = one.qualification
+    return took is not None and took.protocol == protocol.id and bool(took.attempts)
+
+
+def _pay(settings: Settings, texts: int, tested: bool) -> float:
+    """Every text handed in is paid, and taking part to who handed in one or went through the qualification."""
+    base = settings.base_pay if texts or tested else 0
     return base + (settings.price or 0) * texts
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import sqlalchemy as sa
 
 from finecomb.core.check import unanswered
+from finecomb.core.practice import Choice
 from finecomb.core.protocol import Protocol
 from finecomb.core.qualification import Given, Grade, grade
 from finecomb.core.records import Annotation, Annotator, Answers, Attempt, Qualified
@@ -84,7 +85,7 @@ class Next:
 
     task: str = ""
     step: Step | None = None
-    why: Literal["", "all-done", "none-now", "paused", "closed", "screened-out"] = ""
+    why: Literal["", "all-done", "none-now", "paused", "closed", "screened-out", "ended"] = ""
 
 
 def next_stop(store: Store, transaction: Transaction, annotator: str) -> Next:
@@ -93,7 +94,7 @@ def next_stop(store: Store, transaction: Transaction, annotator: str) -> Next:
         return Next(why=store.head.state)
     now = position(store, transaction, annotator)
     if now.annotator.excluded:
-        return Next(why="none-now")
+        return Next(why="ended")
     match now.at:
         case Step():
             _show(store, transaction, now.annotator, now.at)
@@ -184,7 +185,7 @@ def attempt(
 def graded(protocol: Protocol, done: Mapping[str, Annotation]) -> Grade:
     """The grade of an attempt; what was set aside counts as blank."""
     given_: Given = {
-        item.given.name: done[id].answers.get("answer", "") if "answer" in done[id].answers else done[id].marks
+        item.given.name: done[id].answers.get("answer", "") if isinstance(item.given, Choice) else done[id].marks
         for id, item in way.items(protocol).items()
         if id in done and done[id].excluded is None
     }

@@ -17,6 +17,19 @@ export const choicesOf = (question: Question): readonly Choice[] =>
       ]
     : question.options;
 
+/** Whether what is asked never tells one text of a pair from the other. */
+export const isEven = (questions: readonly Question[]): boolean =>
+  questions.every(({ when }) => !when || when.among.includes("a") === when.among.includes("b"));
+
+/** The question with its letters in the order of the screen, where text `b` comes first: there, A is the first. */
+export function turned(question: Question): Question {
+  const other = { a: "b", b: "a" };
+  const options = question.options.map((option) =>
+    option.value === "a" || option.value === "b" ? { ...option, value: other[option.value] } : option,
+  );
+  return { ...question, options };
+}
+
 const chooses = ({ scale, options }: Question): boolean => scale === "yes-no" || options.length > 0;
 const choosesOne = (question: Question): boolean => chooses(question) && question.scale !== "several";
 

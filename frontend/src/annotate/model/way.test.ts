@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Feedback, MarkBody, Solved } from "../../lib/wire";
 import { earlierDrawings, markDrawings, offerDrawings } from "./drawings";
 import { guide, page, practice, question, task } from "./fixtures";
-import { choicesOf, chosen, keyed, OPTION_KEYS } from "./options";
+import { choicesOf, chosen, isEven, keyed, OPTION_KEYS, turned } from "./options";
 import { agrees, answerWords, compared, graded, gradedDrawings } from "./outcome";
 import { guideOf } from "./practice";
 import { Drafts, placeOf, type Draft } from "./way";
@@ -112,6 +112,22 @@ describe("keys of options", () => {
   test("yes and no can be chosen by key, and eleven codes have eleven keys", () => {
     expect(choicesOf(question("q", { scale: "yes-no" })).map(({ value }) => value)).toEqual([true, false]);
     expect(new Set(OPTION_KEYS.slice(0, 11)).size).toBe(11);
+  });
+  test("the letters of a pair go by the screen, and what is chosen by the texts", () => {
+    const titled = ["a", "b", "neither"].map((value) => ({ ...option(value), title: value.toUpperCase() }));
+    const prefer = turned(question("prefer", { scale: "nominal", options: titled }));
+    expect(prefer.options.map(({ title, value }) => [title, value])).toEqual([
+      ["A", "b"],
+      ["B", "a"],
+      ["NEITHER", "neither"],
+    ]);
+    const asked = (among: string[]) => question("why", { when: { question: "prefer", among } });
+    expect([asked(["a", "b"]), asked(["neither"]), asked(["a"]), free].map((each) => isEven([each]))).toEqual([
+      true,
+      true,
+      false,
+      true,
+    ]);
   });
 });
 

@@ -177,6 +177,7 @@ export default {
   surveyTitle: "A few questions about you",
   instructionsTitle: "Instructions",
   examplesTitle: "Examples",
+  adviceTitle: "Before the first text",
   introTraining: "Practice",
   introTest: "The test",
   continue: "Continue",
@@ -343,7 +344,9 @@ export default {
     other: "{n} changes are kept on this device and sent when the study goes on.",
   },
   closed: "The study is over.",
-  closedSay: "What you did is kept. Thank you.",
+  ended: "Your part in this study has ended.",
+  noneLeft: "Others have taken the last texts, so there are none for you.",
+  keptThanks: "What you did is kept. Thank you.",
   closedUnsent: {
     one: "What you did is kept, but for your last change, which came too late. Thank you.",
     other: "What you did is kept, but for your last {n} changes, which came too late. Thank you.",
