@@ -13,8 +13,11 @@ from tests.databases import Client
 def test_a_researchers_link_works_once_and_looking_at_it_does_not_use_it_up(store: Store) -> None:
     token = store.do_now(running.invite, "tests", "ann", "editor")
     first, second = Client(store), Client(store)
-    assert "Sign in" in first.get(f"/sign-in/{token}").text
-    assert "Sign in" in first.get(f"/sign-in/{token}").text
+    page = first.get(f"/sign-in/{token}").text
+    assert "Sign in" in page
+    assert 'href="/plain.css"' in page
+    assert first.get("/plain.css").headers["content-type"].startswith("text/css")
+    assert "Sign in" in first.get(f"/sign-in/{token}").text  # looking does not use it up
     assert first.post(f"/sign-in/{token}", follow_redirects=False).headers["location"] == "/admin"
     assert first.get("/api/admin/session").json()["role"] == "editor"
     assert second.post(f"/sign-in/{token}").json()["code"] == "not-found"
