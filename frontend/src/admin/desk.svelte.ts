@@ -35,11 +35,11 @@ export class Desk {
     });
   }
 
-  /** Do something that may fail, say what came of it, and tell whether it worked. */
+  /** Do something that may fail, say what came of it, and tell whether it worked. Without words, what was said last stays. */
   async run<T>(action: () => Promise<T>, done: string | ((result: T) => string) = ""): Promise<boolean> {
     try {
       const result = await action();
-      [this.said, this.refused] = [typeof done === "string" ? done : done(result), ""];
+      [this.said, this.refused] = [(typeof done === "string" ? done : done(result)) || this.said, ""];
       return true;
     } catch (error) {
       this.signedOut = error instanceof Refusal && error.problem.code === "signed-out";
