@@ -18,6 +18,7 @@ from finecomb.critics import Factorised, latent_nll, load, parts, save, scores
 from finecomb.critics.sections import BACK_MATTER, Choices, Sections, expected_counts
 from finecomb.critics.sections_tables import organisations, transition_errors
 from finecomb.critics.storage import known_options
+from finecomb.critics.transition_graph import transition_graph
 from tests.critics.worlds import sectioned, titled
 
 WORDS = {
@@ -273,11 +274,10 @@ def test_tables_and_the_graph_come_out(critic: Sections) -> None:
 
 
 def test_names_in_the_graph_are_escaped() -> None:
-    documents = [titled(str(at), ["<b>&", "so"]) for at in range(9)]
-    critic = fit(documents, labels="title")
-    other = scores(critic, [titled("x", ["so", "b", "so"][:1])])
-    (svg,) = critic.figures(scores(critic, documents), {"<system>": other}).values()
-    ElementTree.fromstring(svg)
+    svg = transition_graph("<system>", [("<b>&", "so", 0.5, 0.01)], ["<b>&", "so"])
+    drawn = {each.text or "" for each in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")}
+    assert {"<b>&", "so"} <= drawn
+    assert any("<system>" in text for text in drawn)
 
 
 def test_every_option_is_described() -> None:
