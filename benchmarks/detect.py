@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from benchmarks.boxscore import read
-from finecomb.detect import Choices, named
+from finecomb.detect import DetectorOptions, named
 from finecomb.detect.boxscore.fitting import examples, train
 from finecomb.protocols import load
 
@@ -21,7 +21,7 @@ def main() -> None:
         sys.exit("set FINECOMB_DATA to the folder of real data")
     study = read(Path(place) / "accuracy_shared_task")
     documents = list(study.iter_documents())
-    checker = named("boxscore").make(load("accuracy"), Choices())
+    checker = named("boxscore").make(load("accuracy"), DetectorOptions())
     checker(documents[0])  # tables and patterns are read once
     seconds = []
     for document in documents:

@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._corpus import corpus
-from finecomb.server.admin_desk import Desk
-from finecomb.server.admin_documents import Wanted, document_list, document_page
-from finecomb.store import running
-from finecomb.store.again import read_again
-from finecomb.store.places import FILE, place
+from finecomb.server.researchers.documents import Wanted, document_list, document_page
+from finecomb.server.researchers.snapshot_cache import SnapshotCache
+from finecomb.store import researcher_actions
+from finecomb.store.incremental_read import read_again
+from finecomb.store.location import FILE, place
 from finecomb.store.store import Store, open_store
 
 CHANGED = "d00500/reader-3"
@@ -33,11 +33,11 @@ def spent(what: str, run: Callable[[], object]) -> None:
     print(f"  {what:42} {busy:6.2f} s of processor time, {took:6.2f} s", flush=True)
 
 
-def change(store: Store, desk: Desk) -> None:
+def change(store: Store, desk: SnapshotCache) -> None:
     """One annotation is excluded or restored: as much news as one that is handed in."""
     excluded = bool(store.study().annotations.filter(id=CHANGED)["excluded"][0])
-    undo = running.restore_annotation, ("bench", CHANGED)
-    do = running.exclude_annotation, ("bench", CHANGED, "to see")
+    undo = researcher_actions.restore_annotation, ("bench", CHANGED)
+    do = researcher_actions.exclude_annotation, ("bench", CHANGED, "to see")
     job, asked = undo if excluded else do
     store.change_now(job, *asked)
     desk.forget()
@@ -58,7 +58,7 @@ async def delays(compute: Callable[[], object]) -> np.ndarray:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = open_store(place(Path(folder) / FILE), corpus())
-        desk = Desk(store)
+        desk = SnapshotCache(store)
         first = read_again(store)
         print(first.study)
         spent("reading the study at first", lambda: read_again(store))

@@ -26,7 +26,7 @@ import psutil
 
 from finecomb import formats, protocols
 from finecomb.core.records import PHASES, Document, Settings
-from finecomb.store.places import FILE
+from finecomb.store.location import FILE
 
 SECONDS = 6.0
 TEXT = "The ferry was built by seven men in a week, and it has crossed the harbour every morning since then. " * 10

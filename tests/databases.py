@@ -18,10 +18,10 @@ import finecomb as fc
 from finecomb.core.records import PHASES
 from finecomb.core.study import Item, Study
 from finecomb.server.app import create_app
-from finecomb.server.gate import TOKEN
-from finecomb.store import people, running
-from finecomb.store.people import Role
-from finecomb.store.places import Place, place
+from finecomb.server.auth import TOKEN
+from finecomb.store import access, researcher_actions
+from finecomb.store.access import Role
+from finecomb.store.location import StudyLocation, place
 from finecomb.store.store import Clock, Store, open_store
 
 KINDS = ("sqlite", "postgresql")
@@ -38,7 +38,7 @@ def server() -> str:
     return str(started.get_uri())
 
 
-def new_place(kind: str, folder: Path) -> Place:
+def new_place(kind: str, folder: Path) -> StudyLocation:
     """Where a new study can be: a file in `folder`, or under a name of its own in the private PostgreSQL."""
     return place(folder / "study.db" if kind == "sqlite" else f"{server()}#{uuid.uuid4().hex}")
 
@@ -59,7 +59,7 @@ class Clocked:
 
 
 @contextmanager
-def opened(where: Place, items: Iterable[Item], clock: Clock) -> Iterator[Store]:
+def opened(where: StudyLocation, items: Iterable[Item], clock: Clock) -> Iterator[Store]:
     """A store of its own for one test."""
     store = open_store(where, items, clock)
     try:
@@ -82,14 +82,14 @@ class Client(fastapi.testclient.TestClient):
 
     def joined(self, token: str = "") -> Client:
         """Signed in: by a personal link, else by the open one as somebody new."""
-        answer = self.post(f"/api/join/{token or people.open_token(self.store)}")
+        answer = self.post(f"/api/join/{token or access.open_token(self.store)}")
         assert answer.status_code == 200, answer.text
         self.headers[TOKEN] = answer.json()["csrf"]
         return self
 
     def researching(self, role: Role = "owner", id: str = "") -> Client:
         """Signed in as a researcher by a one-time link."""
-        token = self.store.do_now(running.invite, "tests", id or role, role)
+        token = self.store.do_now(researcher_actions.invite, "tests", id or role, role)
         answer = self.post(f"/sign-in/{token}", follow_redirects=False)
         assert answer.status_code == 303, answer.text
         self.headers[TOKEN] = self.get("/api/admin/session").json()["csrf"]

@@ -11,7 +11,8 @@ from finecomb.core.practice import Choice, Exercise
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Answer
-from finecomb.store import tables, way
+from finecomb.people import onboarding
+from finecomb.store import tables
 from tests.databases import Client
 
 Knows = Callable[[str, int], bool]
@@ -82,7 +83,7 @@ def turn(client: Worker, page: Any) -> None:
 def given(client: Client, protocol: Protocol, task: Any) -> Exercise | Choice:
     """The exercise or question that a task is."""
     (found,) = client.store.annotations(tables.annotation.c.id == task["id"])
-    return way.items(protocol)[found.document].given
+    return onboarding.items(protocol)[found.document].given
 
 
 def solve(client: Client, protocol: Protocol, task: Any, knows: Knows = everything) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from finecomb.agreement.agree import agree
 from finecomb.agreement.alpha import agreement
-from finecomb.agreement.trust import trust
 from finecomb.core.check import check as _check
 from finecomb.core.errors import FinecombError, Problem
 from finecomb.core.estimate import Estimate
@@ -28,6 +27,7 @@ from finecomb.measure.coverage import coverage
 from finecomb.measure.measures import measure
 from finecomb.measure.power import power
 from finecomb.measure.view import Filters, View, view
+from finecomb.people.trust import trust
 from finecomb.protocols import load as protocol
 from finecomb.simulate.demo import demo_study as _demo_study
 from finecomb.version import __version__

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from finecomb.agreement.agree import FAMILIES, MEASURES, Marked, agree, source
-from finecomb.agreement.agree import Asked as Asks
+from finecomb.agreement.agree import FAMILIES, MEASURES, UnitMarks, agree, source
+from finecomb.agreement.agree import AgreeOptions as Asks
 from finecomb.agreement.alpha import agreement, alpha, masi
 from finecomb.agreement.ratings import CONVENTIONS
 from finecomb.core.errors import FinecombError
@@ -98,7 +98,7 @@ def test_on_one_corpus_the_names_give_very_different_numbers() -> None:
 @given(studies())
 def test_sets_of_labels_equal_alpha_of_their_codes(one: Study) -> None:
     own = source(view(one), Asks())
-    assert isinstance(own, Marked)
+    assert isinstance(own, UnitMarks)
     cells, texts = own.cells, len(own.grid.documents)
     bits = ((cells.depth[1:] > 0).T @ (1 << np.arange(len(own.categories)))).tolist()
     matrix = np.full((4, len(own.grid)), np.nan)
@@ -134,7 +134,7 @@ def ratings(documents: int = 12) -> Study:
 def test_alpha_of_ratings_is_that_of_their_matrix(scale: str) -> None:
     one = ratings()
     own = source(view(one), Asks("document", question="rating"))
-    assert not isinstance(own, Marked)
+    assert not isinstance(own, UnitMarks)
     name = "alpha" if scale == "nominal" else f"alpha-{scale}"
     found = agree(one, [name], "document", question="rating", draws=200)
     assert len(found) == 1
@@ -146,7 +146,7 @@ def test_alpha_of_ratings_is_that_of_their_matrix(scale: str) -> None:
 def test_ratings_are_cut_where_that_gives_the_best_agreement() -> None:
     one = ratings()
     own = source(view(one), Asks("document", question="rating"))
-    assert not isinstance(own, Marked)
+    assert not isinstance(own, UnitMarks)
     each = {cut: alpha(own.rated.binarised(cut).matrix) for cut in (2, 3, 4, 5)}
     found = agree(one, ["alpha-binarised"], "document", question="rating", draws=50)[0]
     assert found.estimate.value == pytest.approx(max(each.values()))

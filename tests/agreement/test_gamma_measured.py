@@ -15,7 +15,7 @@ from finecomb.agreement.gamma.best import best_alignment
 from finecomb.agreement.gamma.categories import category_sums
 from finecomb.agreement.gamma.continuum import Bools, Continuum, continua
 from finecomb.agreement.gamma.dissimilarity import Dissimilarity, group_distances
-from finecomb.agreement.gamma.measured import Job, Measured, Settings, measured
+from finecomb.agreement.gamma.measured import GammaSettings, Job, Measured, measured
 from finecomb.agreement.gamma.pooled import gap, measure_view, pooled
 from finecomb.agreement.gamma.samplers import SAMPLERS
 from finecomb.core.errors import FinecombError
@@ -29,10 +29,10 @@ from finecomb.protocols import shipped
 from tests.agreement.gamma_worlds import continuum, random_continuum, slow_distance, small_continua
 from tests.agreement.worlds import PROTOCOL, TEXT, study
 
-QUICK = Settings(samples=5)
+QUICK = GammaSettings(samples=5)
 
 
-def job(marks: Continuum, asked: Settings = QUICK, seed: int = 0, document: str = "d") -> Job:
+def job(marks: Continuum, asked: GammaSettings = QUICK, seed: int = 0, document: str = "d") -> Job:
     return Job(document, marks, asked, Dissimilarity(asked.delta, asked.alpha, asked.beta), 3, seed)
 
 
@@ -95,9 +95,9 @@ def test_samples_depend_on_the_seed_and_the_document_alone() -> None:
 
 def test_the_precision_rule_draws_as_many_samples_as_it_needs() -> None:
     marks = random_continuum(np.random.default_rng(2), 3, 3)
-    first = measured(job(marks, Settings(samples=10)))
+    first = measured(job(marks, GammaSettings(samples=10)))
     variation = first.error[0] * math.sqrt(10) * math.sqrt(9 / 10) / first.expected[0]
-    found = measured(job(marks, Settings(samples=10, precision=0.05)))
+    found = measured(job(marks, GammaSettings(samples=10, precision=0.05)))
     assert found.samples == max(10, math.ceil((1.96 * variation / 0.05) ** 2))
     assert found.samples > 10
 
@@ -117,7 +117,7 @@ def test_a_gap_is_printed() -> None:
         {"d": TEXT},
         {("d", person): [(at, at + width, "red") for at in range(0, 12, 2)] for width, person in enumerate("pqrs", 1)},
     )
-    found = agree(one, ["gamma", "gamma-texts"], gamma=Settings(samples=2, seconds=1e-6), draws=0)
+    found = agree(one, ["gamma", "gamma-texts"], gamma=GammaSettings(samples=2, seconds=1e-6), draws=0)
     assert all("gap" in each.columns and "gap:" in str(each.estimate.signature) for each in found)
 
 
@@ -252,7 +252,7 @@ def _text(observed: float, expected: float, error: float) -> Measured:
 
 
 def test_every_setting_is_in_the_signature() -> None:
-    asked = Settings(alpha=3, sampler="statistical", samples=4, precision=0.4, soft=True, categories="groups")
+    asked = GammaSettings(alpha=3, sampler="statistical", samples=4, precision=0.4, soft=True, categories="groups")
     [found] = agree(study({"d": TEXT}, READ_D), ["gamma"], gamma=asked, draws=0, seed=7)
     said = str(found.estimate.signature)
     for part in (
@@ -353,8 +353,8 @@ def test_the_order_of_documents_and_annotations_does_not_matter() -> None:
 
 
 def test_settings_are_read_from_the_command_line() -> None:
-    asked = Settings.parsed(["sampler=statistical", "samples=12", "precision=0.02", "soft=yes", "alpha=3"])
-    assert asked == Settings(sampler="statistical", samples=12, precision=0.02, soft=True, alpha=3.0)
+    asked = GammaSettings.parsed(["sampler=statistical", "samples=12", "precision=0.02", "soft=yes", "alpha=3"])
+    assert asked == GammaSettings(sampler="statistical", samples=12, precision=0.02, soft=True, alpha=3.0)
 
 
 @pytest.mark.parametrize(
@@ -375,4 +375,4 @@ def test_settings_are_read_from_the_command_line() -> None:
 )
 def test_bad_settings_say_the_way_out(pair: str, told: str) -> None:
     with pytest.raises(FinecombError, match=told):
-        Settings.parsed([pair])
+        GammaSettings.parsed([pair])

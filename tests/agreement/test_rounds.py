@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finecomb.agreement.agree import agree
-from finecomb.agreement.rounds import ALL, COUNTS, progress, rounds
+from finecomb.agreement.second_pass import ALL, COUNTS, progress, rounds
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study

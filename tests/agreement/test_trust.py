@@ -11,7 +11,6 @@ from scipy import stats
 
 from finecomb.agreement.alpha import agreement
 from finecomb.agreement.dawid_skene import mark_matrix
-from finecomb.agreement.trust import trust
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
 from finecomb.core.protocol import Label, Protocol
@@ -20,6 +19,7 @@ from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
 from finecomb.measure.grid import lay
 from finecomb.measure.view import Filters, view
+from finecomb.people.trust import trust
 from finecomb.simulate.demo import demo_study
 
 PROTOCOL = Protocol(name="t", version="1", title="T", summary="T.", labels=(Label(name="red"), Label(name="blue")))

@@ -21,8 +21,8 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import PHASES, Annotation, Annotator, Document, Mark, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.server.gate import TOKEN
-from finecomb.store import way
+from finecomb.people import onboarding
+from finecomb.server.auth import TOKEN
 from tests.browser.served import Reader, Server, serving
 from tests.browser.test_marking import FERRY, PROMPT, STORY, marked, quotes_hold, text
 from tests.browser.test_way import arrive, study_of
@@ -71,7 +71,7 @@ class Session(httpx.Client):
 
 def go_to(reader: Reader, server: Server, protocol: Protocol, until: str, knows: Knows = everything) -> None:
     """Go on over HTTP up to the page, or the exercise of a part, that has this name; then look at it."""
-    known = {each.given.text: each for each in way.items(protocol).values()}
+    known = {each.given.text: each for each in onboarding.items(protocol).values()}
     with Session(reader, server) as client:
         for _ in range(60):
             now = ahead(client)
@@ -117,7 +117,7 @@ def steps(annotator: Annotator, protocol: Protocol) -> list[str]:
 
 
 def exercise(protocol: Protocol, name: str) -> Any:
-    (found,) = [each.given for each in way.items(protocol).values() if each.given.name == name]
+    (found,) = [each.given for each in onboarding.items(protocol).values() if each.given.name == name]
     assert isinstance(found, Exercise | Choice)
     return found
 

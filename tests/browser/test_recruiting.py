@@ -16,8 +16,8 @@ import finecomb as fc
 from finecomb.core.protocol import Work
 from finecomb.core.records import PHASES, Document, Recruitment, Settings
 from finecomb.core.study import Study
-from finecomb.store import arrivals
-from finecomb.store.places import FILE, place
+from finecomb.store import recruits
+from finecomb.store.location import FILE, place
 from finecomb.store.store import open_store
 from tests.browser.served import Server, serving
 from tests.browser.test_pages import violations
@@ -101,11 +101,11 @@ def hand_in(page: Page, where: Page | FrameLocator) -> dict[str, list[str]]:
     return parse_qs(sent[0])
 
 
-def came(server: Server) -> list[arrivals.Arrival]:
+def came(server: Server) -> list[recruits.Arrival]:
     store = open_store(place(server.folder / FILE))
     try:
         with store.database.reading() as transaction:
-            return arrivals.arrivals(store, transaction)
+            return recruits.arrivals(store, transaction)
     finally:
         store.close()
 

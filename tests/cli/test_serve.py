@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 import finecomb as fc
 from finecomb.cli import app
 from finecomb.core.errors import FinecombError
-from finecomb.store.places import FILE, is_url, place
+from finecomb.store.location import FILE, is_url, place
 
 
 def run(*arguments: object) -> Result:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finecomb.core.practice import Choice, Exercise, Part, Qualification, Solution
+from finecomb.core.practice import Choice, Exercise, Qualification, QualificationPart, Solution
 from finecomb.core.protocol import Protocol
 from finecomb.core.qualification import Grade, grade, graded_exercise, matched
 from finecomb.core.records import Mark
@@ -31,7 +31,7 @@ def exercise(*solutions: Solution, name: str = "e") -> Exercise:
     return Exercise(name=name, text=TEXT, solutions=solutions)
 
 
-def protocol(*parts: Part, pass_at: float = 1, **more: Any) -> Protocol:
+def protocol(*parts: QualificationPart, pass_at: float = 1, **more: Any) -> Protocol:
     labels = [{"name": "red"}, {"name": "blue"}]
     test = Qualification(parts=parts, pass_at=pass_at, **more)
     return Protocol.model_validate(
@@ -96,7 +96,7 @@ def test_a_mark_elsewhere_or_on_another_part_finds_nothing() -> None:
 
 def test_a_mark_without_a_place_finds_nothing_and_counts_as_extra() -> None:
     lost = Mark(id="lost", spans=(), quotes=("?",), label="red", unlocated="not found")
-    found = grade(protocol(Part(name="a", points=1, exercises=(exercise(solution(0, 2)),))), {"e": [lost]})
+    found = grade(protocol(QualificationPart(name="a", points=1, exercises=(exercise(solution(0, 2)),))), {"e": [lost]})
     assert found.items[0].extra == ("lost",)
     assert found.precision == 0
 
@@ -108,7 +108,7 @@ def graded(count: int, **part: Any) -> Grade:
     """Five solutions, of which `count` are found."""
     known = [solution(at, at + 2) for at in (0, 4, 8, 12, 16)]
     marks = [mark(f"m{at}", at, at + 1) for at in (0, 4, 8, 12, 16)[:count]]
-    return grade(protocol(Part(name="a", exercises=(exercise(*known),), **part)), {"e": marks})
+    return grade(protocol(QualificationPart(name="a", exercises=(exercise(*known),), **part)), {"e": marks})
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_points_go_down_by_what_is_lost_for_each_solution_short_of_those_needed(
 
 
 def test_marks_that_find_nothing_cost_precision_and_no_points() -> None:
-    one = protocol(Part(name="a", points=10, exercises=(exercise(solution(0, 2)),)))
+    one = protocol(QualificationPart(name="a", points=10, exercises=(exercise(solution(0, 2)),)))
     found = grade(one, {"e": [mark("good", 0, 2), mark("bad", 9, 12), mark("again", 0, 2)]})
     assert found.score == 10
     assert found.items[0].extra == ("bad", "again")
@@ -146,11 +146,13 @@ def test_marks_that_find_nothing_cost_precision_and_no_points() -> None:
 
 def test_a_wrong_label_finds_nothing_unless_only_the_place_counts() -> None:
     for match, points in (("label", 0), ("place", 10)):
-        part = Part.model_validate({"name": "a", "points": 10, "match": match, "exercises": [exercise(solution(0, 2))]})
+        part = QualificationPart.model_validate(
+            {"name": "a", "points": 10, "match": match, "exercises": [exercise(solution(0, 2))]}
+        )
         assert grade(protocol(part), {"e": [mark("m", 0, 2, "blue")]}).score == points
 
 
-CHOICES = Part(
+CHOICES = QualificationPart(
     name="b",
     points=5,
     choices=tuple(
@@ -176,7 +178,7 @@ def test_precision_is_undefined_when_nothing_was_marked() -> None:
 
 @pytest.mark.parametrize(("marks", "passed"), [(1, True), (2, True), (3, False), (0, False)])
 def test_a_floor_of_precision_decides_and_undefined_precision_does_not_pass(marks: int, passed: bool) -> None:
-    part = Part(name="a", points=10, exercises=(exercise(solution(0, 2)),))
+    part = QualificationPart(name="a", points=10, exercises=(exercise(solution(0, 2)),))
     own = [mark("good", 0, 2), mark("bad-1", 9, 12), mark("bad-2", 14, 15)][:marks]
     assert grade(protocol(part, CHOICES, min_precision=0.5), {"e": own, "c1": "u"}).passed == passed
 
@@ -185,14 +187,14 @@ def test_a_floor_of_precision_decides_and_undefined_precision_does_not_pass(mark
 def test_parts_of_a_whole_add_up_to_the_whole(count: int, total: int) -> None:
     """Sevenths of 50 may not add up to 50, and then a faultless test would be failed."""
     exercises = tuple(exercise(solution(0, 2), name=f"e{index}") for index in range(count))
-    whole = protocol(Part(name="a", points=total / count, exercises=exercises), CHOICES, pass_at=total)
+    whole = protocol(QualificationPart(name="a", points=total / count, exercises=exercises), CHOICES, pass_at=total)
     found = grade(whole, {each.name: [mark(f"m-{each.name}", 0, 2)] for each in exercises})
     assert found.score == total
     assert found.passed
 
 
 def test_points_are_kept_by_part() -> None:
-    whole = protocol(Part(name="a", points=10, exercises=(exercise(solution(0, 2)),)), CHOICES)
+    whole = protocol(QualificationPart(name="a", points=10, exercises=(exercise(solution(0, 2)),)), CHOICES)
     found = grade(whole, {"e": [mark("m", 0, 2)], "c2": "u"})
     assert found.parts == {"a": 10, "b": 5}
     assert [item.name for item in found.items] == ["e", "c1", "c2"]
@@ -210,7 +212,9 @@ def test_what_found_solutions_earn_adds_up_to_the_points(
 ) -> None:
     """Also where more than the needed are there, and where losing all of them does not cost all points."""
     solutions = [solution(3 * n, 3 * n + 2) for n in range(count)]
-    part = Part(name="a", points=points, needed=min(needed, count), lose=lose, exercises=(exercise(*solutions),))
+    part = QualificationPart(
+        name="a", points=points, needed=min(needed, count), lose=lose, exercises=(exercise(*solutions),)
+    )
     marks = [mark(f"m{n}", 3 * n, 3 * n + 2) for n in range(min(found, count))]
     graded = graded_exercise(part.exercises[0], marks, part)
     assert len(graded.each) == len(graded.found) == len(marks)
@@ -226,7 +230,7 @@ def test_in_training_nothing_is_at_stake() -> None:
 
 
 def test_of_a_question_only_itself_is_asked() -> None:
-    whole = protocol(Part(name="a", points=10, exercises=(exercise(solution(0, 2)),)), CHOICES)
+    whole = protocol(QualificationPart(name="a", points=10, exercises=(exercise(solution(0, 2)),)), CHOICES)
     asked = whole.asked_of("p@1/c1")
     assert [each.name for each in asked.document_questions] == ["answer"]
     assert (asked.id, asked.labels) == (whole.id, ())

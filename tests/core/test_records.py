@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from finecomb.core.records import (
+    AlternativeMark,
     Annotation,
     Annotator,
     Antecedents,
@@ -17,7 +18,6 @@ from finecomb.core.records import (
     Exclusion,
     Mark,
     Qualified,
-    Reading,
     Record,
     Segment,
     Settings,
@@ -43,7 +43,7 @@ LEAST: list[tuple[type[Record], dict[str, Any]]] = [
     (Segment, {"start": 0, "end": 1}),
     (Unit, {"start": 0, "end": 1}),
     (Antecedents, {"spans": [[0, 1]], "quotes": ["o"]}),
-    (Reading, {"spans": [[0, 1]], "quotes": ["o"], "label": None}),
+    (AlternativeMark, {"spans": [[0, 1]], "quotes": ["o"], "label": None}),
     (Attempt, {"round": 0, "score": 1.0}),
     (Qualified, {"protocol": "test@1", "score": 1.0, "passed": True}),
     (Settings, {}),
@@ -226,6 +226,6 @@ def test_the_parts_of_a_mark_are_its_spans_its_antecedents_and_its_alternatives(
         quotes=("two",),
         label=None,
         antecedents=Antecedents(spans=(Span(0, 3),), quotes=("one",)),
-        alternatives=((Reading(spans=(Span(0, 7),), quotes=("one two",), label=None),),),
+        alternatives=((AlternativeMark(spans=(Span(0, 7),), quotes=("one two",), label=None),),),
     )
     assert list(parts_of(mark)) == [(Span(4, 7), "two"), (Span(0, 3), "one"), (Span(0, 7), "one two")]

@@ -15,6 +15,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.html import document_html
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import (
+    AlternativeMark,
     Annotation,
     Annotator,
     Antecedents,
@@ -23,7 +24,6 @@ from finecomb.core.records import (
     Mark,
     Note,
     Qualified,
-    Reading,
     Settings,
     Unit,
 )
@@ -80,7 +80,7 @@ FULL: list[Item] = [
                 label_votes={"red": 1, "no type": 1},
                 item="i",
                 made_from=("m0",),
-                alternatives=((Reading(spans=(Span(0, 7),), quotes=("One two",), label=None),), ()),
+                alternatives=((AlternativeMark(spans=(Span(0, 7),), quotes=("One two",), label=None),), ()),
                 basis="record",
                 meta={"row": 3},
             ),

@@ -10,14 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finecomb.critics.base import Dropped, Scores, latent_ppl
+from finecomb.critics.base import CriticScores, Dropped, latent_ppl
 from finecomb.critics.compare import Comparison, compare, corrected, dropped_words
 from finecomb.measure.permutation import unpaired
 
 
-def scored(values: list[float], steps: list[int] | None = None, dropped: int = 0, discrete: bool = True) -> Scores:
+def scored(
+    values: list[float], steps: list[int] | None = None, dropped: int = 0, discrete: bool = True
+) -> CriticScores:
     count = np.array(steps or [1] * len(values), np.int64)
-    return Scores(
+    return CriticScores(
         critic="letters",
         statistic="nll",
         discrete=discrete,

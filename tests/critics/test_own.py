@@ -14,7 +14,7 @@ from finecomb.core.records import Document
 from finecomb.critics import latent_ppl, load, parts, save, scores
 from finecomb.critics.base import Dropped
 from finecomb.critics.compare import unused_words
-from finecomb.critics.own import Kind, NgramPrior, Own
+from finecomb.critics.own import CustomCritic, Kind, NgramPrior
 
 HERE = "tests.critics.test_own"
 
@@ -43,8 +43,8 @@ def texts(*lines: str) -> list[Document]:
     return [Document(id=f"d{at}", text=line) for at, line in enumerate(lines)]
 
 
-def fit(function: str, kind: Kind, *lines: str, **options: float) -> Own:
-    return Own.fit(texts(*lines), np.random.default_rng(0), f"{HERE}:{function}", kind, **options)  # type: ignore[arg-type]
+def fit(function: str, kind: Kind, *lines: str, **options: float) -> CustomCritic:
+    return CustomCritic.fit(texts(*lines), np.random.default_rng(0), f"{HERE}:{function}", kind, **options)  # type: ignore[arg-type]
 
 
 def test_labels_and_a_chain() -> None:

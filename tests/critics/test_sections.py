@@ -15,7 +15,7 @@ from finecomb import formats
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, Segment
 from finecomb.critics import Factorised, latent_nll, load, parts, save, scores
-from finecomb.critics.sections import BACK_MATTER, Choices, Sections, expected_counts
+from finecomb.critics.sections import BACK_MATTER, SectionOptions, Sections, expected_counts
 from finecomb.critics.sections_tables import organisations, transition_errors
 from finecomb.critics.storage import known_options
 from finecomb.critics.transition_graph import transition_graph
@@ -92,19 +92,19 @@ def test_permuting_labels_is_seen(data: Path, csabstruct: Sections, name: str) -
 
 def test_titles_are_normalised_and_back_matter_is_left_out() -> None:
     document = titled("x", ["1 Introduction", "Results", "See also", "References"])
-    found = Choices(labels="title", drop=BACK_MATTER).sections(document)
+    found = SectionOptions(labels="title", drop=BACK_MATTER).sections(document)
     assert [each.title for each in found] == ["introduction", "result"]
 
 
 @pytest.mark.parametrize(
     ("choices", "why"),
     [
-        (Choices(min_sections=3), "has 2 sections; 3 are needed"),
-        (Choices(min_words=9), "has a section of fewer than 9 words"),
-        (Choices(max_words=2), "has a section of more than 2 words"),
+        (SectionOptions(min_sections=3), "has 2 sections; 3 are needed"),
+        (SectionOptions(min_words=9), "has a section of fewer than 9 words"),
+        (SectionOptions(max_words=2), "has a section of more than 2 words"),
     ],
 )
-def test_filters_of_appendix_e_say_what_they_left_out(choices: Choices, why: str) -> None:
+def test_filters_of_appendix_e_say_what_they_left_out(choices: SectionOptions, why: str) -> None:
     with pytest.raises(FinecombError, match=re.escape(why)):
         choices.sections(titled("x", ["a", "b"]))
 
@@ -117,7 +117,7 @@ def test_a_document_without_sections_is_dropped_with_a_reason(text: str, why: st
 
 def test_documents_without_segments_are_cut_at_a_marker() -> None:
     text = "reason gap <sec>  <sec>measured heated"
-    found = Choices(split="<sec>").sections(Document(id="x", text=text))
+    found = SectionOptions(split="<sec>").sections(Document(id="x", text=text))
     assert [text[each.start : each.end] for each in found] == ["reason gap ", "measured heated"]
 
 

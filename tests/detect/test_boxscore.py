@@ -15,7 +15,7 @@ from finecomb.core.check import check
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotator, Document
 from finecomb.core.study import Study
-from finecomb.detect import DETECTORS, Choices, detect, named
+from finecomb.detect import DETECTORS, DetectorOptions, detect, named
 from finecomb.detect.boxscore.checker import BoxScore, slips
 from finecomb.detect.boxscore.claims import Slip
 from finecomb.detect.boxscore.rank import shipped_ranker
@@ -265,7 +265,7 @@ def test_teams_of_one_city_are_told_apart_by_their_starters() -> None:
 
 
 def checker(**choices: Any) -> BoxScore:
-    made = named("boxscore").make(shipped("accuracy"), Choices(**choices))
+    made = named("boxscore").make(shipped("accuracy"), DetectorOptions(**choices))
     assert isinstance(made, BoxScore)
     return made
 

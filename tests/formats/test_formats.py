@@ -8,7 +8,7 @@ import finecomb as fc
 from finecomb.core.errors import FinecombError, FormatError
 from finecomb.core.records import Document
 from finecomb.formats import Options, convert, format_for_writing, format_of, formats, save, stream
-from finecomb.formats.features import EVERYTHING, Tally, features
+from finecomb.formats.features import EVERYTHING, FeatureCounter, features
 from finecomb.formats.writing import replacing
 
 
@@ -43,7 +43,7 @@ def test_the_features_of_the_demo_are_known() -> None:
 
 
 def test_a_folder_holds_everything() -> None:
-    tally = Tally()
+    tally = FeatureCounter()
     assert list(tally.watch(fc.demo().items()))
     assert tally.losses(formats()["folder"]) == ""
     assert "mark explanation" in tally.losses(formats()["csabstruct"])

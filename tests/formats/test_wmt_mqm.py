@@ -92,7 +92,7 @@ def test_a_table_gives_segments_raters_and_marks(end: str, mark: str, tmp_path: 
     ],
 )
 def test_tags_become_spans(text: str, plain: str, spans: list[tuple[int, int]], odd: int) -> None:
-    assert wmt_mqm.Marked.parse(text) == wmt_mqm.Marked(plain, tuple(Span(*each) for each in spans), odd)
+    assert wmt_mqm.TaggedText.parse(text) == wmt_mqm.TaggedText(plain, tuple(Span(*each) for each in spans), odd)
 
 
 def test_odd_tags_and_errors_without_words_are_counted(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from finecomb.core.errors import FinecombError
-from finecomb.gold.details import compare_judges, confusion, disagreements, kinds_table
+from finecomb.gold.disagreements import compare_judges, confusion, disagreements, kinds_table
 from finecomb.gold.score import Scores, ratios, score
 from tests.agreement.worlds import Marked
 from tests.gold.worlds import TEXT, mark, reading, world

@@ -9,7 +9,7 @@ from hypothesis import given
 from finecomb.core.span import Span
 from finecomb.gold.matching import RULES, Compared, optimal, overlap, task
 from finecomb.gold.score import score
-from finecomb.gold.sides import Ints
+from finecomb.gold.scored_pair import Ints
 from tests.agreement.worlds import Marked
 from tests.gold.worlds import (
     LABELS,

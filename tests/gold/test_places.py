@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Mark
 from finecomb.core.span import union
+from finecomb.gold.disputes import Decision, Dispute, DisputeDecision, What, finished, gold_marks, places, standings
 from finecomb.gold.merge import gold
-from finecomb.gold.places import Decision, Place, Standing, What, finished, gold_marks, places, standings
 from finecomb.measure.view import view
 from tests.agreement.worlds import Marked
 from tests.gold.worlds import TEXT, mark, marks, world
@@ -20,16 +20,16 @@ THREE = ("p", "q", "r")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def found(*given: Sequence[Mark | Marked], align: str = "auto") -> tuple[Place, ...]:
+def found(*given: Sequence[Mark | Marked], align: str = "auto") -> tuple[Dispute, ...]:
     """The places of one text that so many people read."""
     return places(view(world({"d": TEXT}, {("d", f"p{at}"): own for at, own in enumerate(given)})), align)["d"]
 
 
-def ids(place: Place) -> set[str]:
+def ids(place: Dispute) -> set[str]:
     return {voice.mark.id for voice in place.voices}
 
 
-def decision(place: Place, what: What = "merged") -> Decision:
+def decision(place: Dispute, what: What = "merged") -> Decision:
     return Decision(what=what, by="ann", when=NOW, readings=tuple(voice.mark.id for voice in place.voices))
 
 
@@ -83,7 +83,7 @@ def test_places_are_what_gold_merges(given: list[list[Marked]]) -> None:
 # --- decisions ----------------------------------------------------------------------------------------------------
 
 
-def slow_standings(own: Sequence[Place], decisions: Mapping[str, Decision]) -> dict[str, set[str]]:
+def slow_standings(own: Sequence[Dispute], decisions: Mapping[str, Decision]) -> dict[str, set[str]]:
     """Which readings each place has, told mark by mark."""
     result: dict[str, set[str]] = {key: set() for key in decisions}
     for place in own:
@@ -128,9 +128,9 @@ def test_a_decision_outlives_its_readings() -> None:
 
 def test_discussion_settles_nothing() -> None:
     (place,) = found([(0, 3, "red")], [(0, 3, "blue")])
-    assert not finished([Standing(place)])
-    assert not finished([Standing(place, decision(place, "discuss"))])
-    assert finished([Standing(place, decision(place, "not-an-error"))])
+    assert not finished([DisputeDecision(place)])
+    assert not finished([DisputeDecision(place, decision(place, "discuss"))])
+    assert finished([DisputeDecision(place, decision(place, "not-an-error"))])
     assert finished([])
 
 

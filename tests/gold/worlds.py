@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from finecomb.core.records import Annotation, Annotator, Document, Mark, Reading
+from finecomb.core.records import AlternativeMark, Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.gold.matching import Compared, Marks, Readings, compare_marks
@@ -24,8 +24,8 @@ def mark(id: str, text: str, start: int, end: int, label: str | None, **more: An
     return Mark(id=id, spans=(Span(start, end),), quotes=(text[start:end],), label=label, **more)
 
 
-def reading(text: str, start: int, end: int, label: str) -> Reading:
-    return Reading(spans=(Span(start, end),), quotes=(text[start:end],), label=label)
+def reading(text: str, start: int, end: int, label: str) -> AlternativeMark:
+    return AlternativeMark(spans=(Span(start, end),), quotes=(text[start:end],), label=label)
 
 
 def world(

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from finecomb.core.errors import FinecombError
-from finecomb.measure.confusion_rows import Printed, confusion_rows, counts_of, matrices
+from finecomb.measure.printed_tables import Printed, confusion_rows, counts_of, matrices
 from tests.golden.clark_2021 import CONFIDENT, GPT2_STORIES, HUMAN, JUDGEMENTS, ROWS
 
 

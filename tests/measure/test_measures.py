@@ -11,8 +11,8 @@ from scipy import stats
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Answer, Document, Mark
 from finecomb.core.study import Item, Study
+from finecomb.measure.annotation_matrix import read_view
 from finecomb.measure.measures import MEASURES, measure
-from finecomb.measure.reading import read_view
 from finecomb.measure.resample import draw
 from finecomb.measure.view import Filters, view
 from finecomb.protocols import shipped

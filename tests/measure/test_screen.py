@@ -13,7 +13,18 @@ from finecomb.core.question import Option, Question, When
 from finecomb.core.records import Annotation, Annotator, Document, Exclusion, Mark, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.measure.screen import RUN, Said, claim, explained, folded, in_passages, passages, passed, screen, verdicts
+from finecomb.people.screening import (
+    RUN,
+    Explanation,
+    claim,
+    explained,
+    folded,
+    in_passages,
+    passages,
+    passed,
+    screen,
+    verdicts,
+)
 
 TURING = fc.protocol("turing")
 QUESTION = {each.name: each for each in TURING.document_questions}
@@ -22,7 +33,7 @@ TEXT = "The ferry left Saltby at dawn, and nobody on the pier waved except the m
 
 def rules(answer: str, rating: int, text: str = TEXT) -> list[str]:
     question = QUESTION["why" if rating == 1 else "change"]
-    return [rule for rule, *_ in explained(Said(answer, question, rating, QUESTION["rating"], (text,)))]
+    return [rule for rule, *_ in explained(Explanation(answer, question, rating, QUESTION["rating"], (text,)))]
 
 
 @pytest.mark.parametrize(
@@ -53,12 +64,12 @@ def test_explanations(answer: str, rating: int, expected: list[str]) -> None:
 
 def test_words_are_judged_in_english_only() -> None:
     question = QUESTION["why"]
-    said = Said("I selected this rating because", question, 1, QUESTION["rating"], (TEXT,))
+    said = Explanation("I selected this rating because", question, 1, QUESTION["rating"], (TEXT,))
     assert [rule for rule, *_ in explained(said, english=False)] == []
 
 
 def test_a_sentence_in_a_script_without_spaces_is_not_too_short() -> None:
-    said = Said("这个故事很奇怪", QUESTION["why"], 1, None, ("",))
+    said = Explanation("这个故事很奇怪", QUESTION["why"], 1, None, ("",))
     assert list(explained(said, english=False)) == []
 
 
@@ -182,5 +193,5 @@ def test_a_check_with_marks_needs_all_of_them_and_one_without_needs_none() -> No
 def test_a_scale_without_people_and_machines_is_never_contradicted() -> None:
     scale = Question(name="rating", ask="How good?", scale="ordinal", options=(Option(value=1), Option(value=2)))
     why = Question(name="why", ask="Why?", when=When(question="rating", among=(1,)))
-    said = Said("The pier was written by a machine.", why, 1, scale, (TEXT,))
+    said = Explanation("The pier was written by a machine.", why, 1, scale, (TEXT,))
     assert [rule for rule, *_ in explained(said)] == []

@@ -11,7 +11,7 @@ import pytest
 
 from finecomb.core.palette import looks
 from finecomb.core.span import Span
-from finecomb.gold.details import cases
+from finecomb.gold.disagreements import cases
 from finecomb.gold.score import Scores, score
 from finecomb.report import charts
 from finecomb.report.page import marked_text, table

@@ -16,8 +16,8 @@ from finecomb import formats
 from finecomb.core.protocol_text import format_yaml
 from finecomb.core.records import Document
 from finecomb.core.study import Item, Study
-from finecomb.server.admin import router
-from finecomb.store import again, running
+from finecomb.server.researchers.routes import router
+from finecomb.store import incremental_read, researcher_actions
 from finecomb.store.store import Store
 from tests.databases import Client, Clocked, new_place, opened
 
@@ -165,7 +165,7 @@ def test_an_unchanged_overview_is_not_sent_again(owner: Client, clock: Clocked) 
 
 def test_while_people_save_a_moment_is_kept_for_some_seconds(owner: Client, clock: Clocked) -> None:
     before = owner.get("/api/admin/overview").headers["etag"]
-    owner.store.change_now(running.exclude_annotator, "somebody else", "reader-1", "copied")
+    owner.store.change_now(researcher_actions.exclude_annotator, "somebody else", "reader-1", "copied")
     assert owner.get("/api/admin/overview").headers["etag"] == before
     clock.now += 11
     assert owner.get("/api/admin/overview").json()["annotations"]["done"] == 32
@@ -183,14 +183,14 @@ def test_documents_are_listed_and_shown(owner: Client) -> None:
 
 
 def test_what_is_read_again_equals_what_is_read_at_once(store: Store, items: list[Item]) -> None:
-    first = again.read_again(store)
+    first = incremental_read.read_again(store)
     assert first.study == store.study()
-    store.change_now(running.exclude_annotation, "ann", "harbour-b/reader-2", "asleep")
-    store.change_now(running.add_documents, "ann", [Document(id="new", text="One more text.")])
-    second = again.read_again(store, first)
+    store.change_now(researcher_actions.exclude_annotation, "ann", "harbour-b/reader-2", "asleep")
+    store.change_now(researcher_actions.add_documents, "ann", [Document(id="new", text="One more text.")])
+    second = incremental_read.read_again(store, first)
     assert second.study == store.study()
     assert second.study != first.study
-    assert again.read_again(store, second).study == second.study
+    assert incremental_read.read_again(store, second).study == second.study
 
 
 # --- setting aside ------------------------------------------------------------------------------------------------
@@ -459,7 +459,9 @@ def test_an_unknown_format_is_refused(owner: Client) -> None:
 
 
 def test_hostile_words_come_back_as_they_were(owner: Client) -> None:
-    owner.store.change_now(running.add_documents, "ann", [Document(id=HOSTILE, text=HOSTILE, meta={"model": HOSTILE})])
+    owner.store.change_now(
+        researcher_actions.add_documents, "ann", [Document(id=HOSTILE, text=HOSTILE, meta={"model": HOSTILE})]
+    )
     answer = owner.get("/api/admin/document", params={"id": HOSTILE})
     assert answer.json()["text"] == HOSTILE
     assert answer.headers["content-type"] == "application/json"

@@ -25,11 +25,12 @@ from finecomb.core.records import (
 )
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
-from finecomb.server.admin_recruiting import attempts_of, router
-from finecomb.server.noticing import noticed
-from finecomb.store import paying, people, running
-from finecomb.store.arrivals import Arrival, Came
-from finecomb.store.paying import Bonus, Earned, cost, earned, mturk_bonuses, pay_csv, prolific_bonuses, safe
+from finecomb.people import pay
+from finecomb.people.pay import Bonus, Earned, cost, earned, mturk_bonuses, pay_csv, prolific_bonuses, safe
+from finecomb.people.signals import noticed
+from finecomb.server.researchers.recruitment import attempts_of, router
+from finecomb.store import access, researcher_actions
+from finecomb.store.recruits import Arrival, Came
 from finecomb.store.store import Store
 from tests.databases import Client
 
@@ -254,7 +255,7 @@ def items() -> list[Item]:
 def worker(store: Store) -> str:
     """Somebody from Prolific who hands in two texts with a poor reason."""
     client = Client(store)
-    joined = client.post(f"/api/join/{people.open_token(store)}", params=PID).json()
+    joined = client.post(f"/api/join/{access.open_token(store)}", params=PID).json()
     client.headers["X-Finecomb-Token"] = joined["csrf"]
     for _ in range(2):
         task = client.next()["id"]
@@ -364,10 +365,10 @@ def test_unknown_names_are_said_in_words(editor: Client) -> None:
 
 
 def test_money_is_rounded_half_up() -> None:
-    assert [paying.money(each) for each in (0.005, 0.015, 1.005, 2)] == ["0.01", "0.02", "1.01", "2.00"]
+    assert [pay.money(each) for each in (0.005, 0.015, 1.005, 2)] == ["0.01", "0.02", "1.01", "2.00"]
 
 
 def test_a_protocol_without_a_price_costs_nothing(store: Store) -> None:
     assert isinstance(TURING, Protocol)
-    store.change_now(running.set_settings, "tests", store.head.settings.model_copy(update={"price": None}))
-    assert paying.cost(store.head.settings, []).pay == 0
+    store.change_now(researcher_actions.set_settings, "tests", store.head.settings.model_copy(update={"price": None}))
+    assert pay.cost(store.head.settings, []).pay == 0

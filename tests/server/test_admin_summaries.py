@@ -16,13 +16,13 @@ import finecomb as fc
 from finecomb.core.records import Annotation, Annotator, Document, Exclusion, Mark, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
-from finecomb.measure.screen import passed
 from finecomb.measure.view import Filters, view
-from finecomb.server.admin_documents import DISPUTED, Wanted, document_frame, document_list, document_page
-from finecomb.server.admin_overview import overview, pace_of
-from finecomb.server.admin_people import People, to_look_at
-from finecomb.server.admin_snapshot import Snapshot, shown
-from finecomb.server.admin_wire import Figure, Middle, Overview, Person, Progress
+from finecomb.people.screening import passed
+from finecomb.server.researchers.documents import DISPUTED, Wanted, document_frame, document_list, document_page
+from finecomb.server.researchers.overview import overview, pace_of
+from finecomb.server.researchers.people import People, to_look_at
+from finecomb.server.researchers.schema import Figure, Middle, Overview, Person, StudyProgress
+from finecomb.server.researchers.snapshot import Snapshot, shown
 
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
 
@@ -72,7 +72,7 @@ def counting(study: Study) -> list[Annotation]:
 def test_progress_time_and_cost_equal_their_definitions(study: Study) -> None:
     page, work, most = seen(study), counting(study), study.settings.annotators or 0
     filled = {each.id: sum(one.document == each.id for one in work) for each in study.iter_documents()}
-    assert page.annotations == Progress(done=sum(min(k, most) for k in filled.values()), of=most * len(filled))
+    assert page.annotations == StudyProgress(done=sum(min(k, most) for k in filled.values()), of=most * len(filled))
     times = [each.active_seconds or 0.0 for each in work]
     if times:
         assert page.active.median == pytest.approx(statistics.median(times))
@@ -182,7 +182,7 @@ def test_checks_are_kept_out_of_results_and_counted_by_person() -> None:
     for each in study.annotations_on(first):
         if each.annotator != "truth":
             person = next(one for one in page.people if one.id == each.annotator)
-            assert person.checks == Progress(done=int(passed(each, gold)), of=1)
+            assert person.checks == StudyProgress(done=int(passed(each, gold)), of=1)
             assert ("checks" in person.look) is (not passed(each, gold))
 
 
@@ -194,13 +194,13 @@ def person(id: str, marks: float | None, agreement: float | None, texts: int = 9
         id=id,
         name=id,
         kind="human",
-        progress=Progress(done=texts, of=20),
+        progress=StudyProgress(done=texts, of=20),
         drafts=0,
         marks=Figure(value=marks),
         active=Middle(median=None),
         pay=None,
         agreement=Figure(value=agreement),
-        checks=Progress(done=0, of=failed),
+        checks=StudyProgress(done=0, of=failed),
         look=(),
     )
 

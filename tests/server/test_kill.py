@@ -22,10 +22,10 @@ from pydantic_core import from_json
 from finecomb import formats
 from finecomb.core.check import check
 from finecomb.core.records import Settings
-from finecomb.server.gate import TOKEN
+from finecomb.server.auth import TOKEN
 from finecomb.store import tables
 from finecomb.store.database import Database
-from finecomb.store.places import FILE, place
+from finecomb.store.location import FILE, place
 from finecomb.store.store import open_store
 from tests.databases import KINDS, demo_items, server
 

@@ -13,11 +13,11 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol, Work
 from finecomb.core.records import PHASES, Recruitment, Settings
 from finecomb.core.study import Item
-from finecomb.server import recruiting
+from finecomb.server.annotators import recruitment
+from finecomb.server.annotators.recruitment import told
 from finecomb.server.app import create_app
-from finecomb.server.gate import MTURK, TOKEN, Gate
-from finecomb.server.recruiting import told
-from finecomb.store import arrivals, people, running
+from finecomb.server.auth import MTURK, TOKEN, Gate
+from finecomb.store import access, recruits, researcher_actions
 from finecomb.store.store import Store
 from tests.databases import Client, demo_items
 
@@ -46,11 +46,11 @@ def items() -> list[Item]:
 
 def recruit(store: Store, recruitment: Recruitment) -> None:
     settings = store.head.settings.model_copy(update={"recruitment": recruitment})
-    store.change_now(running.set_settings, "tests", settings)
+    store.change_now(researcher_actions.set_settings, "tests", settings)
 
 
 def path(store: Store, more: str = "") -> str:
-    return f"/api/join/{people.open_token(store)}{more}"
+    return f"/api/join/{access.open_token(store)}{more}"
 
 
 def join(store: Store, asked: dict[str, str], client: Client | None = None) -> tuple[Client, str]:
@@ -66,9 +66,9 @@ def refused(answer: Any, code: str = "not-allowed") -> str:
     return str(answer.json()["say"])
 
 
-def came(store: Store) -> list[arrivals.Arrival]:
+def came(store: Store) -> list[recruits.Arrival]:
     with store.database.reading() as transaction:
-        return arrivals.arrivals(store, transaction)
+        return recruits.arrivals(store, transaction)
 
 
 # --- coming in ---------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def test_an_edited_address_is_refused_in_words(store: Store, method: str, asked:
 
 def test_a_personal_link_needs_no_id_of_a_platform(store: Store) -> None:
     recruit(store, PROLIFIC)
-    (made,) = store.do_now(running.make_links, "tests", 1, ())
+    (made,) = store.do_now(researcher_actions.make_links, "tests", 1, ())
     client = Client(store).joined(made.token)
     assert client.get("/api/me").json()["annotator"] == made.annotator
     assert Client(store).get(f"/api/join/{made.token}").json()["personal"]
@@ -220,7 +220,7 @@ def test_what_a_link_says_is_an_id_or_nothing(asked: dict[str, str], platform: A
     found = told(Recruitment(platform=platform), asked)
     for id in (found.worker, found.place, found.session):
         assert id == "" or (id in asked.values() and len(id) <= 100 and id.isascii() and id[0].isalnum())
-    assert platform or found == arrivals.Came()
+    assert platform or found == recruits.Came()
 
 
 @pytest.mark.parametrize(
@@ -264,16 +264,16 @@ def test_prolific_gets_its_codes(store: Store) -> None:
     recruit(store, PROLIFIC)
     _, who = join(store, PID)
     door = Gate(store)
-    done, out = recruiting.ending(door, who, "done"), recruiting.ending(door, who, "screened-out")
+    done, out = recruitment.ending(door, who, "done"), recruitment.ending(door, who, "screened-out")
     assert (done.code, out.code) == ("DONE1", "SCREEN1")
     assert done.back == "https://app.prolific.com/submissions/complete?cc=DONE1"
 
 
 def test_the_code_comes_when_the_last_text_is_handed_in_and_not_when_it_is_opened(store: Store) -> None:
     two = store.head.protocol.model_copy(update={"version": "2", "work": Work(texts=2)})
-    store.change_now(running.add_protocol, "tests", two)
+    store.change_now(researcher_actions.add_protocol, "tests", two)
     settings = store.head.settings.model_copy(update={"protocols": (two.id,)})
-    store.change_now(running.set_settings, "tests", settings)
+    store.change_now(researcher_actions.set_settings, "tests", settings)
     client = Client(store).joined()
 
     def ending() -> Any:
@@ -298,9 +298,9 @@ def test_who_finished_keeps_the_code_whatever_becomes_of_the_study_or_of_them(st
     client.nothing_found(client.next()["id"])
     before = client.get("/api/me").json()["ending"]
     other = Client(store).joined()
-    store.change_now(running.set_state, "tests", state)
+    store.change_now(researcher_actions.set_state, "tests", state)
     for each in came(store):
-        store.change_now(running.exclude_annotator, "tests", each.annotator, "copied")
+        store.change_now(researcher_actions.exclude_annotator, "tests", each.annotator, "copied")
     assert client.get("/api/me").json()["ending"] == before
     assert other.get("/api/me").json()["ending"] is None
 
@@ -308,7 +308,7 @@ def test_who_finished_keeps_the_code_whatever_becomes_of_the_study_or_of_them(st
 def test_nobody_new_comes_into_a_closed_study_and_who_was_there_does(store: Store) -> None:
     recruit(store, TURK)
     _, first = join(store, HIT)
-    store.change_now(running.set_state, "tests", "closed")
+    store.change_now(researcher_actions.set_state, "tests", "closed")
     assert Client(store).get(path(store), params=HIT).json()["state"] == "closed"
     refused(Client(store).post(path(store), params=HIT | {"workerId": "A9OTHER"}), "closed")
     assert join(store, HIT)[1] == first
@@ -318,17 +318,17 @@ def test_nobody_new_comes_into_a_closed_study_and_who_was_there_does(store: Stor
 def test_mechanical_turk_gets_a_form(store: Store) -> None:
     recruit(store, TURK)
     _, who = join(store, HIT)
-    done = recruiting.ending(Gate(store), who, "done")
+    done = recruitment.ending(Gate(store), who, "done")
     assert done.back == "https://workersandbox.mturk.com/mturk/externalSubmit"
     assert done.form == {"assignmentId": "3ASSIGN", "code": done.code}
-    assert recruiting.declined(Gate(store), told(TURK, HIT)).form == {}
+    assert recruitment.declined(Gate(store), told(TURK, HIT)).form == {}
 
 
 def test_codes_of_ones_own_differ_by_person_and_by_ending(store: Store) -> None:
     recruit(store, Recruitment(back="https://panel.example/end?c={code}&x=1"))
     (_, one), (_, two) = join(store, {}), join(store, {})
     door = Gate(store)
-    ends = [recruiting.ending(door, who, why) for who in (one, two) for why in ("done", "screened-out")]
+    ends = [recruitment.ending(door, who, why) for who in (one, two) for why in ("done", "screened-out")]
     assert len({each.code for each in ends}) == 4
     assert ends[0].back == f"https://panel.example/end?c={ends[0].code}&x=1"
 
@@ -336,7 +336,7 @@ def test_codes_of_ones_own_differ_by_person_and_by_ending(store: Store) -> None:
 def test_a_code_is_quoted_in_an_address(store: Store) -> None:
     recruit(store, Recruitment(completed="A&b=c d", back="https://panel.example/?c={code}"))
     _, who = join(store, {})
-    assert recruiting.ending(Gate(store), who, "done").back == "https://panel.example/?c=A%26b%3Dc%20d"
+    assert recruitment.ending(Gate(store), who, "done").back == "https://panel.example/?c=A%26b%3Dc%20d"
 
 
 # --- inside another page -----------------------------------------------------------------------------------------
@@ -352,7 +352,7 @@ STRICT = ("'none'", "'self'", "DENY")
 
 
 def test_pages_are_in_nobodys_frame_unless_the_study_says_so(store: Store) -> None:
-    join_page = f"/join/{people.open_token(store)}"
+    join_page = f"/join/{access.open_token(store)}"
     for page in ("/", join_page, "/admin", "/api/me", "/sign-in/x", "/static/x"):
         assert headers(store, page) == STRICT
     recruit(store, PROLIFIC)
@@ -380,6 +380,6 @@ def test_cookies_are_partitioned_in_a_frame_and_strict_otherwise(store: Store) -
         each.endswith("; HttpOnly; Max-Age=5184000; Path=/; SameSite=None; Secure; Partitioned") for each in framed[1:]
     )
     assert all("SameSite=None; Secure; Partitioned" in each for each in framed)
-    token = store.do_now(running.invite, "tests", "ann", "owner")
+    token = store.do_now(researcher_actions.invite, "tests", "ann", "owner")
     signed = Client(store).post(f"/sign-in/{token}", follow_redirects=False).headers["set-cookie"]
     assert "SameSite=Strict" in signed

@@ -11,8 +11,8 @@ from finecomb import protocols
 from finecomb.core.records import PHASES, Annotation, Annotator, Document, Mark, Offer, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Item
-from finecomb.server.gate import TOKEN, Gate
-from finecomb.store import people, running, tables
+from finecomb.server.auth import TOKEN, Gate
+from finecomb.store import access, researcher_actions, tables
 from finecomb.store.database import DatabaseError
 from finecomb.store.store import Store
 from tests.databases import Client, Clocked
@@ -58,7 +58,7 @@ class TestBlinding:
         return secretive()
 
     def test_no_answer_to_an_annotator_names_the_model(self, client: Client) -> None:
-        token = people.open_token(client.store)
+        token = access.open_token(client.store)
         seen = [client.get(f"/api/join/{token}").text]
         client.joined(token)
         for _ in range(6):
@@ -181,14 +181,14 @@ def test_every_answer_keeps_the_browser_strict(client: Client) -> None:
 
 
 def test_cookies_are_out_of_reach(store: Store) -> None:
-    answer = Client(store).post(f"/api/join/{people.open_token(store)}")
+    answer = Client(store).post(f"/api/join/{access.open_token(store)}")
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
     assert "secure" not in cookie
     secure = Client(store)
     secure.app.state.gate.origin = "https://study.test"  # type: ignore[attr-defined]
-    answer = secure.post(f"/api/join/{people.open_token(store)}")
+    answer = secure.post(f"/api/join/{access.open_token(store)}")
     assert "; secure" in answer.headers["set-cookie"].lower()
 
 
@@ -229,24 +229,24 @@ def test_a_cookie_that_was_tampered_with_is_nobodys(client: Client, damage: Any)
 
 
 def test_a_session_expires_and_a_revoked_link_signs_out(client: Client, clock: Clocked) -> None:
-    (made,) = client.store.do_now(running.make_links, "ann", 1)
+    (made,) = client.store.do_now(researcher_actions.make_links, "ann", 1)
     client.joined(made.token)
-    clock.now += people.LASTS["annotator"] + 1
+    clock.now += access.LASTS["annotator"] + 1
     assert client.get("/api/me").json()["code"] == "signed-out"
     client.joined(made.token)
     assert client.get("/api/me").json()["annotator"] == made.annotator
-    client.store.change_now(running.revoke_links, "ann", made.annotator)
+    client.store.change_now(researcher_actions.revoke_links, "ann", made.annotator)
     assert client.get("/api/me").json()["code"] == "signed-out"
     assert client.post(f"/api/join/{made.token}").json()["code"] == "not-found"
 
 
 def test_a_new_open_link_closes_the_old_one_for_good(client: Client) -> None:
-    old = people.open_token(client.store)
-    client.store.change_now(running.set_joining, "ann", False)
+    old = access.open_token(client.store)
+    client.store.change_now(researcher_actions.set_joining, "ann", False)
     assert client.post(f"/api/join/{old}").status_code == 404
-    client.store.change_now(running.set_joining, "ann", True)
+    client.store.change_now(researcher_actions.set_joining, "ann", True)
     assert client.post(f"/api/join/{old}").status_code == 404
-    assert people.open_token(client.store) != old
+    assert access.open_token(client.store) != old
     client.joined()
 
 
@@ -287,24 +287,24 @@ def test_large_bodies_are_for_uploads_only(client: Client) -> None:
 
 def test_an_invitation_ends_with_the_role_it_was_made_for(client: Client) -> None:
     store = client.store
-    spare = store.change_now(running.invite, "ann", "bob", "owner")
-    used = store.change_now(running.invite, "ann", "bob", "owner")
-    assert not store.do_now(people.follow_link, spare, "researcher")  # the later one replaced it
-    assert store.do_now(people.follow_link, used, "researcher")
-    again = store.change_now(running.invite, "ann", "bob", "owner")
-    store.change_now(running.invite, "ann", "cat", "owner")
-    store.change_now(running.remove_researcher, "ann", "cat")  # before she ever signed in
-    store.do_now(people.set_researcher, "dan", "owner")
-    store.change_now(running.set_role, "ann", "bob", "viewer")
-    assert not store.do_now(people.follow_link, again, "researcher")
+    spare = store.change_now(researcher_actions.invite, "ann", "bob", "owner")
+    used = store.change_now(researcher_actions.invite, "ann", "bob", "owner")
+    assert not store.do_now(access.follow_link, spare, "researcher")  # the later one replaced it
+    assert store.do_now(access.follow_link, used, "researcher")
+    again = store.change_now(researcher_actions.invite, "ann", "bob", "owner")
+    store.change_now(researcher_actions.invite, "ann", "cat", "owner")
+    store.change_now(researcher_actions.remove_researcher, "ann", "cat")  # before she ever signed in
+    store.do_now(access.set_researcher, "dan", "owner")
+    store.change_now(researcher_actions.set_role, "ann", "bob", "viewer")
+    assert not store.do_now(access.follow_link, again, "researcher")
 
 
 def test_two_changes_of_the_settings_at_once_both_count(client: Client) -> None:
     store = client.store
     before = store.head.settings
     other = store.head.protocol.model_copy(update={"version": "9"})
-    store.do_now(running.set_settings, "ann", before.model_copy(update={"lease": 77}))
-    store.change_now(running.add_protocol, "ann", other)  # its maker has not seen the new lease
+    store.do_now(researcher_actions.set_settings, "ann", before.model_copy(update={"lease": 77}))
+    store.change_now(researcher_actions.add_protocol, "ann", other)  # its maker has not seen the new lease
     assert (store.head.settings.lease, store.head.protocol.id) == (77, other.id)
 
 
@@ -351,7 +351,7 @@ def test_our_own_mistakes_say_so_and_tell_nothing(client: Client, monkeypatch: p
     def broken(*_: object) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr("finecomb.store.giving.standing", broken)
+    monkeypatch.setattr("finecomb.store.assignment.standing", broken)
     answer = client.get("/api/me")
     assert (answer.status_code, answer.json()["code"]) == (500, "failed")
     assert "secret" not in answer.text

@@ -12,7 +12,7 @@ from finecomb import protocols
 from finecomb.core.check import check
 from finecomb.core.records import PHASES, Document, Settings
 from finecomb.core.study import Item
-from finecomb.store import running, tables
+from finecomb.store import researcher_actions, tables
 from finecomb.store.store import Store
 from tests.databases import Client, Clocked, demo_items, new_place, opened
 
@@ -42,7 +42,7 @@ def first_pass(client: Client, name: str, start: int) -> dict[str, str]:
 
 
 def second(store: Store) -> None:
-    store.change_now(running.set_settings, "ann", store.head.settings.model_copy(update={"round": 1}))
+    store.change_now(researcher_actions.set_settings, "ann", store.head.settings.model_copy(update={"round": 1}))
 
 
 def test_everybody_sees_their_texts_again_beside_the_others_marks(store: Store) -> None:

@@ -11,7 +11,8 @@ from finecomb import protocols
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import PHASES, Document, Segment, Settings
 from finecomb.core.study import Item
-from finecomb.server import openapi, showing
+from finecomb.server import openapi
+from finecomb.server.annotators import task_view
 from finecomb.store import tables
 from tests.databases import Client, Clocked, new_place, opened
 
@@ -29,28 +30,28 @@ def with_work(protocol: Protocol, **work: Any) -> Protocol:
 
 def test_parts_are_the_documents_own_else_so_many_sentences() -> None:
     asked = with_work(protocols.load("snac"), sentences=2)
-    parts = showing.shown(document(segments=CUT), asked).parts
+    parts = task_view.shown(document(segments=CUT), asked).parts
     assert [(part.start, part.end, part.title, part.role) for part in parts] == [
         (0, 9, "Start", ""),
         (10, 28, "", "guest"),
     ]
-    cut = [TEXT[part.start : part.end] for part in showing.shown(document(), asked).parts]
+    cut = [TEXT[part.start : part.end] for part in task_view.shown(document(), asked).parts]
     assert cut == ["One. Two.", "Three. Four.", "Five."]
-    assert showing.shown(document(segments=CUT), protocols.load("scarecrow")).parts == ()
+    assert task_view.shown(document(segments=CUT), protocols.load("scarecrow")).parts == ()
 
 
 @pytest.mark.parametrize(
     ("work", "context", "data"), [({"context": "hidden"}, {}, None), ({"data": True}, {"prompt": "Count."}, {"a": 1})]
 )
 def test_contexts_and_data_are_shown_as_the_protocol_says(work: Any, context: Any, data: Any) -> None:
-    seen = showing.shown(document(), with_work(protocols.load("scarecrow"), **work)).document
+    seen = task_view.shown(document(), with_work(protocols.load("scarecrow"), **work)).document
     assert (seen.context, seen.data) == (context, data)
 
 
 @pytest.mark.parametrize("name", protocols.names())
 def test_a_guide_has_no_solutions_and_no_weights(name: str) -> None:
     asked = protocols.load(name)
-    guide = showing.guide(asked)
+    guide = task_view.guide(asked)
     said = guide.model_dump_json()
     assert {look.label for look in guide.looks} == {"", *(label.name for label in asked.labels)}
     for exercise in asked.exercises():
@@ -60,7 +61,7 @@ def test_a_guide_has_no_solutions_and_no_weights(name: str) -> None:
 
 def test_the_arms_of_an_experiment_are_on_their_own_page_only() -> None:
     asked = protocols.load("turing")
-    said = showing.guide(asked).model_dump_json()
+    said = task_view.guide(asked).model_dump_json()
     for arm in asked.conditions:
         assert arm.title not in said
         assert not arm.instructions or arm.instructions.splitlines()[0] not in said

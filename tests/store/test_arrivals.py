@@ -11,10 +11,10 @@ import pytest
 import sqlalchemy as sa
 
 from finecomb.core.study import Study
-from finecomb.store import arrivals, backup, migrations, people, running, tables
-from finecomb.store.arrivals import Came
+from finecomb.store import access, backup, migrations, recruits, researcher_actions, tables
 from finecomb.store.database import Database
-from finecomb.store.places import Place, place
+from finecomb.store.location import StudyLocation, place
+from finecomb.store.recruits import Came
 from finecomb.store.store import Store, open_store, prepare, read_items
 from tests.databases import KINDS, Clocked, demo_items, new_place, opened, server
 
@@ -22,33 +22,33 @@ ANN = Came("prolific", "5f1worker", "study1", "session1", "device1", "address1")
 
 
 @pytest.fixture(params=KINDS)
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> StudyLocation:
     return new_place(request.param, tmp_path)
 
 
 @pytest.fixture
-def store(where: Place) -> Iterator[Store]:
+def store(where: StudyLocation) -> Iterator[Store]:
     with opened(where, demo_items(), Clocked()) as store:
         yield store
 
 
 def enter(store: Store, came: Came) -> str:
-    made = store.do_now(arrivals.enter, people.open_token(store), came)
+    made = store.do_now(recruits.enter, access.open_token(store), came)
     assert made is not None
     with store.database.reading() as transaction:
-        session = people.session(store, transaction, made)
+        session = access.session(store, transaction, made)
     assert session is not None
     return session.who
 
 
-def all_of(store: Store) -> list[arrivals.Arrival]:
+def all_of(store: Store) -> list[recruits.Arrival]:
     with store.database.reading() as transaction:
-        return arrivals.arrivals(store, transaction)
+        return recruits.arrivals(store, transaction)
 
 
-def kept(store: Store) -> arrivals.Kept:
+def kept(store: Store) -> recruits.PersonalData:
     with store.database.reading() as transaction:
-        return arrivals.kept(store, transaction)
+        return recruits.kept(store, transaction)
 
 
 def test_a_worker_is_the_same_annotator_from_any_device(store: Store) -> None:
@@ -68,14 +68,14 @@ def test_worker_ids_are_in_no_record(store: Store) -> None:
 
 
 def test_a_backup_carries_arrivals_and_puts_them_back(
-    where: Place, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    where: StudyLocation, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # where what is replaced is kept
     enter(store, ANN)
     before = all_of(store)
     target = tmp_path / "copy.db"
     backup.back_up(store.database, target)
-    store.do_now(arrivals.forget, "tests")
+    store.do_now(recruits.forget, "tests")
     assert all_of(store) == []
     store.close()
     backup.restore(target, where, force=True)
@@ -88,15 +88,15 @@ def test_a_backup_carries_arrivals_and_puts_them_back(
 
 def test_forgetting_leaves_the_work_and_nothing_of_the_person(store: Store) -> None:
     ann, bea = enter(store, ANN), enter(store, replace(ANN, worker="5f2worker", device="device2"))
-    store.do_now(running.make_links, "tests", 0, [ann])
-    assert kept(store) == arrivals.Kept(arrivals=2, workers=2, links=1, sessions=2)
-    assert store.do_now(arrivals.forget, "tests", [ann]) == arrivals.Kept(1, 1, 1, 1)
+    store.do_now(researcher_actions.make_links, "tests", 0, [ann])
+    assert kept(store) == recruits.PersonalData(arrivals=2, workers=2, links=1, sessions=2)
+    assert store.do_now(recruits.forget, "tests", [ann]) == recruits.PersonalData(1, 1, 1, 1)
     assert [each.annotator for each in all_of(store)] == [bea]
     assert {ann, bea} <= {each.id for each in store.annotators()}
-    assert store.do_now(arrivals.forget, "tests") == arrivals.Kept(1, 1, 0, 1)
-    assert kept(store) == arrivals.Kept(0, 0, 0, 0)
+    assert store.do_now(recruits.forget, "tests") == recruits.PersonalData(1, 1, 0, 1)
+    assert kept(store) == recruits.PersonalData(0, 0, 0, 0)
     with store.database.reading() as transaction:
-        lines = people.audit_log(store, transaction)
+        lines = access.audit_log(store, transaction)
     assert [about for _, _, did, about in lines if did.startswith("forgot")] == [
         '{"annotators":"all"}',
         f'{{"annotators":["{ann}"]}}',
@@ -105,18 +105,18 @@ def test_forgetting_leaves_the_work_and_nothing_of_the_person(store: Store) -> N
 
 
 def test_researchers_stay_signed_in_when_annotators_are_forgotten(store: Store) -> None:
-    token = store.do_now(running.invite, "tests", "ann", "owner")
-    made = store.do_now(people.follow_link, token, "researcher")
-    store.do_now(arrivals.forget, "tests")
+    token = store.do_now(researcher_actions.invite, "tests", "ann", "owner")
+    made = store.do_now(access.follow_link, token, "researcher")
+    store.do_now(recruits.forget, "tests")
     with store.database.reading() as transaction:
-        assert people.session(store, transaction, made or "") is not None
+        assert access.session(store, transaction, made or "") is not None
 
 
 # --- the migration -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=KINDS)
-def first_version(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def first_version(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyLocation:
     """A database of version 1 with a study, in a PostgreSQL database of its own."""
     monkeypatch.chdir(tmp_path)  # where copies of PostgreSQL databases go
     if request.param == "sqlite":
@@ -136,7 +136,7 @@ def first_version(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: p
     return where
 
 
-def test_a_database_of_version_1_is_upgraded_after_a_backup(first_version: Place, tmp_path: Path) -> None:
+def test_a_database_of_version_1_is_upgraded_after_a_backup(first_version: StudyLocation, tmp_path: Path) -> None:
     database = Database(first_version)
     saved = prepare(database)
     assert saved is not None

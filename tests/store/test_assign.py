@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from finecomb.core.protocol import Condition, Work
 from finecomb.core.records import Document, Settings
 from finecomb.core.study import Item
-from finecomb.store import assign, giving, people, tasks
-from finecomb.store.assign import Counts, Plan
+from finecomb.people import assignment_rules
+from finecomb.people.assignment_rules import Counts, Plan
+from finecomb.store import access, assignment, tasks
 from finecomb.store.rows import Declined
 from finecomb.store.store import Store
 from tests.databases import KINDS, Clocked, new_place, opened
@@ -36,13 +37,13 @@ def test_the_choice_is_free_has_fewest_and_depends_on_the_seed_only(
     documents: list[str], submitted: dict[str, int], working: dict[str, int], mine: list[str], most: int, seed: int
 ) -> None:
     known, taken = plan(documents), Counts(submitted, working)
-    free = assign.free(known, taken, most, mine, {}, documents)
+    free = assignment_rules.free(known, taken, most, mine, {}, documents)
     assert free == [each for each in documents if each not in mine and taken.of(each) < most]
-    chosen = assign.choose(free, known, taken, mine, seed, "me")
+    chosen = assignment_rules.choose(free, known, taken, mine, seed, "me")
     assert (chosen is None) == (not free)
     if chosen is not None:
         assert taken.of(chosen) == min(taken.of(each) for each in free)
-        assert assign.choose(reversed(free), known, taken, mine, seed, "me") == chosen
+        assert assignment_rules.choose(reversed(free), known, taken, mine, seed, "me") == chosen
 
 
 def test_among_equals_the_annotators_strata_are_balanced() -> None:
@@ -50,7 +51,7 @@ def test_among_equals_the_annotators_strata_are_balanced() -> None:
     mine: list[str] = []
     for _ in range(6):
         left = [each for each in documents if each not in mine]
-        chosen = assign.choose(left, plan(documents), Counts({}, {}), mine, 0, "me")
+        chosen = assignment_rules.choose(left, plan(documents), Counts({}, {}), mine, 0, "me")
         assert chosen is not None
         mine.append(chosen)
         ours = Counter(each[0] for each in mine)
@@ -59,7 +60,7 @@ def test_among_equals_the_annotators_strata_are_balanced() -> None:
 
 def test_a_full_stratum_is_left_out() -> None:
     documents = ["a1", "a2", "b1"]
-    free = assign.free(plan(documents), Counts({"a1": 2}, {}), 5, [], {"odd": 2}, documents)
+    free = assignment_rules.free(plan(documents), Counts({"a1": 2}, {}), 5, [], {"odd": 2}, documents)
     assert free == ["b1"]
 
 
@@ -69,7 +70,7 @@ def test_everybody_gets_every_check_once_and_not_first(seed: int, texts: int, ch
     given_: list[str] = []
     left = list(known.documents)
     while True:
-        check = assign.check_due(known, given_, seed, "me", texts, last=not left)
+        check = assignment_rules.check_due(known, given_, seed, "me", texts, last=not left)
         if check is None and not left:
             break
         given_.append(check or left.pop())
@@ -79,10 +80,10 @@ def test_everybody_gets_every_check_once_and_not_first(seed: int, texts: int, ch
 
 @given(st.floats(0, 1), st.integers(0, 1000))
 def test_the_blind_share_grows_with_its_size(share: float, seed: int) -> None:
-    blind = [assign.is_blind(seed, f"d{n}", share) for n in range(200)]
-    assert blind == [assign.is_blind(seed, f"d{n}", share) for n in range(200)]
+    blind = [assignment_rules.is_blind(seed, f"d{n}", share) for n in range(200)]
+    assert blind == [assignment_rules.is_blind(seed, f"d{n}", share) for n in range(200)]
     assert abs(sum(blind) / 200 - share) < 0.2
-    assert not any(assign.is_blind(seed, f"d{n}", 0) for n in range(50))
+    assert not any(assignment_rules.is_blind(seed, f"d{n}", 0) for n in range(50))
 
 
 # --- one setting for each person ---------------------------------------------------------------------------------
@@ -98,7 +99,7 @@ metas = st.dictionaries(
 
 @given(metas)
 def test_texts_by_people_go_with_every_model_and_all_else_is_shared(documents: dict[str, dict[str, str]]) -> None:
-    found = assign.settings(documents, ("domain", "model"))
+    found = assignment_rules.settings(documents, ("domain", "model"))
     assert set(found) == set(documents)
     for id, meta in documents.items():
         domain, model = meta.get("domain", ""), meta.get("model", "")
@@ -114,16 +115,16 @@ def test_texts_by_people_go_with_every_model_and_all_else_is_shared(documents: d
 
 def test_the_setting_with_fewest_people_is_chosen_and_one_with_room_before_others() -> None:
     known = Plan(list("abcd"), {}, settings={"a": [("x",)], "b": [("x",)], "c": [("y",)], "d": [("x",), ("y",)]})
-    assert assign.choose_setting("abcd", known, {("x",): 2, ("y",): 1}, 2, 0, "me") == ("y",)
-    assert assign.choose_setting("abc", known, {("x",): 2, ("y",): 1}, 2, 0, "me") == ("x",)
-    assert assign.choose_setting("", known, {}, 2, 0, "me") is None
-    chosen = Counter(assign.choose_setting("abcd", known, {}, 2, seed, "me") for seed in range(200))
+    assert assignment_rules.choose_setting("abcd", known, {("x",): 2, ("y",): 1}, 2, 0, "me") == ("y",)
+    assert assignment_rules.choose_setting("abc", known, {("x",): 2, ("y",): 1}, 2, 0, "me") == ("x",)
+    assert assignment_rules.choose_setting("", known, {}, 2, 0, "me") is None
+    chosen = Counter(assignment_rules.choose_setting("abcd", known, {}, 2, seed, "me") for seed in range(200))
     assert min(chosen.values()) > 60
 
 
 @given(st.integers(0, 50))
 def test_each_text_of_a_pair_comes_first_about_as_often(seed: int) -> None:
-    first = Counter(assign.first_of_pair(seed, f"reader-{n}", "d") for n in range(200))
+    first = Counter(assignment_rules.first_of_pair(seed, f"reader-{n}", "d") for n in range(200))
     assert set(first) == {"a", "b"}
     assert min(first.values()) > 60
 
@@ -139,7 +140,7 @@ def study(documents: int, work: Work | None = None, conditions: Sequence[str] = 
 
 
 def newcomers(store: Store, count: int) -> list[str]:
-    return [store.do_now(people.new_annotator).id for _ in range(count)]
+    return [store.do_now(access.new_annotator).id for _ in range(count)]
 
 
 def finish(store: Store, task: str) -> int | Declined:
@@ -160,7 +161,7 @@ def test_a_text_never_goes_to_more_people_than_it_should(kind: str, seed: int, t
         def ask(name: str) -> None:
             chance = random.Random(f"{seed}{name}")
             for _ in range(6):
-                found = store.do_now(giving.next_task, name)
+                found = store.do_now(assignment.next_task, name)
                 if found.id and chance.random() < 0.5:
                     assert finish(store, found.id) in (0, Declined("lease-over"))
                 if chance.random() < 0.2:
@@ -177,7 +178,7 @@ def test_a_text_never_goes_to_more_people_than_it_should(kind: str, seed: int, t
         assert len(set(keys)) == len(keys)
         clock.now += 3600
         for name in newcomers(store, 8):
-            while (found := store.do_now(giving.next_task, name)).id:
+            while (found := store.do_now(assignment.next_task, name)).id:
                 assert finish(store, found.id) == 0
         done = Counter(each.document for each in store.study().iter_annotations() if each.status == "submitted")
         assert done == {f"d{n}": most for n in range(4)}
@@ -189,10 +190,10 @@ def test_a_person_gets_as_many_texts_as_the_protocol_says_and_all_checks(kind: s
     with opened(new_place(kind, tmp_path), items, Clocked()) as store:
         (name,) = newcomers(store, 1)
         seen = []
-        while (found := store.do_now(giving.next_task, name)).id:
+        while (found := store.do_now(assignment.next_task, name)).id:
             with store.database.reading() as transaction:
                 seen.append(tasks.facts(store, transaction, found.id))
-                assert giving.standing(store, transaction, name).ahead == 5 - len(seen)
+                assert assignment.standing(store, transaction, name).ahead == 5 - len(seen)
             assert finish(store, found.id) == 0
         assert found.why == "all-done"
         assert len([each for each in seen if each and each.document in ("d8", "d9")]) == 2
@@ -207,7 +208,7 @@ def test_conditions_are_balanced_and_quotas_close_them(kind: str, tmp_path: Path
         arms = {each.id: each.condition for each in store.annotators()}
         assert Counter(arms.values()) == {"plain": 2, "trained": 2}
         for name in names:
-            while (found := store.do_now(giving.next_task, name)).id:
+            while (found := store.do_now(assignment.next_task, name)).id:
                 assert finish(store, found.id) == 0
         whole = store.study()
         by_arm = Counter(arms[each.annotator] for each in whole.iter_annotations())
@@ -229,22 +230,22 @@ def test_everybody_keeps_to_one_setting_and_settings_fill_evenly(kind: str, tmp_
     with opened(new_place(kind, tmp_path), [settings, asked, *texts], Clocked()) as store:
         seen: dict[str, set[str]] = {}
         for name in newcomers(store, 16):
-            while (found := store.do_now(giving.next_task, name)).id:
+            while (found := store.do_now(assignment.next_task, name)).id:
                 with store.database.reading() as transaction:
                     facts = tasks.facts(store, transaction, found.id)
                 assert facts is not None
                 seen.setdefault(name, set()).add(facts.document)
                 assert finish(store, found.id) == 0
             assert found.why == "all-done"
-        people = {each.id: each for each in store.annotators()}
+        access = {each.id: each for each in store.annotators()}
         assert all(len(each) == 3 for each in seen.values())
         for name, documents in seen.items():
-            setting = people[name].meta["setting"]
+            setting = access[name].meta["setting"]
             assert isinstance(setting, dict)
             for document in documents:
                 domain, model, _ = document.split("-")
                 assert domain == setting["domain"]
                 assert model in ("human", setting["model"])
-        cells = Counter((each.condition, str(each.meta["setting"])) for each in people.values())
+        cells = Counter((each.condition, str(each.meta["setting"])) for each in access.values())
         assert set(cells.values()) == {2}
         assert any(document.split("-")[1] == "human" for documents in seen.values() for document in documents)

@@ -21,7 +21,7 @@ from finecomb.core.records import Annotation, Annotator, Document, Settings
 from finecomb.core.study import Item, Study
 from finecomb.store import backup, migrations, rows, tables
 from finecomb.store.database import Database, Transaction
-from finecomb.store.places import FILE, Place, place
+from finecomb.store.location import FILE, StudyLocation, place
 from finecomb.store.store import Store, prepare, read_items
 from finecomb.store.writer import Writer
 from tests.databases import KINDS, Clocked, new_place, opened
@@ -29,11 +29,11 @@ from tests.strategies import PROTOCOL, studies
 
 
 @pytest.fixture(params=KINDS)
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> StudyLocation:
     return new_place(request.param, tmp_path)
 
 
-def taken(where: Place, items: list[Item]) -> Study:
+def taken(where: StudyLocation, items: list[Item]) -> Study:
     with opened(where, items, Clocked()) as store:
         return store.study()
 
@@ -77,14 +77,14 @@ FULL = Annotation.model_validate(
 )
 
 
-def test_every_field_of_an_annotation_comes_back(where: Place) -> None:
+def test_every_field_of_an_annotation_comes_back(where: StudyLocation) -> None:
     other = Annotation(id="other", document="d", annotator="a", protocol=PROTOCOL.id)
     items: list[Item] = [Settings(), PROTOCOL, Document(id="d", text="x"), Annotator(id="a", kind="human"), other, FULL]
     with opened(where, items, Clocked()) as store:
         assert store.annotations(tables.annotation.c.id == "full") == [FULL]
 
 
-def test_that_nothing_was_found_can_be_taken_back_after_a_move(where: Place) -> None:
+def test_that_nothing_was_found_can_be_taken_back_after_a_move(where: StudyLocation) -> None:
     draft = FULL.model_copy(update={"answers": {}, "about": None, "status": "draft", "excluded": None})
     entries = [(kind, body) for kind, _, body in rows.annotation_entries(draft)]
     assert entries[-1] == ("answers", '{"answers":{},"no_errors":true}')
@@ -108,7 +108,7 @@ def test_a_folder_and_its_database_are_read_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["parquet", "csv", "folder"])
-def test_a_database_converts_like_any_other_format(where: Place, target: str, tmp_path: Path) -> None:
+def test_a_database_converts_like_any_other_format(where: StudyLocation, target: str, tmp_path: Path) -> None:
     taken(where, list(fc.demo().items()))
     source = where.file or Path(f"{where.url.replace('+psycopg', '')}#{where.study}")
     ending = {"parquet": ".parquet", "csv": ".csv", "folder": ""}[target]
@@ -129,19 +129,19 @@ WORK: list[Item] = [
 ]
 
 
-def test_a_text_that_changed_under_marks_is_refused(where: Place) -> None:
+def test_a_text_that_changed_under_marks_is_refused(where: StudyLocation) -> None:
     taken(where, [*base(), *WORK])
     with pytest.raises(StudyError, match="'d': its text was changed after work was done on it"):
         taken(where, base(text="other"))
     assert taken(where, base(meta={"model": "m"})).document("d").meta == {"model": "m"}
 
 
-def test_a_text_that_nobody_worked_on_may_change(where: Place) -> None:
+def test_a_text_that_nobody_worked_on_may_change(where: StudyLocation) -> None:
     taken(where, base())
     assert taken(where, base(text="other")).document("d").text == "other"
 
 
-def test_a_protocol_in_use_is_frozen(where: Place) -> None:
+def test_a_protocol_in_use_is_frozen(where: StudyLocation) -> None:
     changed = PROTOCOL.model_copy(update={"title": "Other"})
     taken(where, base())
     assert taken(where, [Settings(), changed]).protocols[PROTOCOL.id].title == "Other"
@@ -150,7 +150,7 @@ def test_a_protocol_in_use_is_frozen(where: Place) -> None:
         taken(where, [Settings(), PROTOCOL])
 
 
-def test_new_records_are_added_and_old_ones_stay(where: Place) -> None:
+def test_new_records_are_added_and_old_ones_stay(where: StudyLocation) -> None:
     taken(where, [*base(), *WORK])
     again = [*base(), Document(id="e", text="e"), Annotator(id="a", kind="llm"), Annotator(id="b", kind="human")]
     found = taken(where, again)
@@ -159,18 +159,18 @@ def test_new_records_are_added_and_old_ones_stay(where: Place) -> None:
     assert len(found.annotations) == 1
 
 
-def test_settings_edited_in_the_folder_are_taken_over_field_by_field(where: Place) -> None:
-    from finecomb.store import running
+def test_settings_edited_in_the_folder_are_taken_over_field_by_field(where: StudyLocation) -> None:
+    from finecomb.store import researcher_actions
 
     with opened(where, [Settings(title="one", seed=1), PROTOCOL], Clocked()) as store:
         changed = store.head.settings.model_copy(update={"annotators": 7})
-        store.change_now(running.set_settings, "ann", changed)
+        store.change_now(researcher_actions.set_settings, "ann", changed)
     with opened(where, [Settings(title="two", seed=1), PROTOCOL], Clocked()) as store:
         assert (store.head.settings.title, store.head.settings.annotators) == ("two", 7)
         assert store.head.settings.protocols == (PROTOCOL.id,)
 
 
-def test_the_key_of_an_annotation_is_unique_in_the_database(where: Place) -> None:
+def test_the_key_of_an_annotation_is_unique_in_the_database(where: StudyLocation) -> None:
     taken(where, [*base(), *WORK])
     twin = Annotation(id="twin", document="d", annotator="a", protocol=PROTOCOL.id)
     with pytest.raises(Exception, match=r"(?i)unique"):
@@ -178,14 +178,17 @@ def test_the_key_of_an_annotation_is_unique_in_the_database(where: Place) -> Non
     assert len(Study.from_items(read_items(where)).annotations) == 1
 
 
-def test_one_database_holds_many_studies(where: Place) -> None:
-    first, second = Place(where.url, f"{where.study}1", where.file), Place(where.url, f"{where.study}2", where.file)
+def test_one_database_holds_many_studies(where: StudyLocation) -> None:
+    first, second = (
+        StudyLocation(where.url, f"{where.study}1", where.file),
+        StudyLocation(where.url, f"{where.study}2", where.file),
+    )
     taken(first, base())
     taken(second, base(text="other"))
     assert Study.from_items(read_items(first)).document("d").text == "abc"
     assert Study.from_items(read_items(second)).document("d").text == "other"
     with pytest.raises(FinecombError, match="no study has that name"):
-        list(read_items(Place(where.url, "nobody", where.file)))
+        list(read_items(StudyLocation(where.url, "nobody", where.file)))
     if where.file:
         with pytest.raises(FinecombError, match="holds 2 studies; say which with #NAME"):
             list(read_items(where))
@@ -195,7 +198,7 @@ def test_one_database_holds_many_studies(where: Place) -> None:
 # --- tables ------------------------------------------------------------------------------------------------------
 
 
-def test_migrations_make_exactly_the_tables(where: Place) -> None:
+def test_migrations_make_exactly_the_tables(where: StudyLocation) -> None:
     taken(where, base())
     engine = Database(where).engine()
     with engine.connect() as connection:
@@ -239,7 +242,7 @@ def test_what_is_no_study_is_said_in_words(content: bytes, tmp_path: Path) -> No
 # --- backup ------------------------------------------------------------------------------------------------------
 
 
-def test_a_backup_is_a_file_and_can_be_put_back(where: Place, tmp_path: Path) -> None:
+def test_a_backup_is_a_file_and_can_be_put_back(where: StudyLocation, tmp_path: Path) -> None:
     whole = taken(where, [*fc.demo(readers=2).items()])
     other = replace(where, study=f"{where.study}-other")
     taken(other, base())
@@ -249,7 +252,9 @@ def test_a_backup_is_a_file_and_can_be_put_back(where: Place, tmp_path: Path) ->
         with pytest.raises(FinecombError, match="exists already"):
             backup.back_up(database, target)
     if where.file:
-        assert len(Study.from_items(read_items(Place(place(target).url, "study", target))).marks) == len(whole.marks)
+        assert len(Study.from_items(read_items(StudyLocation(place(target).url, "study", target))).marks) == len(
+            whole.marks
+        )
     else:
         assert Study.from_items(read_items(place(target))) == whole, "of PostgreSQL, only the study that was named"
     with pytest.raises(FinecombError, match="say --force"):
@@ -272,14 +277,14 @@ def test_restoring_keeps_what_was_there(kind: str, tmp_path: Path, monkeypatch: 
     assert kept is not None
     assert Study.from_items(read_items(where)) == before
     name = where.study or "study"
-    assert Study.from_items(read_items(Place(f"sqlite+pysqlite:///{kept}", name, kept))) == after
+    assert Study.from_items(read_items(StudyLocation(f"sqlite+pysqlite:///{kept}", name, kept))) == after
 
 
 # --- the writer --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def store(where: Place) -> Iterator[Store]:
+def store(where: StudyLocation) -> Iterator[Store]:
     with opened(where, base(), Clocked()) as store:
         yield store
 

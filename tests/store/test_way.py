@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from finecomb import protocols
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import PHASES, Annotator, Attempt, Qualified, Settings, WayPhase
-from finecomb.store import way
-from finecomb.store.way import Item, Leg, Step, Stop
+from finecomb.people import onboarding
+from finecomb.people.onboarding import Item, OnboardingSection, Step, Stop
 
 ALL = {name: protocols.load(name) for name in protocols.names()}
 skips = st.sets(st.sampled_from(PHASES)).map(lambda each: tuple(sorted(each)))
@@ -39,23 +39,25 @@ class Walker:
     met: list[Stop] = field(default_factory=list)
 
     def here(self) -> Any:
-        return way.here(self.protocol, self.settings, self.annotator, self.finished)
+        return onboarding.here(self.protocol, self.settings, self.annotator, self.finished)
 
     def do(self, stop: Stop) -> None:
         self.met.append(stop)
         if isinstance(stop, Step):
-            self.annotator = way.with_step(self.protocol, self.annotator, stop.id, done="now")
+            self.annotator = onboarding.with_step(self.protocol, self.annotator, stop.id, done="now")
             return
         self.finished.add((stop.document, stop.round))
-        tested = [each for each in way.items(self.protocol, stop.round).values() if each.phase == "qualification"]
+        tested = [
+            each for each in onboarding.items(self.protocol, stop.round).values() if each.phase == "qualification"
+        ]
         if stop.phase == "qualification" and stop.document == tested[-1].document:
             self.grade(stop.round)
 
     def grade(self, round: int) -> None:
-        before = way.qualified(self.protocol, self.annotator)
+        before = onboarding.qualified(self.protocol, self.annotator)
         tried = (*(before.attempts if before else ()), Attempt(round=round, score=1))
         made = Qualified(protocol=self.protocol.id, score=1, passed=self.passes[round], attempts=tried)
-        self.annotator = way.with_qualification(self.annotator, made)
+        self.annotator = onboarding.with_qualification(self.annotator, made)
 
     def walk(self) -> str:
         for _ in range(500):
@@ -65,8 +67,8 @@ class Walker:
             self.do(now)
         raise AssertionError("the way has no end")
 
-    def legs(self) -> list[Leg]:
-        return way.legs(self.protocol, self.settings, self.annotator, self.finished, over=False)
+    def legs(self) -> list[OnboardingSection]:
+        return onboarding.legs(self.protocol, self.settings, self.annotator, self.finished, over=False)
 
 
 @st.composite
@@ -131,7 +133,7 @@ def test_a_finished_way_never_goes_back(walker: Walker) -> None:
     before = len(walker.met)
     for stop in list(walker.met):
         if isinstance(stop, Step):
-            walker.annotator = way.with_step(walker.protocol, walker.annotator, stop.id, done="again")
+            walker.annotator = onboarding.with_step(walker.protocol, walker.annotator, stop.id, done="again")
         assert walker.here() == end
     assert len(walker.met) == before
 
@@ -146,7 +148,7 @@ def test_the_legs_go_from_ahead_through_now_to_done(walker: Walker) -> None:
         assert all(order[leg.state] >= states[leg.phase] for leg in legs)
         states = {leg.phase: order[leg.state] for leg in legs}
         walker.do(now)
-    assert walker.legs()[-1] == Leg("work", "now" if walker.here() == "work" else "ahead")
+    assert walker.legs()[-1] == OnboardingSection("work", "now" if walker.here() == "work" else "ahead")
     assert all(leg.state == "done" for leg in walker.legs()[:-1])
 
 
@@ -161,7 +163,7 @@ def test_who_passed_elsewhere_skips_training_and_test(name: str) -> None:
     walker = Walker(asked, Settings(), [True], annotator=other)
     assert walker.walk() == "work"
     assert "qualification" in {phase(each) for each in walker.met}
-    assert way._qualifications(walker.annotator)[1].protocol == f"{name}@0"  # kept beside the new one
+    assert onboarding._qualifications(walker.annotator)[1].protocol == f"{name}@0"  # kept beside the new one
 
 
 def test_who_failed_elsewhere_has_the_attempts_that_are_left() -> None:

@@ -16,9 +16,8 @@ from finecomb.agreement import kappa, pairs
 from finecomb.agreement.align import align
 from finecomb.agreement.boundaries import normalised
 from finecomb.agreement.gamma import pooled as gammas
-from finecomb.agreement.gamma.measured import Measured
-from finecomb.agreement.gamma.measured import Settings as GammaSettings
-from finecomb.agreement.ratings import NO_ERROR, Rated, document_ratings, item_ratings, mark_ratings, unit_ratings
+from finecomb.agreement.gamma.measured import GammaSettings, Measured
+from finecomb.agreement.ratings import NO_ERROR, UnitRatings, document_ratings, item_ratings, mark_ratings, unit_ratings
 from finecomb.agreement.tally import Floats, Ints, Tally, Weights, pooled, summed, tally_counts, tally_votes
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Finding, Signature
@@ -34,7 +33,7 @@ Kind = Literal["marks", "items", "answers"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AgreeOptions:
     """How marks are compared; each that matters goes into the signature."""
 
     level: Level = "token"
@@ -84,11 +83,11 @@ CHOICES: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Marked:
+class UnitMarks:
     """Marks on the units of texts; what is slow to make is made once, and only when a measure asks for it."""
 
     view: View
-    asked: Asked
+    asked: AgreeOptions
     kind: Kind = "marks"
 
     @property
@@ -160,8 +159,8 @@ class Answered:
     """A matrix of ratings: labels of items, or answers."""
 
     view: View
-    asked: Asked
-    rated: Rated
+    asked: AgreeOptions
+    rated: UnitRatings
     kind: Kind
 
     @property
@@ -225,10 +224,10 @@ class Answered:
         return "only one value was given" if label == ANY else "nobody gave this label, or everybody"
 
 
-Source = Marked | Answered
+Source = UnitMarks | Answered
 
 
-def source(seen: View, asked: Asked) -> Source:
+def source(seen: View, asked: AgreeOptions) -> Source:
     """What the measures of one level read."""
     if asked.boundaries == "union":
         seen = normalised(seen)
@@ -236,10 +235,10 @@ def source(seen: View, asked: Asked) -> Source:
         return Answered(seen, asked, _answers(seen, asked), "answers")
     if asked.level == "item":
         return Answered(seen, asked, item_ratings(seen, align(seen, asked.align), asked.convention), "items")
-    return Marked(seen, asked)
+    return UnitMarks(seen, asked)
 
 
-def _answers(seen: View, asked: Asked) -> Rated:
+def _answers(seen: View, asked: AgreeOptions) -> UnitRatings:
     match asked.level:
         case "document":
             return document_ratings(seen, asked.question)
@@ -254,7 +253,7 @@ def _answers(seen: View, asked: Asked) -> Rated:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class MeasureResult:
     """Rows of a measure and their values in each draw; the first draw is the study itself."""
 
     columns: Sequence[Mapping[str, object]]
@@ -265,10 +264,10 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class AgreementMeasure:
     """One statistic by name."""
 
-    run: Callable[[Source, Weights], Result]
+    run: Callable[[Source, Weights], MeasureResult]
     gloss: str
     """What it is, in a line."""
     kinds: frozenset[Kind] = field(default=frozenset({"marks", "items", "answers"}))
@@ -279,130 +278,134 @@ class Measure:
     """What it looks at, where that does not depend on the level asked for."""
 
 
-def _on_tallies(statistic: Callable[[Tally, Weights], Floats]) -> Callable[[Source, Weights], Result]:
+def _on_tallies(statistic: Callable[[Tally, Weights], Floats]) -> Callable[[Source, Weights], MeasureResult]:
     """The statistic of each row of every tally."""
 
-    def run(own: Source, weights: Weights) -> Result:
+    def run(own: Source, weights: Weights) -> MeasureResult:
         values = [statistic(tally, weights) for tally in own.tallies]
-        return Result([{"label": row} for tally in own.tallies for row in tally.rows], np.concatenate(values, axis=1))
+        return MeasureResult(
+            [{"label": row} for tally in own.tallies for row in tally.rows], np.concatenate(values, axis=1)
+        )
 
     return run
 
 
-def _on_whole(statistic: Callable[[Tally, Weights], Floats]) -> Callable[[Source, Weights], Result]:
+def _on_whole(statistic: Callable[[Tally, Weights], Floats]) -> Callable[[Source, Weights], MeasureResult]:
     """The statistic of all values together."""
-    return lambda own, weights: Result([{"label": ANY}], statistic(own.tallies[0], weights))
+    return lambda own, weights: MeasureResult([{"label": ANY}], statistic(own.tallies[0], weights))
 
 
-def _two_agree(own: Source, weights: Weights) -> Result:
-    return Result([{"label": name} for name in own.labels], alphas.two_agree(pooled(weights, own.two())))
+def _two_agree(own: Source, weights: Weights) -> MeasureResult:
+    return MeasureResult([{"label": name} for name in own.labels], alphas.two_agree(pooled(weights, own.two())))
 
 
-def _best_threshold(own: Source, weights: Weights) -> Result:
+def _best_threshold(own: Source, weights: Weights) -> MeasureResult:
     """Alpha of ratings cut in two where that gives the most agreement; every draw looks for its own best cut."""
     assert isinstance(own, Answered)
     values, counts = own.counted
     above = counts[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:].T  # ratings of at least each value but the lowest
     if len(values) < 2:
-        return Result([{"label": ANY}], np.full((len(weights), 1), np.nan))
+        return MeasureResult([{"label": ANY}], np.full((len(weights), 1), np.nan))
     names = tuple(f"{value:g}" for value in values[1:])
     each = alphas.pooled_alpha(tally_votes(names, above, counts.sum(axis=1), own.rated.bounds), weights)
     best = np.where(np.isnan(each), -np.inf, each)
     value = np.where(np.isinf(best.max(axis=1)), np.nan, best.max(axis=1))
-    return Result([{"label": ANY, "threshold": f"{values[1:][int(best[0].argmax())]:g}"}], value[:, None])
+    return MeasureResult([{"label": ANY, "threshold": f"{values[1:][int(best[0].argmax())]:g}"}], value[:, None])
 
 
-def _label_sets(distance: Callable[[Sequence[frozenset[str]]], alphas.Distance]) -> Callable[[Source, Weights], Result]:
-    def run(own: Source, weights: Weights) -> Result:
-        assert isinstance(own, Marked)
+def _label_sets(
+    distance: Callable[[Sequence[frozenset[str]]], alphas.Distance],
+) -> Callable[[Source, Weights], MeasureResult]:
+    def run(own: Source, weights: Weights) -> MeasureResult:
+        assert isinstance(own, UnitMarks)
         sets, observed, totals = pairs.set_sums(own.cells, own.categories, len(own.grid.documents), distance)
         delta = distance(sets)(np.arange(len(sets), dtype=np.float64), totals)
         n = weights @ totals  # n_c, (draws, V)
         chance = ((n @ delta) * n).sum(axis=1)
-        return Result([{"label": ANY}], (1 - ratio((n.sum(axis=1) - 1) * (weights @ observed), chance))[:, None])
+        return MeasureResult([{"label": ANY}], (1 - ratio((n.sum(axis=1) - 1) * (weights @ observed), chance))[:, None])
 
     return run
 
 
-def _cohen(own: Source, weights: Weights) -> Result:
+def _cohen(own: Source, weights: Weights) -> MeasureResult:
     each = [pairs.mean_defined(pairs.cohen_pairs(of, weights)) for of in own.confusions]
-    return Result([{"label": name} for name in own.labels], np.concatenate(each, axis=1))
+    return MeasureResult([{"label": name} for name in own.labels], np.concatenate(each, axis=1))
 
 
-def _cohen_pairs(own: Source, weights: Weights) -> Result:
+def _cohen_pairs(own: Source, weights: Weights) -> MeasureResult:
     each = [pairs.cohen_pairs(of, weights) for of in own.confusions]
     names = [(first, second) for first, second in own.confusions[0].names]
     columns = [{"label": label, "pair": f"{a}, {b}"} for label in own.labels for a, b in names]
-    return Result(columns, np.concatenate(each, axis=1).reshape(len(weights), -1))
+    return MeasureResult(columns, np.concatenate(each, axis=1).reshape(len(weights), -1))
 
 
-def _f1(statistic: Callable[[pairs.Pairs, Weights], Floats]) -> Callable[[Source, Weights], Result]:
-    def run(own: Source, weights: Weights) -> Result:
-        assert isinstance(own, Marked)
+def _f1(statistic: Callable[[pairs.Pairs, Weights], Floats]) -> Callable[[Source, Weights], MeasureResult]:
+    def run(own: Source, weights: Weights) -> MeasureResult:
+        assert isinstance(own, UnitMarks)
         values = statistic(own.overlaps, weights)[:, : len(own.labels)]
-        return Result([{"label": name} for name in own.labels[: values.shape[1]]], values)
+        return MeasureResult([{"label": name} for name in own.labels[: values.shape[1]]], values)
 
     return run
 
 
-def _pearson(own: Source, weights: Weights) -> Result:
-    assert isinstance(own, Marked)
+def _pearson(own: Source, weights: Weights) -> MeasureResult:
+    assert isinstance(own, UnitMarks)
     counted = pairs.count_pairs(own.view.study, own.cells, own.categories)
     values = pairs.mean_defined(pairs.pearson_pairs(counted, weights))
-    return Result([{"label": name} for name in own.labels], values)
+    return MeasureResult([{"label": name} for name in own.labels], values)
 
 
-def _one_vs_rest(score: str) -> Callable[[Source, Weights], Result]:
-    def run(own: Source, weights: Weights) -> Result:
-        assert isinstance(own, Marked)
+def _one_vs_rest(score: str) -> Callable[[Source, Weights], MeasureResult]:
+    def run(own: Source, weights: Weights) -> MeasureResult:
+        assert isinstance(own, UnitMarks)
         sums = pooled(weights, pairs.rest_sums(own.votes, own.asked.rest))
-        return Result([{"label": name} for name in own.labels], pairs.scores(sums)[score])
+        return MeasureResult([{"label": name} for name in own.labels], pairs.scores(sums)[score])
 
     return run
 
 
-def _one_vs_rest_mean(score: str) -> Callable[[Source, Weights], Result]:
-    def run(own: Source, weights: Weights) -> Result:
-        assert isinstance(own, Marked)
+def _one_vs_rest_mean(score: str) -> Callable[[Source, Weights], MeasureResult]:
+    def run(own: Source, weights: Weights) -> MeasureResult:
+        assert isinstance(own, UnitMarks)
         each = pairs.rest_scores(pairs.rest_pairs(own.cells, own.asked.rest), weights, score)
-        return Result([{"label": name} for name in own.labels], pairs.mean_defined(each))
+        return MeasureResult([{"label": name} for name in own.labels], pairs.mean_defined(each))
 
     return run
 
 
-def _one_vs_rest_each(score: str) -> Callable[[Source, Weights], Result]:
-    def run(own: Source, weights: Weights) -> Result:
-        assert isinstance(own, Marked)
+def _one_vs_rest_each(score: str) -> Callable[[Source, Weights], MeasureResult]:
+    def run(own: Source, weights: Weights) -> MeasureResult:
+        assert isinstance(own, UnitMarks)
         paired = pairs.rest_pairs(own.cells, own.asked.rest)
         columns = [{"label": label, "annotator": one} for label in own.labels for one, _ in paired.names]
-        return Result(columns, pairs.rest_scores(paired, weights, score).reshape(len(weights), -1))
+        return MeasureResult(columns, pairs.rest_scores(paired, weights, score).reshape(len(weights), -1))
 
     return run
 
 
 def _gamma(
     statistic: Callable[[Sequence[Measured], Weights, int], Floats], rows: slice
-) -> Callable[[Source, Weights], Result]:
+) -> Callable[[Source, Weights], MeasureResult]:
     """Some of the rows gamma, gamma-cat and gamma-k of each category, over all texts."""
 
-    def run(own: Source, weights: Weights) -> Result:
-        assert isinstance(own, Marked)
+    def run(own: Source, weights: Weights) -> MeasureResult:
+        assert isinstance(own, UnitMarks)
         labels = [ANY, ANY, *own.view.categories][rows]
         undefined = np.full((len(weights), len(labels)), np.nan)
         values = statistic(own.texts, weights, own.asked.seed)[:, rows] if own.texts else undefined
         unproven = _unproven(gammas.gap(own.texts))
         whys = [gammas.why_undefined(own.texts, at) for at in range(2 + len(own.view.categories))[rows]]
-        return Result([{"label": label, **unproven} for label in labels], values, whys)
+        return MeasureResult([{"label": label, **unproven} for label in labels], values, whys)
 
     return run
 
 
-def _gamma_texts(own: Source, weights: Weights) -> Result:
+def _gamma_texts(own: Source, weights: Weights) -> MeasureResult:
     """Each text's own gamma."""
-    assert isinstance(own, Marked)
+    assert isinstance(own, UnitMarks)
     columns = [{"label": ANY, "document": each.document, **_unproven(gammas.gap([each]))} for each in own.texts]
     whys = [each.why or gammas.why_undefined([each], 0) for each in own.texts]
-    return Result(columns, gammas.by_text(own.texts, weights, own.asked.seed), whys)
+    return MeasureResult(columns, gammas.by_text(own.texts, weights, own.asked.seed), whys)
 
 
 def _unproven(gap: float) -> dict[str, object]:
@@ -419,71 +422,79 @@ def _scaled(name: str) -> Callable[[Tally, Weights], Floats]:
     return functools.partial(alphas.pooled_alpha, distance=alphas.DISTANCES[name])
 
 
-MEASURES: dict[str, Measure] = {
-    "alpha": Measure(_on_tallies(alphas.pooled_alpha), "Krippendorff's alpha, nominal, over all texts"),
-    "alpha-mean": Measure(
+MEASURES: dict[str, AgreementMeasure] = {
+    "alpha": AgreementMeasure(_on_tallies(alphas.pooled_alpha), "Krippendorff's alpha, nominal, over all texts"),
+    "alpha-mean": AgreementMeasure(
         _on_tallies(alphas.mean_alpha), "mean of each text's alpha; texts where it is undefined are left out"
     ),
-    "alpha-mean-one": Measure(
+    "alpha-mean-one": AgreementMeasure(
         _on_tallies(functools.partial(alphas.mean_alpha, undefined=1.0)),
         "mean of each text's alpha; texts where it is undefined count as 1",
     ),
-    "observed": Measure(_on_tallies(alphas.pooled_observed), "share of pairs of ratings that agree, 1 - D_o"),
-    "observed-mean": Measure(_on_tallies(alphas.mean_observed), "mean of each text's observed agreement"),
-    "alpha-ordinal": Measure(_on_whole(_scaled("ordinal")), "alpha of ranks", _ANSWERS),
-    "alpha-interval": Measure(_on_whole(_scaled("interval")), "alpha of squared differences", _ANSWERS),
-    "alpha-ratio": Measure(_on_whole(_scaled("ratio")), "alpha of proportions", _ANSWERS),
-    "alpha-binarised": Measure(
+    "observed": AgreementMeasure(_on_tallies(alphas.pooled_observed), "share of pairs of ratings that agree, 1 - D_o"),
+    "observed-mean": AgreementMeasure(_on_tallies(alphas.mean_observed), "mean of each text's observed agreement"),
+    "alpha-ordinal": AgreementMeasure(_on_whole(_scaled("ordinal")), "alpha of ranks", _ANSWERS),
+    "alpha-interval": AgreementMeasure(_on_whole(_scaled("interval")), "alpha of squared differences", _ANSWERS),
+    "alpha-ratio": AgreementMeasure(_on_whole(_scaled("ratio")), "alpha of proportions", _ANSWERS),
+    "alpha-binarised": AgreementMeasure(
         _best_threshold, "alpha of ratings cut in two at the threshold of best agreement", _ANSWERS
     ),
-    "alpha-sets": Measure(
+    "alpha-sets": AgreementMeasure(
         _label_sets(lambda sets: alphas.nominal), "alpha of the sets of labels on a unit, same or not", _MARKS, True
     ),
-    "alpha-masi": Measure(
+    "alpha-masi": AgreementMeasure(
         _label_sets(alphas.masi), "alpha of the sets of labels on a unit, MASI distance", _MARKS, True
     ),
-    "two-agree": Measure(_two_agree, "percentage of what anybody marked that two or more marked", _MARKS_AND_ITEMS),
-    "kappa-cohen": Measure(_cohen, "Cohen's kappa, mean over pairs of annotators", individuals=True),
-    "kappa-cohen-pairs": Measure(_cohen_pairs, "Cohen's kappa of each pair of annotators", individuals=True),
-    "kappa-fleiss": Measure(_on_tallies(kappa.pooled_fleiss), "Fleiss's kappa over units with the most ratings"),
-    "kappa-fleiss-variable": Measure(
+    "two-agree": AgreementMeasure(
+        _two_agree, "percentage of what anybody marked that two or more marked", _MARKS_AND_ITEMS
+    ),
+    "kappa-cohen": AgreementMeasure(_cohen, "Cohen's kappa, mean over pairs of annotators", individuals=True),
+    "kappa-cohen-pairs": AgreementMeasure(_cohen_pairs, "Cohen's kappa of each pair of annotators", individuals=True),
+    "kappa-fleiss": AgreementMeasure(
+        _on_tallies(kappa.pooled_fleiss), "Fleiss's kappa over units with the most ratings"
+    ),
+    "kappa-fleiss-variable": AgreementMeasure(
         _on_tallies(kappa.pooled_fleiss_variable), "Fleiss's kappa over units with two or more ratings"
     ),
-    "ac1": Measure(_on_tallies(kappa.pooled_ac1), "Gwet's AC1"),
-    "f1": Measure(_f1(pairs.f1), "overlap F1 of pairs of annotators, micro", _MARKS, True),
-    "f1-typed": Measure(_f1(pairs.f1_typed), "overlap F1, only marks of one label match, micro", _MARKS, True),
-    "f1-macro": Measure(_f1(pairs.f1_macro), "overlap F1, mean over pairs and texts, both empty = 1", _MARKS, True),
-    "f1-typed-macro": Measure(_f1(pairs.f1_typed_macro), "the same, only marks of one label match", _MARKS, True),
-    "gamma": Measure(
+    "ac1": AgreementMeasure(_on_tallies(kappa.pooled_ac1), "Gwet's AC1"),
+    "f1": AgreementMeasure(_f1(pairs.f1), "overlap F1 of pairs of annotators, micro", _MARKS, True),
+    "f1-typed": AgreementMeasure(_f1(pairs.f1_typed), "overlap F1, only marks of one label match, micro", _MARKS, True),
+    "f1-macro": AgreementMeasure(
+        _f1(pairs.f1_macro), "overlap F1, mean over pairs and texts, both empty = 1", _MARKS, True
+    ),
+    "f1-typed-macro": AgreementMeasure(
+        _f1(pairs.f1_typed_macro), "the same, only marks of one label match", _MARKS, True
+    ),
+    "gamma": AgreementMeasure(
         _gamma(gammas.pooled, slice(0, 1)), "gamma of the best alignment, over all texts", _MARKS, True, "mark"
     ),
-    "gamma-mean": Measure(_gamma(gammas.mean, slice(0, 1)), "mean of each text's gamma", _MARKS, True, "mark"),
-    "gamma-texts": Measure(_gamma_texts, "each text's gamma", _MARKS, True, "mark"),
-    "gamma-cat": Measure(
+    "gamma-mean": AgreementMeasure(_gamma(gammas.mean, slice(0, 1)), "mean of each text's gamma", _MARKS, True, "mark"),
+    "gamma-texts": AgreementMeasure(_gamma_texts, "each text's gamma", _MARKS, True, "mark"),
+    "gamma-cat": AgreementMeasure(
         _gamma(gammas.pooled, slice(1, 2)), "agreement on labels among aligned marks", _MARKS, True, "mark"
     ),
-    "gamma-k": Measure(
+    "gamma-k": AgreementMeasure(
         _gamma(gammas.pooled, slice(2, None)),
         "the same for each label among marks aligned with it",
         _MARKS,
         True,
         "mark",
     ),
-    "pearson": Measure(_pearson, "Pearson's r of numbers of marks per text, mean over pairs", _MARKS, True),
+    "pearson": AgreementMeasure(_pearson, "Pearson's r of numbers of marks per text, mean over pairs", _MARKS, True),
     **{
-        f"one-vs-rest-{score}": Measure(
+        f"one-vs-rest-{score}": AgreementMeasure(
             _one_vs_rest(score), f"{score} of one annotator against the rest, pooled", _MARKS
         )
         for score in ("precision", "recall", "f1")
     },
     **{
-        f"one-vs-rest-{score}-mean": Measure(
+        f"one-vs-rest-{score}-mean": AgreementMeasure(
             _one_vs_rest_mean(score), f"mean over annotators of their {score} against the rest", _MARKS, True
         )
         for score in ("precision", "recall", "f1")
     },
     **{
-        f"one-vs-rest-{score}-each": Measure(
+        f"one-vs-rest-{score}-each": AgreementMeasure(
             _one_vs_rest_each(score), f"each annotator's {score} against the rest", _MARKS, True
         )
         for score in ("precision", "recall", "f1")
@@ -527,7 +538,7 @@ def agree(
     """
     seen = as_view(study)
     names = _named(measures)
-    asked = Asked(
+    asked = AgreeOptions(
         level, tokens, question, by_label, overlap, boundaries, align, convention, rest,
         gamma or GammaSettings(), seed, workers, watch,
     )  # fmt: skip
@@ -546,7 +557,7 @@ def _named(measures: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(own for name in measures for own in known[name]))
 
 
-def _findings(seen: View, names: Sequence[str], asked: Asked, draws: int, seed: int) -> list[Finding]:
+def _findings(seen: View, names: Sequence[str], asked: AgreeOptions, draws: int, seed: int) -> list[Finding]:
     own = source(seen, asked)
     weights = draw(len(seen.study.documents), draws, seed)
     found: list[Finding] = []
@@ -592,7 +603,7 @@ def estimated(values: Floats, signature: Signature, why: str, level: float = 0.9
     return Estimate(value, float(low), float(high), signature)
 
 
-def _why(own: Source, measure: Measure, label: str) -> str:
+def _why(own: Source, measure: AgreementMeasure, label: str) -> str:
     study = own.view.study
     kinds = dict(study.annotators.select("id", "kind").iter_rows())
     people = {kinds.get(id) for id in study.annotations["annotator"].unique()}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from finecomb.agreement.alpha import Distance
 from finecomb.agreement.kappa import cohen_of
-from finecomb.agreement.ratings import Rated
+from finecomb.agreement.ratings import UnitRatings
 from finecomb.agreement.tally import Floats, Ints, Weights, pooled, summed
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
@@ -154,7 +154,7 @@ def cell_pairs(own: Cells) -> Pairs:
     return Pairs(np.concatenate([*none, *documents]), pair, names, np.concatenate(sums, axis=1))
 
 
-def rated_pairs(rated: Rated, values: Floats) -> Pairs:
+def rated_pairs(rated: UnitRatings, values: Floats) -> Pairs:
     """Of each pair and document: how often each pair of values was given, one row, K = V squared."""
     people, size = len(rated.annotators), len(values)
     codes = np.where(np.isnan(rated.matrix), -1, np.searchsorted(values, rated.matrix))

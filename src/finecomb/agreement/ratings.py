@@ -18,7 +18,7 @@ NO_ERROR = "no error"
 
 
 @dataclass(frozen=True, slots=True)
-class Rated:
+class UnitRatings:
     """Who gave which value to which unit. The units of one document stand together."""
 
     matrix: Ratings
@@ -30,13 +30,13 @@ class Rated:
     names: tuple[str, ...] = ()
     """What the values 0, 1, ... stand for; empty where the values are numbers."""
 
-    def binarised(self, threshold: float) -> Rated:
+    def binarised(self, threshold: float) -> UnitRatings:
         """1 where the value is at least `threshold`, 0 where it is less."""
         above = np.where(np.isnan(self.matrix), np.nan, (self.matrix >= threshold).astype(np.float64))
         return replace(self, matrix=above, names=())
 
 
-def _rated(rows: pl.DataFrame, view: View, names: tuple[str, ...] = ()) -> Rated:
+def _rated(rows: pl.DataFrame, view: View, names: tuple[str, ...] = ()) -> UnitRatings:
     """From long rows: document, unit, annotator, value; of two values by one annotator the first counts."""
     documents = view.study.documents["id"]
     once = rows.unique(["document", "unit", "annotator"], keep="first", maintain_order=True)
@@ -49,7 +49,7 @@ def _rated(rows: pl.DataFrame, view: View, names: tuple[str, ...] = ()) -> Rated
     matrix[at["row"].to_numpy(), at["column"].to_numpy()] = at["value"].to_numpy()
     sizes = np.bincount(units["place"].to_numpy(), minlength=len(documents))
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return Rated(matrix, tuple(people["annotator"]), tuple(documents), bounds, names)
+    return UnitRatings(matrix, tuple(people["annotator"]), tuple(documents), bounds, names)
 
 
 # --- labels by item ----------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ CONVENTIONS: dict[str, Callable[[pl.DataFrame, View], pl.DataFrame]] = {
 """
 
 
-def item_ratings(view: View, clusters: pl.DataFrame, convention: str = "marked") -> Rated:
+def item_ratings(view: View, clusters: pl.DataFrame, convention: str = "marked") -> UnitRatings:
     """Labels of the errors that `align` found, under one of `CONVENTIONS`."""
     if convention not in CONVENTIONS:
         raise FinecombError(f"no convention is called {convention!r}{did_you_mean(convention, CONVENTIONS)}")
@@ -117,24 +117,24 @@ def item_ratings(view: View, clusters: pl.DataFrame, convention: str = "marked")
 # --- answers -----------------------------------------------------------------------------------------------------
 
 
-def document_ratings(view: View, question: str) -> Rated:
+def document_ratings(view: View, question: str) -> UnitRatings:
     """Answers to a question about the document, e.g. `coherence` of likert or `rating` of turing."""
     return _answers(view, "annotation", question, pl.lit("document"))
 
 
-def unit_ratings(view: View, question: str) -> Rated:
+def unit_ratings(view: View, question: str) -> UnitRatings:
     """Answers to a question about each segment or sentence; the unit is its place in the text."""
     return _answers(view, "unit", question, pl.col("id").str.extract(r":(\d+-\d+)$"))
 
 
-def mark_ratings(view: View, clusters: pl.DataFrame, question: str = "severity") -> Rated:
+def mark_ratings(view: View, clusters: pl.DataFrame, question: str = "severity") -> UnitRatings:
     """Answers to a question about marks, e.g. `severity`, by those who marked the same error."""
     places = clusters.select(id="mark", unit="cluster")
     answered = _chosen(view, "mark", question).join(places, on="id", how="inner", maintain_order="left")
     return _coded(answered, view, question)
 
 
-def _answers(view: View, of: str, question: str, unit: pl.Expr) -> Rated:
+def _answers(view: View, of: str, question: str, unit: pl.Expr) -> UnitRatings:
     return _coded(_chosen(view, of, question).with_columns(unit=unit), view, question)
 
 
@@ -152,7 +152,7 @@ def _chosen(view: View, of: str, question: str) -> pl.DataFrame:
 NOUNS = {"annotation": "document", "unit": "unit", "mark": "mark"}
 
 
-def _coded(rows: pl.DataFrame, view: View, question: str) -> Rated:
+def _coded(rows: pl.DataFrame, view: View, question: str) -> UnitRatings:
     """Numbers as they are, words by their place among the question's options."""
     if rows["text"].null_count() == len(rows):
         return _rated(rows.select("document", "unit", "annotator", value="number"), view)

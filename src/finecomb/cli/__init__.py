@@ -7,7 +7,7 @@ import sys
 
 from rich.text import Text
 
-from finecomb.cli import criticize, detect, gold, protocols, recruit, rounds, serve, statistics, studies
+from finecomb.cli import criticize, detect, gold, protocols, recruitment, second_pass, serve, statistics, studies
 from finecomb.cli.shared import app, err
 from finecomb.core.errors import FinecombError
 
@@ -18,8 +18,8 @@ __all__ = [
     "gold",
     "main",
     "protocols",
-    "recruit",
-    "rounds",
+    "recruitment",
+    "second_pass",
     "serve",
     "statistics",
     "studies",

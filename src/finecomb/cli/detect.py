@@ -14,7 +14,7 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.study import Item, Study
-from finecomb.detect import DETECTORS, Choices, Factory, named
+from finecomb.detect import DETECTORS, DetectorOptions, Factory, named
 from finecomb.detect import detect as detected
 from finecomb.detect.base import Basis
 from finecomb.detect.boxscore import fitting
@@ -65,7 +65,7 @@ def detect(
     """
     whole, factory = read(study, from_), named(detector)
     protocol = _protocol(whole, factory)
-    made = factory.make(protocol, Choices(threshold, basis, weights))
+    made = factory.make(protocol, DetectorOptions(threshold, basis, weights))
     if whole.documents.is_empty():
         raise FinecombError(f"{study}: has no documents yet")
     documents = (item for item in progress(whole.iter_documents()) if isinstance(item, Document))

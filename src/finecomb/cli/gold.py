@@ -16,13 +16,13 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
 from finecomb.gold import tables
-from finecomb.gold.details import compare_judges, confusion, disagreements, kinds_table
+from finecomb.gold.disagreements import compare_judges, confusion, disagreements, kinds_table
 from finecomb.gold.merge import Gold
 from finecomb.gold.merge import gold as merged_gold
 from finecomb.gold.scalar import has_scores, scalar_scores
 from finecomb.gold.score import Category, Match, Score, Scores
 from finecomb.gold.score import score as scored
-from finecomb.gold.sides import Unread
+from finecomb.gold.scored_pair import Unread
 from finecomb.measure.view import view
 from finecomb.report.scores import readable_rows, score_rows
 from finecomb.report.tables import Row, as_json, finding_rows, print_rows

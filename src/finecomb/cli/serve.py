@@ -19,7 +19,7 @@ from finecomb.core.errors import FinecombError, StudyError, did_you_mean
 from finecomb.core.records import PHASES, WayPhase
 from finecomb.formats import folder, with_lines
 from finecomb.simulate.preview import preview_study
-from finecomb.store.places import FILE, Place, is_url, place
+from finecomb.store.location import FILE, StudyLocation, is_url, place
 
 if TYPE_CHECKING:
     from finecomb.store.store import Store
@@ -126,12 +126,12 @@ def links(
 
     Example: `finecomb links my-study --new 3`
     """
-    from finecomb.store import running
+    from finecomb.store import researcher_actions
 
     if not new and not name:
         raise FinecombError("say for whom: --new 3 for three new annotators, or --name ann")
     with _opened(study, db) as store:
-        for made in store.do_now(running.make_links, "finecomb links", new, tuple(name or ())):
+        for made in store.do_now(researcher_actions.make_links, "finecomb links", new, tuple(name or ())):
             typer.echo(f"{made.annotator}\t{public_url.rstrip('/')}/join/{made.token}")
 
 
@@ -184,13 +184,13 @@ def restore(
 # --- where and what ----------------------------------------------------------------------------------------------
 
 
-def work_place(study: Path, db: str) -> Place:
+def work_place(study: Path, db: str) -> StudyLocation:
     """Where the work of a study is kept."""
     if db and not is_url(db):
         raise FinecombError(f"--db {db}: expected postgresql://HOST/DATABASE#STUDY; without --db the work is in {FILE}")
     if db:
         found = place(db)
-        return found if found.study else Place(found.url, study.resolve().name)
+        return found if found.study else StudyLocation(found.url, study.resolve().name)
     return place(study / FILE) if study.is_dir() else place(study)
 
 
@@ -233,13 +233,13 @@ def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
 
 
 def _researchers_link(store: Store, address: str) -> str:
-    from finecomb.store import running
+    from finecomb.store import researcher_actions
 
-    return f"{address}/sign-in/{store.do_now(running.invite, 'finecomb serve', 'owner', 'owner')}"
+    return f"{address}/sign-in/{store.do_now(researcher_actions.invite, 'finecomb serve', 'owner', 'owner')}"
 
 
 def _joining_link(store: Store, address: str) -> str:
-    from finecomb.store.people import open_token
+    from finecomb.store.access import open_token
 
     token = open_token(store)
     return f"{address}/join/{token}" if token else ""

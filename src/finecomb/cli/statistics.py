@@ -15,9 +15,8 @@ from finecomb.agreement.agree import FAMILIES
 from finecomb.agreement.agree import MEASURES as AGREEMENTS
 from finecomb.agreement.agree import agree as agreed
 from finecomb.agreement.comment_codes import coder_agreement, comment_codes
-from finecomb.agreement.gamma.measured import Settings as GammaSettings
+from finecomb.agreement.gamma.measured import GammaSettings
 from finecomb.agreement.human_or_machine import human_or_machine, score_histogram, score_tests
-from finecomb.agreement.trust import trust
 from finecomb.cli.filters import (
     Annotators,
     BackOff,
@@ -55,6 +54,7 @@ from finecomb.measure.power import score_power
 from finecomb.measure.ratings import count_rating
 from finecomb.measure.variation import variation
 from finecomb.measure.view import View, view
+from finecomb.people.trust import trust
 from finecomb.report.tables import as_json, finding_rows, print_rows, rows_of
 
 Level = Annotated[

@@ -181,7 +181,7 @@ class Training(Record):
     """With feedback after each."""
 
 
-class Part(Record):
+class QualificationPart(Record):
     """One part of a qualification: exercises in which marks are found, or multiple-choice questions."""
 
     name: Name
@@ -204,7 +204,7 @@ class Part(Record):
     """Points lost for each solution short of `needed`; points / needed when absent."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Part:
+    def _fits(self) -> QualificationPart:
         if bool(self.exercises) == bool(self.choices):
             raise ValueError("needs either exercises or choices")
         for exercise in self.exercises:
@@ -225,7 +225,7 @@ class Part(Record):
 class Qualification(Record):
     """The test that decides who may work."""
 
-    parts: tuple[Part, ...] = Field(min_length=1)
+    parts: tuple[QualificationPart, ...] = Field(min_length=1)
     """Taken in order."""
     pass_at: float = Field(gt=0)
     """Points that are enough."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from finecomb.core.practice import Choice, Exercise, Part
+from finecomb.core.practice import Choice, Exercise, QualificationPart
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Answer, Mark
 
@@ -95,7 +95,7 @@ def grade(protocol: Protocol, given: Given) -> Grade:
     return Grade(items, parts, score, qualification.total, passed, precision)
 
 
-def _graded(part: Part, given: Given) -> tuple[Graded, ...]:
+def _graded(part: QualificationPart, given: Given) -> tuple[Graded, ...]:
     return (
         *(graded_choice(choice, given.get(choice.name), part.points) for choice in part.choices),
         *(graded_exercise(exercise, _marks(given.get(exercise.name, ())), part) for exercise in part.exercises),
@@ -111,7 +111,7 @@ def graded_choice(choice: Choice, answer: object, points: float = 0) -> Graded:
     return Graded(choice.name, points if answer == choice.answer else 0.0, points)
 
 
-def graded_exercise(exercise: Exercise, marks: Sequence[Mark], part: Part | None = None) -> Graded:
+def graded_exercise(exercise: Exercise, marks: Sequence[Mark], part: QualificationPart | None = None) -> Graded:
     """An exercise in its part of the qualification; without one, as in training, nothing is at stake."""
     pairs = matched(marks, exercise, part.match if part else "label")
     found, right = {solution for solution, _ in pairs}, {mark for _, mark in pairs}
@@ -127,7 +127,7 @@ def graded_exercise(exercise: Exercise, marks: Sequence[Mark], part: Part | None
     )
 
 
-def _points(exercise: Exercise, part: Part | None, found: int) -> float:
+def _points(exercise: Exercise, part: QualificationPart | None, found: int) -> float:
     """What so many found solutions are worth."""
     if part is None:
         return 0.0

@@ -173,7 +173,7 @@ class Antecedents(Record):
         return self
 
 
-class Reading(Record):
+class AlternativeMark(Record):
     """One mark of another way to mark the same error."""
 
     spans: tuple[Span, ...]
@@ -184,7 +184,7 @@ class Reading(Record):
     """A label of the protocol."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Reading:
+    def _fits(self) -> AlternativeMark:
         _one_quote_per_span(self.spans, self.quotes, "")
         return self
 
@@ -214,7 +214,7 @@ class Mark(Record):
     """Ties marks that the source says are the same error."""
     made_from: tuple[Id, ...] = ()
     """Ids of the marks it was merged, adjudicated, accepted or edited from."""
-    alternatives: tuple[tuple[Reading, ...], ...] = ()
+    alternatives: tuple[tuple[AlternativeMark, ...], ...] = ()
     """Each a complete other set of marks; matching all of one set counts as finding this mark."""
     basis: Literal["record", "base-rate"] | None = None
     """Whether a checker proved it from the record or knows only how often such claims are wrong."""

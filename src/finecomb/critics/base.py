@@ -82,11 +82,11 @@ class Critic(ABC):
         """Of each step: what the prior expected most there, and its log P; empty where a critic cannot say."""
         return ()
 
-    def tables(self, real: Scores, systems: Mapping[str, Scores]) -> dict[str, pl.DataFrame]:
+    def tables(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, pl.DataFrame]:
         """Tables particular to the critic, by name."""
         return {}
 
-    def figures(self, real: Scores, systems: Mapping[str, Scores]) -> dict[str, str]:
+    def figures(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, str]:
         """Figures particular to the critic, by name, as SVG."""
         return {}
 
@@ -155,7 +155,7 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
+class CriticScores:
     """What a critic says of a corpus: one value a document, and nothing of the texts."""
 
     critic: str
@@ -172,7 +172,7 @@ class Scores:
     """The most probable z of each document, for tables and figures."""
     dropped: tuple[Dropped, ...] = ()
 
-    def only(self, ids: Collection[str]) -> Scores:
+    def only(self, ids: Collection[str]) -> CriticScores:
         """The scores of some documents."""
         at = [place for place, id in enumerate(self.ids) if id in ids]
         return replace(
@@ -196,7 +196,7 @@ class Scores:
         return self.values / self.steps
 
 
-def scores(critic: Critic, documents: Iterable[Document], statistic: Statistic | None = None) -> Scores:
+def scores(critic: Critic, documents: Iterable[Document], statistic: Statistic | None = None) -> CriticScores:
     """T(x) of every document; what cannot be projected or has no finite value is listed with its reason."""
     statistic = statistic or critic.statistic
     kept: list[tuple[str, float, int, int, Z]] = []
@@ -213,7 +213,7 @@ def scores(critic: Critic, documents: Iterable[Document], statistic: Statistic |
         kept.append((document.id, float(terms.sum()), len(terms), length, posterior.point()))
     ids, values, steps, lengths, points = zip(*kept, strict=True) if kept else ((),) * 5
     numbers = np.array(values, float), np.array(steps, np.int64), np.array(lengths, np.int64)
-    return Scores(critic.name, statistic, critic.discrete, tuple(ids), *numbers, tuple(points), tuple(dropped))
+    return CriticScores(critic.name, statistic, critic.discrete, tuple(ids), *numbers, tuple(points), tuple(dropped))
 
 
 def _finite(terms: Floats, statistic: Statistic) -> Floats:
@@ -238,26 +238,26 @@ def perplexity(sums: Sums) -> Floats:
     return np.asarray(np.exp(ratio(sums[:, 0], sums[:, 1])))
 
 
-def latent_nll(found: Scores, draws: int = 1000, seed: int = 0) -> Estimate:
+def latent_nll(found: CriticScores, draws: int = 1000, seed: int = 0) -> Estimate:
     """Mean T(x) over documents, with an interval that resamples documents."""
     why = "" if found.ids else "no document could be projected"
     return _estimated(found, "latent-nll", mean_nll, why, draws, seed)
 
 
-def latent_ppl(found: Scores, draws: int = 1000, seed: int = 0) -> Estimate:
+def latent_ppl(found: CriticScores, draws: int = 1000, seed: int = 0) -> Estimate:
     """exp(sum of T(x) / sum of steps), with an interval that resamples documents; NaN where z is no sequence."""
     why = no_ppl(found) or ("" if found.ids else "no document could be projected")
     return _estimated(found, "latent-ppl", perplexity, why, draws, seed)
 
 
-def no_ppl(found: Scores) -> str:
+def no_ppl(found: CriticScores) -> str:
     """Why there is no Latent PPL; empty where there is."""
     if not found.discrete:
         return "Latent PPL is a mean over the states of a sequence, and here z is a vector; see the Latent NLL"
     return "Latent PPL is exp of a mean log-likelihood, and kl is a divergence" if found.statistic == "kl" else ""
 
 
-def _estimated(found: Scores, name: str, of: Corpus, why: str, draws: int, seed: int) -> Estimate:
+def _estimated(found: CriticScores, name: str, of: Corpus, why: str, draws: int, seed: int) -> Estimate:
     signature = Signature.of(
         statistic=f"{name}:{found.statistic}", critic=found.critic, documents=len(found.ids),
         dropped=len(found.dropped) or None, draws=draws, seed=seed,
@@ -292,7 +292,7 @@ def quantiles(values: Floats) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StateStep:
     """One step of a document: its text, the state it has, and what the critic expected there."""
 
     step: int
@@ -307,7 +307,7 @@ class Part:
     likeliest_nll: float
 
 
-def parts(critic: Critic, document: Document, statistic: Statistic | None = None) -> list[Part]:
+def parts(critic: Critic, document: Document, statistic: Statistic | None = None) -> list[StateStep]:
     """T(x) taken apart into its steps, each with its text and the critic's argmax."""
     posterior = critic.project(document)
     terms = STATISTICS[statistic or critic.statistic](critic, posterior)
@@ -317,7 +317,7 @@ def parts(critic: Critic, document: Document, statistic: Statistic | None = None
     for step, (term, name, (expected, log_prob)) in enumerate(zip(terms, names, best, strict=True)):
         start, end = posterior.spans[step] if step < len(posterior.spans) else (None, None)
         text = document.text[start:end] if start is not None else ""
-        rows.append(Part(step, start, end, text, name, float(term), expected, -log_prob))
+        rows.append(StateStep(step, start, end, text, name, float(term), expected, -log_prob))
     return rows
 
 
@@ -325,7 +325,7 @@ UNLIKELY = math.log(0.01)
 """log P below which a step is called an error, as in the paper's Table 12."""
 
 
-def annotated(text: str, found: Sequence[Part], below: float = UNLIKELY) -> str:
+def annotated(text: str, found: Sequence[StateStep], below: float = UNLIKELY) -> str:
     """A text with every step as `[she]1{-0.9}`: its state and log P; under `below`, also what was expected there.
 
     The paper's Figures 10 to 13 as text: `[he]4{-11.7 expected she:4 -1.8}`. Of a state such as `she:4` only the number
@@ -358,7 +358,7 @@ class Outlier:
     """Conformal: the share of real documents, itself among them, at least as unlikely per step."""
 
 
-def outliers(real: Scores, other: Scores) -> list[Outlier]:
+def outliers(real: CriticScores, other: CriticScores) -> list[Outlier]:
     """Documents of `other`, the most unlikely first, with conformal p-values against held-out `real` ones.
 
     p = (1 + real documents at least as unlikely) / (1 + real documents): if a document is exchangeable with the real

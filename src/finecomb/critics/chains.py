@@ -22,7 +22,7 @@ Resolver = Callable[[str], Chains]
 """Takes a text, returns its chains."""
 
 
-class Score(NamedTuple):
+class ChainScore(NamedTuple):
     """How far predicted chains agree with gold ones; NaN is never needed, as 0/0 counts as 0 by convention."""
 
     recall: float
@@ -44,13 +44,13 @@ class Labelled:
     chains: Chains
 
 
-def muc(pairs: Sequence[tuple[Chains, Chains]]) -> Score:
+def muc(pairs: Sequence[tuple[Chains, Chains]]) -> ChainScore:
     """Vilain et al. (1995): links kept, over all (gold, predicted) pairs together.
 
     >>> muc([([[(0, 1), (2, 3), (4, 5)]], [[(0, 1), (2, 3)], [(4, 5), (6, 7)]])]).f1
     0.5
     """
-    return Score(_links(pairs), _links([(predicted, gold) for gold, predicted in pairs]))
+    return ChainScore(_links(pairs), _links([(predicted, gold) for gold, predicted in pairs]))
 
 
 def _links(pairs: Sequence[tuple[Chains, Chains]]) -> float:
@@ -64,7 +64,7 @@ def _links(pairs: Sequence[tuple[Chains, Chains]]) -> float:
     return kept / total if total else 0.0
 
 
-def b_cubed(pairs: Sequence[tuple[Chains, Chains]]) -> Score:
+def b_cubed(pairs: Sequence[tuple[Chains, Chains]]) -> ChainScore:
     """Bagga and Baldwin (1998): overlap of each mention's chains, over all mentions of all pairs together.
 
     A mention that only one side has counts 0 for that side.
@@ -72,7 +72,7 @@ def b_cubed(pairs: Sequence[tuple[Chains, Chains]]) -> Score:
     >>> b_cubed([([[(0, 1), (2, 3)]], [[(0, 1), (2, 3), (4, 5)]])])
     Score(recall=1.0, precision=0.4444444444444444)
     """
-    return Score(_overlap(pairs), _overlap([(predicted, gold) for gold, predicted in pairs]))
+    return ChainScore(_overlap(pairs), _overlap([(predicted, gold) for gold, predicted in pairs]))
 
 
 def _overlap(pairs: Sequence[tuple[Chains, Chains]]) -> float:

@@ -14,9 +14,9 @@ from finecomb.core.estimate import Estimate, Signature
 from finecomb.critics.base import (
     Corpus,
     Critic,
+    CriticScores,
     Dropped,
     Ints,
-    Scores,
     mean_nll,
     no_ppl,
     perplexity,
@@ -73,8 +73,8 @@ class Comparison:
 
 
 def compare(
-    real: Scores,
-    systems: Mapping[str, Scores],
+    real: CriticScores,
+    systems: Mapping[str, CriticScores],
     correction: Correction = "holm",
     draws: int = 1000,
     seed: int = 0,
@@ -103,7 +103,7 @@ def corrected(rows: Iterable[Comparison], correction: Correction = "holm") -> li
 
 
 def _compared(
-    real: Scores, system: str, found: Scores, statistics: Mapping[str, Corpus], draws: int, seed: int
+    real: CriticScores, system: str, found: CriticScores, statistics: Mapping[str, Corpus], draws: int, seed: int
 ) -> list[Comparison]:
     """All statistics of one system, from the same draws."""
     rng = np.random.default_rng([seed, zlib.crc32(f"{real.critic}\x1f{system}".encode())])
@@ -136,7 +136,7 @@ def _compared(
     return rows
 
 
-def _too_few(real: Scores, found: Scores) -> str:
+def _too_few(real: CriticScores, found: CriticScores) -> str:
     side, own = ("real", real) if len(real.ids) < 2 else ("generated", found)
     reason = f"; {own.dropped[0].id!r}: {own.dropped[0].why}" if own.dropped else ""
     return f"{len(own.ids)} {side} documents have a score, and a comparison needs two{reason}"
@@ -189,7 +189,7 @@ def _matched(of: Corpus, sides: tuple[Sums, Sums], lengths: tuple[Ints, Ints]) -
     return float(apart[0]), int((~kept).sum())
 
 
-def dropped_words(side: str, found: Scores) -> str:
+def dropped_words(side: str, found: CriticScores) -> str:
     """A line about what a side lost: how many, why, and the first few by name; empty where nothing was lost."""
     of = len(found.ids) + len(found.dropped)
     lost = f"{side}: {len(found.dropped)} of {of} documents could not be judged by the {found.critic} critic"

@@ -22,7 +22,7 @@ import polars as pl
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.core.tokens import sentences
-from finecomb.critics.base import Dropped, PriorCritic, Scores
+from finecomb.critics.base import CriticScores, Dropped, PriorCritic
 from finecomb.critics.chains import Chains, Mention, Resolver, TokenChains, read_chains
 from finecomb.critics.coreference_model import FEMALE, MALE, OTHERS, PLURAL, SENTENCE, ChainModel, Kind
 from finecomb.critics.coreference_sieve import lexicon, sieve
@@ -79,7 +79,7 @@ class Coreference(PriorCritic):
             raise ProjectionError(_NO_CHAINS)
         return Point(*found)
 
-    def tables(self, real: Scores, systems: Mapping[str, Scores]) -> dict[str, pl.DataFrame]:
+    def tables(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, pl.DataFrame]:
         """`contributions` (Table 6), `unlikely` (Table 15), and `more` and `less` in each system (Tables 16 and 17)."""
         made = {
             "contributions": lambda found: contributions(self.prior, real.points, found.points),
@@ -112,7 +112,7 @@ def _fitted_on(document: Document, resolver: str, chains: Path | None) -> tuple[
     return found[0] if found else None
 
 
-def _by_system(table: Callable[[Scores], pl.DataFrame], systems: Mapping[str, Scores]) -> pl.DataFrame:
+def _by_system(table: Callable[[CriticScores], pl.DataFrame], systems: Mapping[str, CriticScores]) -> pl.DataFrame:
     known = {name: found for name, found in systems.items() if found.points}
     tables = [table(found).select(pl.lit(name).alias("system"), pl.all()) for name, found in known.items()]
     return pl.concat(tables) if tables else pl.DataFrame({"system": []})

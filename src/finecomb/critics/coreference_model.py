@@ -159,7 +159,7 @@ def decode(symbol: int, entity: int) -> str:
     return SYMBOLS[symbol] + (f":{entity}" if entity >= 0 else "")
 
 
-class Tally(NamedTuple):
+class NgramCounts(NamedTuple):
     """The n-grams of a corpus, relabelled, each once."""
 
     keys: Ints
@@ -168,11 +168,11 @@ class Tally(NamedTuple):
     """(n-grams, order): one occurrence of each."""
 
 
-def tally(zs: Iterable[Sequence[str]], order: int) -> Tally:
+def tally(zs: Iterable[Sequence[str]], order: int) -> NgramCounts:
     """How often each relabelled n-gram occurs that ends at a state or at the end."""
     windows = _all_windows(zs, order)
     keys, at, counts = np.unique(_keys(windows, order, "kneser-ney"), return_index=True, return_counts=True)
-    return Tally(keys, counts, Encoded(windows.symbols[at], windows.entities[at]))
+    return NgramCounts(keys, counts, Encoded(windows.symbols[at], windows.entities[at]))
 
 
 def written(windows: Encoded) -> list[tuple[str, ...]]:

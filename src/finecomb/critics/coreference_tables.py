@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from finecomb.critics.coreference_model import ChainModel, Encoded, Tally, canonical, tally, written
+from finecomb.critics.coreference_model import ChainModel, Encoded, NgramCounts, canonical, tally, written
 from finecomb.critics.ngrams import Floats, Ints
 from finecomb.critics.posteriors import Z
 
@@ -56,7 +56,7 @@ def shifted(
     return _table(ours.windows, order, {"p_real": p_real, "p_generated": p_generated, "rise": rise})
 
 
-def _counts(keys: Ints, found: Tally) -> Ints:
+def _counts(keys: Ints, found: NgramCounts) -> Ints:
     """How often each of `keys` occurs in another tally."""
     at = np.minimum(np.searchsorted(found.keys, keys), len(found.keys) - 1)
     return np.where(found.keys[at] == keys, found.counts[at], 0)

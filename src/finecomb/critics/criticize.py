@@ -10,7 +10,7 @@ import numpy as np
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.critics.base import Critic, Scores, Statistic, scores
+from finecomb.critics.base import Critic, CriticScores, Statistic, scores
 from finecomb.critics.progress import track
 from finecomb.critics.storage import checked_options, named
 
@@ -20,8 +20,8 @@ class Criticism:
     """One critic's scores of held-out real documents and of every system's."""
 
     critic: Critic
-    real: Scores
-    systems: Mapping[str, Scores]
+    real: CriticScores
+    systems: Mapping[str, CriticScores]
 
 
 def criticize(
@@ -95,12 +95,14 @@ def criticism(
     return Criticism(critic, found["real"], {name: found[name] for name in systems})
 
 
-def _scored(critic: Critic, documents: Iterable[Document], name: str, statistic: Statistic | None) -> Scores:
+def _scored(critic: Critic, documents: Iterable[Document], name: str, statistic: Statistic | None) -> CriticScores:
     total = len(documents) if isinstance(documents, Sequence) else None
     return scores(critic, track(documents, f"{critic.name} critic: {name}", total), statistic)
 
 
-def by_meta(critic: Critic, documents: Iterable[Document], name: str, statistic: Statistic | None) -> dict[str, Scores]:
+def by_meta(
+    critic: Critic, documents: Iterable[Document], name: str, statistic: Statistic | None
+) -> dict[str, CriticScores]:
     """Scores of systems that stand in one stream and are told apart by document meta."""
     system: dict[str, str] = {}
     found = _scored(critic, _noted(documents, name, system), "generated", statistic)

@@ -18,7 +18,7 @@ import polars as pl
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.critics.bags import NO_WORD, Vocabulary, prose
-from finecomb.critics.base import Dropped, PriorCritic, Scores
+from finecomb.critics.base import CriticScores, Dropped, PriorCritic
 from finecomb.critics.languages_figure import simplex_figure
 from finecomb.critics.languages_gibbs import Gibbs, fitted, folded_in
 from finecomb.critics.posteriors import Dirichlet, Floats, Posterior
@@ -87,11 +87,11 @@ class Languages(PriorCritic):
                 none = ProjectionError(NO_WORD)
                 yield document, Dirichlet(self.prior.alpha + own) if known else none
 
-    def tables(self, real: Scores, systems: Mapping[str, Scores]) -> dict[str, pl.DataFrame]:
+    def tables(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, pl.DataFrame]:
         """`languages` (Table 10): the words of each; `mixing`: how much of documents is not of their main language."""
         return {"languages": top_words(self), "mixing": mixing({"real": real, **systems})}
 
-    def figures(self, real: Scores, systems: Mapping[str, Scores]) -> dict[str, str]:
+    def figures(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, str]:
         """`simplex` (Figure 7), where there are three languages."""
         points = {name: np.stack(found.points) for name, found in {"real": real, **systems}.items() if found.points}
         return {"simplex": simplex_figure(points)} if len(self.topics) == 3 and points else {}
@@ -125,7 +125,7 @@ def top_words(critic: Languages, count: int = 20) -> pl.DataFrame:
     return pl.DataFrame({"language": np.arange(1, len(listed) + 1), "alpha": critic.prior.alpha, "words": listed})
 
 
-def mixing(corpora: Mapping[str, Scores]) -> pl.DataFrame:
+def mixing(corpora: Mapping[str, CriticScores]) -> pl.DataFrame:
     """By corpus: the mean share of a document outside its main language, and of documents with a tenth or more."""
     known = {name: 1 - np.max(found.points, axis=1) for name, found in corpora.items() if found.points}
     return pl.DataFrame(

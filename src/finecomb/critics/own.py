@@ -91,7 +91,7 @@ _PRIORS: dict[Kind, type[StockPrior]] = {
 }  # fmt: skip
 
 
-class Own(PriorCritic):
+class CustomCritic(PriorCritic):
     """A function of a text and a stock prior.
 
     `markov` and `ngram` take labels in order. `gaussian` takes a fixed number of numbers. `dirichlet` takes labels in

@@ -22,7 +22,7 @@ import polars as pl
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.critics import sections_tables
-from finecomb.critics.base import Dropped, Ints, PriorCritic, Scores
+from finecomb.critics.base import CriticScores, Dropped, Ints, PriorCritic
 from finecomb.critics.classifier import (
     Classifier,
     Features,
@@ -55,7 +55,7 @@ class Section(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class SectionOptions:
     """How documents become sequences of section types; the same for fitting and for judging."""
 
     labels: Literal["text", "title"] = "text"
@@ -112,7 +112,7 @@ class Sections(PriorCritic):
         self,
         prior: Markov,
         classifier: Classifier | None,
-        choices: Choices,
+        choices: SectionOptions,
         facts: Mapping[str, Any],
         unused: tuple[Dropped, ...] = (),
     ) -> None:
@@ -148,7 +148,7 @@ class Sections(PriorCritic):
         """
         if merge_repeats and posterior == "full":
             raise FinecombError("merge_repeats joins states, so it goes with posterior=map only")
-        choices = Choices(labels, posterior, merge_repeats, drop, min_sections, min_words, max_words, split)
+        choices = SectionOptions(labels, posterior, merge_repeats, drop, min_sections, min_words, max_words, split)
         corpus, unused = _readable(real, choices)
         titles = [tuple(each.title for each in sections) for _, sections in corpus]
         facts = sections_tables.data_statistics(corpus)
@@ -201,11 +201,11 @@ class Sections(PriorCritic):
         found = Factorised(self.prior.states, probabilities, spans)
         return found if self.choices.posterior == "full" else _point(found.point(), spans, self.choices.merge_repeats)
 
-    def tables(self, real: Scores, systems: Mapping[str, Scores]) -> dict[str, pl.DataFrame]:
+    def tables(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, pl.DataFrame]:
         """Data (Table 11), transition errors (Table 12) and organisations (Table 18)."""
         return sections_tables.tables(self.prior, self.facts, real, systems)
 
-    def figures(self, real: Scores, systems: Mapping[str, Scores]) -> dict[str, str]:
+    def figures(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, str]:
         """Figure 4's graph for each system."""
         return sections_tables.figures(self.prior, real, systems)
 
@@ -221,20 +221,20 @@ class Sections(PriorCritic):
     def from_state(cls, state: State) -> Self:
         """From storage."""
         classifier = classifier_from(state["classifier"]) if state["classifier"] else None
-        return cls(Markov.from_state(state["prior"]), classifier, Choices(**state["choices"]), state["facts"])
+        return cls(Markov.from_state(state["prior"]), classifier, SectionOptions(**state["choices"]), state["facts"])
 
 
 Corpus = Sequence[tuple[Document, list[Section]]]
 
 
-def _sections_or_reason(document: Document, choices: Choices) -> list[Section] | ProjectionError:
+def _sections_or_reason(document: Document, choices: SectionOptions) -> list[Section] | ProjectionError:
     try:
         return choices.sections(document)
     except ProjectionError as error:
         return error
 
 
-def _readable(real: Sequence[Document], choices: Choices) -> tuple[Corpus, tuple[Dropped, ...]]:
+def _readable(real: Sequence[Document], choices: SectionOptions) -> tuple[Corpus, tuple[Dropped, ...]]:
     """Documents with their sections, at least two, and those that have none."""
     cut = [(document, _sections_or_reason(document, choices)) for document in real]
     kept = [(document, each) for document, each in cut if isinstance(each, list)]

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from finecomb.core.records import Document
-from finecomb.critics.base import Scores
+from finecomb.critics.base import CriticScores
 from finecomb.critics.priors import BEGIN, END, Markov, transition_counts
 from finecomb.critics.transition_graph import Change, transition_graph
 
@@ -36,7 +36,7 @@ def data_statistics(corpus: Sequence[tuple[Document, Sequence[tuple[str, int, in
 
 
 def tables(
-    prior: Markov, facts: Mapping[str, Any], real: Scores, systems: Mapping[str, Scores]
+    prior: Markov, facts: Mapping[str, Any], real: CriticScores, systems: Mapping[str, CriticScores]
 ) -> dict[str, pl.DataFrame]:
     """All tables by name."""
     everybody = {REAL: real, **systems}
@@ -47,7 +47,9 @@ def tables(
     }
 
 
-def transition_errors(prior: Markov, system: str, found: Scores, below: float = ERROR, top: int = 5) -> pl.DataFrame:
+def transition_errors(
+    prior: Markov, system: str, found: CriticScores, below: float = ERROR, top: int = 5
+) -> pl.DataFrame:
     """Table 12: the commonest transitions with P < `below`, in per cent of all, then all of them and repetitions.
 
     The last two rows are the total, and how many of the errors are a section followed by its like.
@@ -68,7 +70,7 @@ def transition_errors(prior: Markov, system: str, found: Scores, below: float = 
     return pl.DataFrame(rows, schema=kinds, orient="row")
 
 
-def _transitions(found: Scores) -> Iterator[tuple[str, str]]:
+def _transitions(found: CriticScores) -> Iterator[tuple[str, str]]:
     for path in found.points:
         yield from zip((BEGIN, *path), (*path, END), strict=True)
 
@@ -79,7 +81,7 @@ def _probability(prior: Markov, pair: tuple[str, str]) -> float:
     return float(np.exp(prior.log_transitions[row, column]))
 
 
-def organisations(system: str, found: Scores, top: int = 10) -> pl.DataFrame:
+def organisations(system: str, found: CriticScores, top: int = 10) -> pl.DataFrame:
     """The commonest whole sequences of section types, with their share and their T(x) per transition."""
     rate = dict(zip(found.points, found.rates, strict=True))
     counts = Counter(found.points)
@@ -94,7 +96,7 @@ def organisations(system: str, found: Scores, top: int = 10) -> pl.DataFrame:
 # --- Figure 4 ----------------------------------------------------------------------------------------------------
 
 
-def figures(prior: Markov, real: Scores, systems: Mapping[str, Scores]) -> dict[str, str]:
+def figures(prior: Markov, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, str]:
     """One graph for each system."""
     order = usual_order(real)
     return {
@@ -103,7 +105,7 @@ def figures(prior: Markov, real: Scores, systems: Mapping[str, Scores]) -> dict[
     }
 
 
-def usual_order(real: Scores) -> list[str]:
+def usual_order(real: CriticScores) -> list[str]:
     """Section types by where they stand in real documents, on average."""
     places: dict[str, list[float]] = {}
     for path in real.points:
@@ -115,7 +117,7 @@ def usual_order(real: Scores) -> list[str]:
 _ENOUGH = 10  # of a section type on both sides, before its successors are compared
 
 
-def differences(prior: Markov, real: Scores, found: Scores, top: int = 20) -> list[Change]:
+def differences(prior: Markov, real: CriticScores, found: CriticScores, top: int = 20) -> list[Change]:
     """Transitions among the `top` commonest real section types: from, to, P generated - P real, P of the critic.
 
     The largest difference comes first; types that either side has too rarely are left out.

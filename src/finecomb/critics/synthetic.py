@@ -19,7 +19,7 @@ from scipy import sparse, special
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.critics.base import Ints, PriorCritic, Scores, latent_ppl, scores
+from finecomb.critics.base import CriticScores, Ints, PriorCritic, latent_ppl, scores
 from finecomb.critics.ngrams import Ngrams
 from finecomb.critics.posteriors import Floats, Point, Posterior
 from finecomb.critics.priors import Markov, ProjectionError
@@ -380,7 +380,7 @@ def _moved(follows: sparse.csr_array, cluster: Ints) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class SelfTestRow:
     """One row of the self-test: a source of texts, how well it predicts tokens, and how well it knows the structure."""
 
     source: str
@@ -413,7 +413,7 @@ def self_test(
     length: int = 50,
     low_order: int = 4,
     high_order: int = 6,
-) -> list[Judged]:
+) -> list[SelfTestRow]:
     """The paper's section 3 with models that need no GPU: word-level perplexity hides what Latent PPL shows.
 
     The process is drawn anew, models are trained on `training` texts, and all is judged on `evaluation` texts each.
@@ -427,7 +427,7 @@ def self_test(
         "HSMM": (lambda: Hsmm.fit(train), "2.05, 47.24"),
     }
     critic = Exact(process)
-    exactly = Judged("P_data", process.word_ppl(), process.latent_ppl(), math.nan, math.nan, 0.0, 0.0, "1.99")
+    exactly = SelfTestRow("P_data", process.word_ppl(), process.latent_ppl(), math.nan, math.nan, 0.0, 0.0, "1.99")
     drawn = judged(critic, "drawn texts", held_out, _per_token(float(process.log_prob(test).sum()), held_out), "44.30")
     rows = [exactly, drawn]
     for source, (fit, paper) in track(fits.items(), "fitting, sampling and judging models", len(fits)):
@@ -437,14 +437,14 @@ def self_test(
     return rows
 
 
-def judged(critic: Exact, source: str, texts: Sequence[Ints], word_ppl: float, paper: str) -> Judged:
+def judged(critic: Exact, source: str, texts: Sequence[Ints], word_ppl: float, paper: str) -> SelfTestRow:
     """Texts under the exact critic."""
     found = scores(critic, (as_document(text, f"{source}-{at}", critic.length) for at, text in enumerate(texts)))
     ppl = latent_ppl(found)
-    return Judged(source, word_ppl, ppl.value, ppl.low, ppl.high, *invalid(found), paper)
+    return SelfTestRow(source, word_ppl, ppl.value, ppl.low, ppl.high, *invalid(found), paper)
 
 
-def invalid(found: Scores) -> tuple[float, float]:
+def invalid(found: CriticScores) -> tuple[float, float]:
     """Shares of segments that the process never spells, and of texts with one or without any step to judge."""
     broken = [INVALID in z for z in found.points]
     segments = [state == INVALID for z in found.points for state in z]

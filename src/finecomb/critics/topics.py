@@ -18,11 +18,11 @@ from scipy.sparse import csr_array
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.critics.bags import NO_WORD, Vocabulary
-from finecomb.critics.base import Dropped, PriorCritic, Scores
+from finecomb.critics.base import CriticScores, Dropped, PriorCritic
 from finecomb.critics.posteriors import Floats, Gaussian, Posterior
 from finecomb.critics.priors import GaussianPrior, ProjectionError, State
 from finecomb.critics.progress import track
-from finecomb.critics.topics_em import CorrelatedTopics, Step, em, infer
+from finecomb.critics.topics_em import CorrelatedTopics, EmStep, em, infer
 from finecomb.critics.topics_figure import covariance_figure
 
 _BATCH = 1000
@@ -87,11 +87,11 @@ class Topics(PriorCritic):
             else:
                 yield ProjectionError(NO_WORD)
 
-    def tables(self, real: Scores, systems: Mapping[str, Scores]) -> dict[str, pl.DataFrame]:
+    def tables(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, pl.DataFrame]:
         """`topics`: the share of each in real documents, and its words."""
         return {"topics": top_words(self, real)}
 
-    def figures(self, real: Scores, systems: Mapping[str, Scores]) -> dict[str, str]:
+    def figures(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, str]:
         """`covariances` (Figure 6): of the topic strengths of real documents, and of each system's."""
         corpora = {"real": real, **systems}
         known = {name: np.stack(found.points) for name, found in corpora.items() if len(found.points) > 1}
@@ -114,7 +114,7 @@ def _known(bags: csr_array, real: Sequence[Document]) -> tuple[csr_array, tuple[
     return csr_array(bags[known]), unused
 
 
-def _converged(steps: Iterator[Step], enough: float) -> Step:
+def _converged(steps: Iterator[EmStep], enough: float) -> EmStep:
     """The first step whose bound is less than `enough` above the one before, or the last there is."""
     step = next(steps)
     for following in steps:
@@ -124,7 +124,7 @@ def _converged(steps: Iterator[Step], enough: float) -> Step:
     return step
 
 
-def top_words(critic: Topics, real: Scores, count: int = 10) -> pl.DataFrame:
+def top_words(critic: Topics, real: CriticScores, count: int = 10) -> pl.DataFrame:
     """Every topic with its mean share of the real documents and its likeliest words, the largest share first."""
     shares = _shares(real.points, len(critic.topics))
     best = np.argsort(-critic.topics, axis=1)[:, :count]

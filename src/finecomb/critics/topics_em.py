@@ -55,7 +55,7 @@ class Beliefs(NamedTuple):
     """(documents, K): nu squared."""
 
 
-class Step(NamedTuple):
+class EmStep(NamedTuple):
     """One step of EM: the model before it, the beliefs it was made from, and their bound."""
 
     model: CorrelatedTopics
@@ -64,7 +64,7 @@ class Step(NamedTuple):
     """The sum over documents of the lower bound on log P(words), in nats."""
 
 
-def em(bags: Bags, topics: int, rng: np.random.Generator) -> Iterator[Step]:
+def em(bags: Bags, topics: int, rng: np.random.Generator) -> Iterator[EmStep]:
     """EM without end: the caller stops. Every topic starts as the words of a few documents over those of all."""
     if topics < 2:
         raise FinecombError(f"a topic model needs at least 2 topics, not {topics}")
@@ -73,7 +73,7 @@ def em(bags: Bags, topics: int, rng: np.random.Generator) -> Iterator[Step]:
         precision = _inverse(model.covariance)
         shares = _softmax(beliefs.mean)
         seen = _words_seen(bags, shares, model.topics)
-        yield Step(model, beliefs, float(_bounds(bags, beliefs, model, precision, seen.log_likelihood).sum()))
+        yield EmStep(model, beliefs, float(_bounds(bags, beliefs, model, precision, seen.log_likelihood).sum()))
         beliefs = _improved(beliefs, seen.counts, _lengths(bags), model.mean, precision)
         model = _maximised(model.topics * _topic_counts(bags, shares, seen.rates), beliefs)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.detect.base import Choices, Detector, Factory, detect
+from finecomb.detect.base import Detector, DetectorOptions, Factory, detect
 from finecomb.detect.boxscore import BOXSCORE
 
-__all__ = ["DETECTORS", "Choices", "Detector", "Factory", "detect", "named"]
+__all__ = ["DETECTORS", "Detector", "DetectorOptions", "Factory", "detect", "named"]
 
 DETECTORS: dict[str, Factory] = {factory.name: factory for factory in (BOXSCORE,)}
 

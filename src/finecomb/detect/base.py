@@ -28,7 +28,7 @@ class Detector(typing.Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class DetectorOptions:
     """What a user may say about a detector beyond its name."""
 
     threshold: float | None = None
@@ -53,7 +53,7 @@ class Factory:
     """The shipped protocol whose labels it uses."""
     kind: Kind
     """What sort of annotator it is."""
-    make: Callable[[Protocol, Choices], Detector]
+    make: Callable[[Protocol, DetectorOptions], Detector]
 
     def annotator(self, signature: str) -> Annotator:
         """Whom its annotations are by."""

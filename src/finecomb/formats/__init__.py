@@ -13,10 +13,10 @@ from finecomb.core.errors import FinecombError, FormatError, Problem, StudyError
 from finecomb.core.study import Item, Study
 from finecomb.formats import database, folder
 from finecomb.formats.base import Format, Options
-from finecomb.formats.features import Tally
+from finecomb.formats.features import FeatureCounter
 from finecomb.formats.reading import neighbours
 from finecomb.formats.writing import replacing
-from finecomb.store.places import FILE
+from finecomb.store.location import FILE
 
 __all__ = [
     "Format",
@@ -143,7 +143,7 @@ def save(
         raise FinecombError(f"{target.title} can be read but not written")
     if (path / FILE).exists():
         raise FinecombError(f"{path}: holds what annotators did, in {FILE}; choose another name, or move it away first")
-    tally = Tally()
+    tally = FeatureCounter()
     with replacing(path, force) as temporary:
         target.write(tally.watch(items), temporary, options or Options())
     losses = tally.losses(target)

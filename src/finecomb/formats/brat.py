@@ -208,7 +208,7 @@ def _event(id: str, words: list[str], parsed: _Parsed) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _BratFile:
     """One `.ann` file, whose it is and what it is about."""
 
     path: Path
@@ -242,7 +242,7 @@ def read(path: Path, options: Options) -> Iterator[Item]:
     yield from (Note(text=f"{count:,} {what}") for what, count in counts.items())
 
 
-def _files(root: Path, annotator: str) -> Iterator[_File]:
+def _files(root: Path, annotator: str) -> Iterator[_BratFile]:
     for path in sorted(root.rglob("*.ann")):
         inside = path.relative_to(root).with_suffix("")
         folders = inside.parts[:-1]
@@ -253,10 +253,10 @@ def _files(root: Path, annotator: str) -> Iterator[_File]:
         text = beside if beside.exists() else above
         if not text.exists():
             raise FormatError(f"{path}: its text {beside.name} is missing; expected it beside the .ann file")
-        yield _File(path, text, name, unescaped(folders[0]) if own else annotator or "annotator")
+        yield _BratFile(path, text, name, unescaped(folders[0]) if own else annotator or "annotator")
 
 
-def _texts(root: Path, files: Iterable[_File], annotator: str) -> dict[str, list[Path]]:
+def _texts(root: Path, files: Iterable[_BratFile], annotator: str) -> dict[str, list[Path]]:
     """The text files of each document; those without an .ann file are documents that nobody annotated."""
     texts: dict[str, list[Path]] = {}
     for file in files:
@@ -291,7 +291,7 @@ def _document(id: str, paths: list[Path]) -> _Text:
     return record(Document, str(paths[0]), id=id, text=text), shifts
 
 
-def _annotation(file: _File, parsed: _Parsed, protocol: Protocol) -> Annotation:
+def _annotation(file: _BratFile, parsed: _Parsed, protocol: Protocol) -> Annotation:
     id = f"{file.document}/{file.annotator}"
     earlier = {each for bound in parsed.bound.values() for each in bound.antecedents}
     swallowed = {each for each in earlier if fold(parsed.bound[each].type) == ANTECEDENT}
@@ -363,7 +363,7 @@ def _number(value: str) -> int | float | None:
 
 
 def _protocol(
-    root: Path, files: Iterable[_File], documents: Mapping[str, tuple[Document, tuple[int, ...]]]
+    root: Path, files: Iterable[_BratFile], documents: Mapping[str, tuple[Document, tuple[int, ...]]]
 ) -> Protocol:
     """A protocol made of the types and attributes that the files use."""
     labels: set[str] = set()

@@ -16,7 +16,7 @@ from finecomb.core.records import Annotation, Annotator, Document, Note, Setting
 from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
-from finecomb.store.places import FILE, is_url, place
+from finecomb.store.location import FILE, is_url, place
 
 _ORDER = (Settings, Protocol, Document, Annotator, Annotation)
 

@@ -63,8 +63,8 @@ def _pass(doc: Any, where: str, id: str, annotator: str) -> simple.Pass:
     return simple.Pass(document, who, where, spans, meta={"cats": dict(doc.cats)} if doc.cats else {})
 
 
-def _found(span: Any, where: str, meta: dict[str, Any]) -> simple.Found:
-    return simple.Found(span.start_char, span.end_char, span.label_ or None, where, span.id_, meta)
+def _found(span: Any, where: str, meta: dict[str, Any]) -> simple.LabelledSpan:
+    return simple.LabelledSpan(span.start_char, span.end_char, span.label_ or None, where, span.id_, meta)
 
 
 def write(items: Iterable[Item], path: Path, options: Options) -> None:

@@ -41,17 +41,17 @@ def _pass(row: Fields, line: int, annotator: str) -> simple.Pass:
     return simple.Pass(document, row.get("annotator", str, annotator), row.where, spans, meta=meta)
 
 
-def _spans(row: Fields, name: str) -> Iterator[simple.Found]:
+def _spans(row: Fields, name: str) -> Iterator[simple.LabelledSpan]:
     for index, value in enumerate(row.get(name, list)):
         where = f"{row.where}: {name}[{index}]"
         if isinstance(value, list) and [type(each) for each in value] == [int, int, str]:
             start, end, label = value
-            yield simple.Found(start, end, label, where)
+            yield simple.LabelledSpan(start, end, label, where)
         elif isinstance(value, dict):
             span = Fields(value, where)
             start, end = span.get("start_offset", int), span.get("end_offset", int)
             meta = {"id": value["id"]} if value.get("id") is not None else {}
-            yield simple.Found(start, end, span.get("label", str), where, meta=meta)
+            yield simple.LabelledSpan(start, end, span.get("label", str), where, meta=meta)
         else:
             raise row.error(f"{name}[{index}]: expected [start, end, label], found {value!r:.60}")
 

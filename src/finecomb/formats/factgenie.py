@@ -29,7 +29,7 @@ _CATEGORIES = "annotation_span_categories"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OutputKey:
     """Which output a row is about. Setups are compared without regard to `.`, `-` and `_`: phi3.5 is phi3-5."""
 
     dataset: str
@@ -38,14 +38,14 @@ class Place:
     index: str
 
     @classmethod
-    def of(cls, row: Fields) -> Place:
+    def of(cls, row: Fields) -> OutputKey:
         """The place that a row of annotations or of outputs names."""
         setup = re.sub(r"[._-]+", "-", row.get("setup_id", str).lower())
         return cls(row.get("dataset", str), row.get("split", str), setup, str(row.get("example_idx", (int, str))))
 
-    def at(self, split: str) -> Place:
+    def at(self, split: str) -> OutputKey:
         """The same in another split."""
-        return Place(self.dataset, split, self.setup, self.index)
+        return OutputKey(self.dataset, split, self.setup, self.index)
 
 
 def read(path: Path, options: Options) -> Iterator[Item]:
@@ -67,7 +67,7 @@ def read(path: Path, options: Options) -> Iterator[Item]:
         if annotator.id not in people.seen:
             people.seen.add(annotator.id)
             yield annotator
-        document = documents[Place.of(row)]
+        document = documents[OutputKey.of(row)]
         round_ = row.get("round", int, rounds[document.id, annotator.id])
         rounds[document.id, annotator.id] += 1
         yield _annotation(row, document, annotator.id, round_, protocol, marks)
@@ -158,10 +158,10 @@ class _Spans:
         return sum(text[start : start + len(words)] == words for start, words in self.spans) if output else -1
 
 
-def _spans_by_place(file: Path) -> dict[Place, _Spans]:
-    found: dict[Place, _Spans] = {}
+def _spans_by_place(file: Path) -> dict[OutputKey, _Spans]:
+    found: dict[OutputKey, _Spans] = {}
     for row in _rows(file):
-        spans = found.setdefault(Place.of(row), _Spans(row.where)).spans
+        spans = found.setdefault(OutputKey.of(row), _Spans(row.where)).spans
         spans.update((_start(each), each.get("text", str)) for each in row.each("annotations"))
     return found
 
@@ -185,18 +185,18 @@ def _beside(file: Path, name: str, option: str) -> Path:
     return found
 
 
-def _outputs(folder: Path, wanted: Iterable[Place]) -> dict[Place, Fields]:
+def _outputs(folder: Path, wanted: Iterable[OutputKey]) -> dict[OutputKey, Fields]:
     """The outputs that could be wanted, whatever their split."""
     near = {place.at("") for place in wanted}
     files = sorted(folder.rglob("*.jsonl")) if folder.is_dir() else [folder]
-    rows = ((Place.of(row), row) for file in files for row in _rows(file))
+    rows = ((OutputKey.of(row), row) for file in files for row in _rows(file))
     return {place: row for place, row in rows if place.at("") in near}
 
 
-def _matched(wanted: Mapping[Place, _Spans], outputs: Mapping[Place, Fields]) -> dict[Place, Fields]:
+def _matched(wanted: Mapping[OutputKey, _Spans], outputs: Mapping[OutputKey, Fields]) -> dict[OutputKey, Fields]:
     """The output of each place. Rows may name another split than their outputs do: the spans tell which it is."""
     there = dict.fromkeys(place.split for place in outputs)
-    found: dict[Place, Fields] = {}
+    found: dict[OutputKey, Fields] = {}
     for split, places in itertools.groupby(sorted(wanted, key=lambda place: place.split), lambda place: place.split):
         mine = list(places)
         scores = {
@@ -237,7 +237,7 @@ class _Inputs:
 
 def _document(output: Fields, inputs: _Inputs) -> Document:
     """A text; one that we exported brings its own id and meta."""
-    found = Place.of(output)
+    found = OutputKey.of(output)
     setup = output.get("setup_id", str)
     meta = {"model": setup, "dataset": found.dataset, "split": found.split, "example_idx": found.index}
     id = f"{found.dataset}/{found.split}/{setup}/{found.index}"

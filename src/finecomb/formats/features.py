@@ -84,7 +84,7 @@ def _mark_features(mark: Mark) -> Iterator[str]:
         yield "mark on context"
 
 
-class Tally:
+class FeatureCounter:
     """Counts the features of a stream that passes through it."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
 from finecomb.formats.reading import json_lines, read_text
 from finecomb.formats.writing import sync
-from finecomb.store.places import FILE
+from finecomb.store.location import FILE
 
 R = TypeVar("R", bound=Record)
 

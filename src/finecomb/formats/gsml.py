@@ -107,7 +107,7 @@ def _read_markup(files: list[Path], options: Options) -> Iterator[Item]:
     for file in files:
         name = options.annotator or _annotator_name(file)
         yield record(Annotator, str(file), id=name, kind=_kind(file, name))
-        marks = Reader(file, name, protocol, documents, layouts, lookup).marks()
+        marks = MarkRowReader(file, name, protocol, documents, layouts, lookup).marks()
         for id in documents:
             made = tuple(marks.get(id, ()))
             yield Annotation(id=f"{id}/{name}", document=id, annotator=name, protocol=protocol.id, marks=made)
@@ -169,14 +169,14 @@ def _text_id(value: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Game:
+class GameEvidence:
     """A box score and what a person wrote about the game."""
 
     data: dict[str, Any]
     references: tuple[str, ...]
 
 
-def _box_scores(path: Path) -> Iterator[tuple[str, str, Game]]:
+def _box_scores(path: Path) -> Iterator[tuple[str, str, GameEvidence]]:
     """Place, text id and game of every line of `shared_task.jsonl`."""
     for line, text in json_lines(path):
         where = f"{path}:{line}"
@@ -184,7 +184,7 @@ def _box_scores(path: Path) -> Iterator[tuple[str, str, Game]]:
         id = _text_id(fields.get("shared_task_text_id", str))
         written = fields.get("cleaned_text", str, "") or " ".join(map(str, fields.get("summary", list, [])))
         data = fields.rest("shared_task_text_id", "summary", "cleaned_text", "detokenized_text")
-        yield where, id, Game(data, (written,) if written else ())
+        yield where, id, GameEvidence(data, (written,) if written else ())
 
 
 def _with_data(documents: Iterable[Document], path: Path | None) -> Iterator[Document]:
@@ -267,7 +267,7 @@ class Lookup:
 
 
 @dataclass(slots=True)
-class Reader:
+class MarkRowReader:
     """Reads the rows of one file of marks; all that is wrong is raised together."""
 
     path: Path
@@ -401,7 +401,7 @@ def write(items: Iterable[Item], path: Path, options: Options) -> None:
     alone = path.suffix.lower() == ".csv"
     if not alone:
         (path / "texts").mkdir(parents=True)
-    with Writer(path, alone) as writer:
+    with GsmlWriter(path, alone) as writer:
         for item in items:
             if isinstance(item, Document):
                 writer.document(item)
@@ -415,7 +415,7 @@ def _is_plain(annotation: Annotation) -> bool:
     return work and not annotation.round and annotation.about is None
 
 
-class Writer:
+class GsmlWriter:
     """Files being written; refuses what the format would turn into something else."""
 
     def __init__(self, path: Path, alone: bool) -> None:
@@ -426,7 +426,7 @@ class Writer:
         self.read: dict[str, set[str]] = defaultdict(set)
         self.used: dict[tuple[str, str], set[int]] = defaultdict(set)
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> GsmlWriter:
         if self.alone:
             self._open("", self.path)
         return self

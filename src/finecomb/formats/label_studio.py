@@ -84,7 +84,7 @@ class _Result:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _LabelStudioReader:
     """What is known while a file is read."""
 
     protocol: Protocol
@@ -96,7 +96,7 @@ class _Reading:
 
 def read(path: Path, options: Options) -> Iterator[Item]:
     """Each task's document, then its annotations and predictions; without a protocol the file is read twice."""
-    reading = _Reading(options.protocol or _protocol(path), options)
+    reading = _LabelStudioReader(options.protocol or _protocol(path), options)
     yield reading.protocol
     for index, task in _tasks(path):
         yield from _task(task, index, reading)
@@ -186,7 +186,7 @@ def _raw(kind: str, value: Fields) -> Raw:
     return number
 
 
-def _task(task: Fields, index: int, reading: _Reading) -> Iterator[Item]:
+def _task(task: Fields, index: int, reading: _LabelStudioReader) -> Iterator[Item]:
     results = [(prediction, work, _result(work)) for prediction, work in _works(task)]
     names = {region.to_name for _, _, result in results for region in result.regions.values()}
     document = _document(task, index, names, reading)
@@ -202,7 +202,7 @@ def _task(task: Fields, index: int, reading: _Reading) -> Iterator[Item]:
 # --- reading: documents ------------------------------------------------------------------------------------------
 
 
-def _document(task: Fields, index: int, names: set[str], reading: _Reading) -> Document:
+def _document(task: Fields, index: int, names: set[str], reading: _LabelStudioReader) -> Document:
     data = Fields(task.get("data", dict), f"{task.where}: 'data'")
     key = _text_key(data, names, reading.options)
     texts = {name: value for name, value in data.value.items() if isinstance(value, str) and name not in (key, TEXT)}
@@ -237,7 +237,7 @@ def _text_key(data: Fields, names: set[str], options: Options) -> str:
 # --- reading: annotations ----------------------------------------------------------------------------------------
 
 
-def _annotator(prediction: bool, work: Fields, reading: _Reading) -> str:
+def _annotator(prediction: bool, work: Fields, reading: _LabelStudioReader) -> str:
     """The id of whoever did the work. People are known by number: their names and addresses are not kept."""
     if prediction:
         found = str(work.get("model_version", (str, int, float), "model") or "model")
@@ -251,7 +251,9 @@ def _annotator(prediction: bool, work: Fields, reading: _Reading) -> str:
     return reading.annotators.setdefault(key, f"{found}-{key[0]}" if taken else found)
 
 
-def _annotation(work: Fields, result: _Result, document: Document, annotator: str, reading: _Reading) -> Annotation:
+def _annotation(
+    work: Fields, result: _Result, document: Document, annotator: str, reading: _LabelStudioReader
+) -> Annotation:
     round = reading.passes[document.id, annotator]
     reading.passes[document.id, annotator] += 1
     id = f"{document.id}/{annotator}" + (f"/{round}" if round else "")
@@ -311,7 +313,7 @@ def _ties(result: _Result) -> _Ties:
 
 
 def _marks(
-    annotation: str, result: _Result, document: Document, reading: _Reading
+    annotation: str, result: _Result, document: Document, reading: _LabelStudioReader
 ) -> tuple[list[Mark], list[dict[str, Any]]]:
     """The marks, and the relations between them that we have no name for."""
     places = {id: _place(region, document, reading) for id, region in result.regions.items()}
@@ -364,7 +366,7 @@ def _spans(places: Iterable[_Place]) -> dict[str, Any]:
     return {"spans": tuple(span for span, _ in ordered), "quotes": tuple(quote for _, quote in ordered)}
 
 
-def _place(region: _Region, document: Document, reading: _Reading) -> _Place:
+def _place(region: _Region, document: Document, reading: _LabelStudioReader) -> _Place:
     part = region.to_name if region.to_name in document.context else TEXT
     text = document.part(part) or ""
     value = region.place or Fields({}, region.where)

@@ -46,10 +46,12 @@ def _pass(row: Fields, line: int, annotator: str) -> simple.Pass:
     return simple.Pass(document, who, row.where, list(_spans(row)), _ANSWERS[answer], said)
 
 
-def _spans(row: Fields) -> Iterator[simple.Found]:
+def _spans(row: Fields) -> Iterator[simple.LabelledSpan]:
     for span in row.each("spans", []):
         label, id = span.get("label", str, None), span.get("id", str, "")
-        yield simple.Found(span.get("start", int), span.get("end", int), label, span.where, id, span.rest(*_SPAN))
+        yield simple.LabelledSpan(
+            span.get("start", int), span.get("end", int), label, span.where, id, span.rest(*_SPAN)
+        )
 
 
 def write(items: Iterable[Item], path: Path, options: Options) -> None:

@@ -18,7 +18,7 @@ from finecomb.formats.reading import implied_protocol, label_name, record
 
 
 @dataclass(slots=True)
-class Found:
+class LabelledSpan:
     """One labelled span of a file; `label` in the file's spelling, None where it has none."""
 
     start: int
@@ -36,7 +36,7 @@ class Pass:
     document: Document
     annotator: str
     where: str
-    spans: list[Found] = field(default_factory=list)
+    spans: list[LabelledSpan] = field(default_factory=list)
     status: Status = "submitted"
     meta: dict[str, Any] = field(default_factory=dict)
 
@@ -86,7 +86,7 @@ def _annotation(each: Pass, round: int, protocol: Protocol, ids: set[str]) -> An
     )
 
 
-def _mark(found: Found, id: str, document: Document, protocol: Protocol) -> Mark:
+def _mark(found: LabelledSpan, id: str, document: Document, protocol: Protocol) -> Mark:
     if not 0 <= found.start <= found.end <= len(document.text):
         raise FormatError(
             f"{found.where}: [{found.start}, {found.end}) does not lie in the text, "

@@ -44,12 +44,12 @@ def records(rows: Callable[[], Iterator[Row]], path: Path, options: Options) -> 
     yield from documents.values()
     yield from survey.annotators()
     placer = _Placer(options.repeats)
-    open_: dict[_Key, _Work] = {}
+    open_: dict[_Key, _AnnotationRows] = {}
     for line, cells in table.rows():
         key = survey.key(cells, line)
         if key is None:
             continue
-        work = open_.setdefault(key, _Work(f"{path}:{line}", survey))
+        work = open_.setdefault(key, _AnnotationRows(f"{path}:{line}", survey))
         work.add(cells, f"{path}:{line}")
         if survey.last[key] == line:
             del open_[key]
@@ -314,7 +314,7 @@ def _as_asked(cell: str, value: Any, question: Question) -> Any:
 # --- annotations and marks -----------------------------------------------------------------------------------------
 
 
-class _Work:
+class _AnnotationRows:
     """One annotation as its rows come."""
 
     def __init__(self, where: str, survey: _Survey) -> None:

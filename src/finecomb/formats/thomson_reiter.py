@@ -140,7 +140,7 @@ def _annotator(row: Row, protocol: Protocol) -> Annotator:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class QuoteLocation:
     """Where an error is in its text, or why nobody knows."""
 
     span: Range | None
@@ -156,19 +156,19 @@ class Finder:
         self.pieces = [match.span() for match in _PIECE.finditer(text)]
         self.counts: Counter[tuple[str, ...]] = Counter()
 
-    def place(self, row: Row) -> Place:
+    def place(self, row: Row) -> QuoteLocation:
         """The row's quote in the row's sentence."""
         quote = row.need("error").strip()
         sentence = self.sentence(row["sentence_text"], row["sentence_id"])
         if sentence is None:
-            return Place(None, "its sentence is not in the text")
+            return QuoteLocation(None, "its sentence is not in the text")
         places = self._within(sentence, quote, row["context"].strip())
         if not places:
-            return Place(None, "the quote is not in its sentence")
+            return QuoteLocation(None, "the quote is not in its sentence")
         key = (row["sentence_id"], row["sentence_text"], quote, row["context"])
         nth = self.counts[key] if self.repeats == "kth" else 0
         self.counts[key] += 1
-        return Place(places[min(nth, len(places) - 1)])  # two rows about one place: both stay there
+        return QuoteLocation(places[min(nth, len(places) - 1)])  # two rows about one place: both stay there
 
     def sentence(self, wanted: str, number: str) -> Range | None:
         """Where a sentence stands, however its spaces and quotes were changed; else the piece of text most like it.
@@ -199,7 +199,9 @@ class Finder:
         return [(start + a, start + b) for a, b in places]
 
 
-def _placed(rows: Iterable[Row], documents: Mapping[str, Document], options: Options) -> Iterator[tuple[Row, Place]]:
+def _placed(
+    rows: Iterable[Row], documents: Mapping[str, Document], options: Options
+) -> Iterator[tuple[Row, QuoteLocation]]:
     finders = {id: Finder(document.text, options.repeats) for id, document in documents.items()}
     for row in rows:
         id = row.need("sheet")
@@ -208,7 +210,7 @@ def _placed(rows: Iterable[Row], documents: Mapping[str, Document], options: Opt
         yield row, finders[id].place(row)
 
 
-def _mark(id: str, row: Row, place: Place, label: str, protocol: Protocol, text: str, item: str | None) -> Mark:
+def _mark(id: str, row: Row, place: QuoteLocation, label: str, protocol: Protocol, text: str, item: str | None) -> Mark:
     quote = row.need("error").strip()
     spans = (Span(*place.span),) if place.span else ()
     words = spans[0].of(text) if spans else quote
@@ -227,7 +229,7 @@ def _mark(id: str, row: Row, place: Place, label: str, protocol: Protocol, text:
     )
 
 
-def _note(placed: list[tuple[Row, Place]], documents: Mapping[str, Document]) -> Iterator[Note]:
+def _note(placed: list[tuple[Row, QuoteLocation]], documents: Mapping[str, Document]) -> Iterator[Note]:
     lost = [row.number for row, place in placed if place.span is None]
     near = [
         row.number
@@ -276,7 +278,7 @@ def _study(
 def _annotations(
     annotator: str,
     read: Iterable[str],
-    placed: list[tuple[Row, Place]],
+    placed: list[tuple[Row, QuoteLocation]],
     protocol: Protocol,
     documents: Mapping[str, Document],
 ) -> Iterator[Annotation]:

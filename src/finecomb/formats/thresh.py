@@ -52,7 +52,7 @@ class _Typed:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _ThreshReader:
     """What is known while a file is read."""
 
     protocol: Protocol
@@ -77,7 +77,7 @@ def read(path: Path, options: Options) -> Iterator[Item]:
     """Each item's document, once, and its annotation, where it has edits; the file is read twice."""
     severities = SEVERITIES | _severities(options.protocol)
     spellings, pooled = _survey(path, severities)
-    reading = _Reading(options.protocol or _protocol(path, spellings), severities, pooled, options.annotator)
+    reading = _ThreshReader(options.protocol or _protocol(path, spellings), severities, pooled, options.annotator)
     yield reading.protocol
     for _, value, line in json_items(path):
         yield from _item(Fields(value, f"{path}:{line}"), reading)
@@ -143,7 +143,7 @@ def _typed(edit: Fields, severities: Mapping[str, Answer]) -> _Typed:
     return _Typed("/".join(steps) or None, severity, rest)
 
 
-def _item(item: Fields, reading: _Reading) -> Iterator[Item]:
+def _item(item: Fields, reading: _ThreshReader) -> Iterator[Item]:
     metadata = Fields(item.get("metadata", dict, {}), f"{item.where}: 'metadata'")
     document = _document(item, metadata, reading)
     if document.id not in reading.documents:
@@ -160,7 +160,7 @@ def _item(item: Fields, reading: _Reading) -> Iterator[Item]:
     yield _annotation(item, document, annotator, reading)
 
 
-def _document(item: Fields, metadata: Fields, reading: _Reading) -> Document:
+def _document(item: Fields, metadata: Fields, reading: _ThreshReader) -> Document:
     number = len(reading.documents) + 1
     others = item.rest(*_KNOWN)
     context = {name: each for name, each in others.items() if isinstance(each, str) and each and name != TEXT}
@@ -175,7 +175,7 @@ def _document(item: Fields, metadata: Fields, reading: _Reading) -> Document:
     )
 
 
-def _apart(document: Document, reading: _Reading) -> Document:
+def _apart(document: Document, reading: _ThreshReader) -> Document:
     """The document under an id that no other text has: ids may start anew within a file."""
     id, number = document.id, 1
     while (known := reading.documents.get(id)) and (known.text, known.context) != (document.text, document.context):
@@ -185,7 +185,7 @@ def _apart(document: Document, reading: _Reading) -> Document:
     return document.model_copy(update={"id": id})
 
 
-def _annotation(item: Fields, document: Document, annotator: str, reading: _Reading) -> Annotation:
+def _annotation(item: Fields, document: Document, annotator: str, reading: _ThreshReader) -> Annotation:
     round = reading.passes[document.id, annotator]
     reading.passes[document.id, annotator] += 1
     id = f"{document.id}/{annotator}" + (f"/{round}" if round else "")
@@ -196,7 +196,7 @@ def _annotation(item: Fields, document: Document, annotator: str, reading: _Read
     return record(Annotation, item.where, id=id, **whose, readers=readers, marks=marks)
 
 
-def _mark(id: str, edit: Fields, document: Document, reading: _Reading) -> Mark:
+def _mark(id: str, edit: Fields, document: Document, reading: _ThreshReader) -> Mark:
     typed = _typed(edit, reading.severities)
     label = None if typed.label is None else label_name(reading.protocol, typed.label, edit.where)
     output = _ranges(edit, "output_idx", document, TEXT)

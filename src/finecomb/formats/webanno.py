@@ -81,7 +81,7 @@ class _Layer:
 
 
 @dataclass(slots=True)
-class _File:
+class _WebannoFile:
     layers: list[_Layer] = field(default_factory=list)
     sentences: list[tuple[str, list[_Token]]] = field(default_factory=list)
 
@@ -111,8 +111,8 @@ def _pass(file: Path, document: str, annotator: str, text: str | None, options: 
     return simple.Pass(made, annotator, str(file), spans)
 
 
-def _parse(file: Path) -> _File:
-    parsed = _File()
+def _parse(file: Path) -> _WebannoFile:
+    parsed = _WebannoFile()
     with open_text(file) as lines, decoding(file):
         for number, line in enumerate(lines, 1):
             _take(line.rstrip("\r\n"), number, f"{file}:{number}", parsed)
@@ -121,7 +121,7 @@ def _parse(file: Path) -> _File:
     return parsed
 
 
-def _take(line: str, number: int, where: str, parsed: _File) -> None:
+def _take(line: str, number: int, where: str, parsed: _WebannoFile) -> None:
     """One line into what was parsed before it."""
     if number == 1 and not line.startswith(_HEAD):
         raise FormatError(f"{where}: expected '{_HEAD}...', found {shorten(line, 40)!r}")
@@ -152,7 +152,7 @@ def _token(line: str, where: str, columns: int) -> _Token:
     return _Token(where, int(offsets[1]), int(offsets[2]), rest[1], rest[2 : 2 + columns])
 
 
-def _rebuilt(parsed: _File, where: str) -> str:
+def _rebuilt(parsed: _WebannoFile, where: str) -> str:
     """The text as far as a file has it: its sentences where they stand, blanks between them."""
     units = b""
     for text, tokens in parsed.sentences:
@@ -164,11 +164,11 @@ def _rebuilt(parsed: _File, where: str) -> str:
     return units.decode("utf-16-le", "replace")
 
 
-def _spans(layer: _Layer, parsed: _File, wanted: str | None) -> Iterator[simple.Found]:
+def _spans(layer: _Layer, parsed: _WebannoFile, wanted: str | None) -> Iterator[simple.LabelledSpan]:
     """The annotations of a layer; cells with the same number in brackets belong together."""
     if not layer.name or (layer.name.startswith(_LINGUISTIC) and not layer.name.startswith(_MARKED)):
         return
-    found: dict[Any, simple.Found] = {}
+    found: dict[Any, simple.LabelledSpan] = {}
     for token in parsed.tokens:
         cells = token.cells[layer.first : layer.first + len(layer.features)]
         for index, (number, values) in enumerate(_stacked(cells)):
@@ -179,7 +179,7 @@ def _spans(layer: _Layer, parsed: _File, wanted: str | None) -> Iterator[simple.
                 said = {name: value for name, value in zip(layer.features, values, strict=False) if value is not None}
                 label = said.pop(wanted or next(iter(said), ""), None)
                 meta = said | ({"layer": layer.name} if layer.name != LAYER else {})
-                found[key] = simple.Found(token.start, token.end, label, token.where, meta=meta)
+                found[key] = simple.LabelledSpan(token.start, token.end, label, token.where, meta=meta)
     yield from found.values()
 
 

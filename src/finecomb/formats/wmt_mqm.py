@@ -31,7 +31,7 @@ SOURCE = "source"
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class TaggedText:
     """A text without its tags, the spans that they enclose, and how many tags had no partner."""
 
     text: str
@@ -39,7 +39,7 @@ class Marked:
     odd: int
 
     @classmethod
-    def parse(cls, text: str, part: str = TEXT) -> Marked:
+    def parse(cls, text: str, part: str = TEXT) -> TaggedText:
         """Take the tags out. A `<v>` that is never closed reaches to the end; a stray `</v>` is ignored.
 
         >>> Marked.parse("a <v>b</v> c").spans
@@ -64,8 +64,8 @@ class _Row:
 
     where: str
     cells: Mapping[str, str]
-    source: Marked
-    target: Marked
+    source: TaggedText
+    target: TaggedText
 
     @property
     def document(self) -> str:
@@ -89,10 +89,10 @@ def read(path: Path, options: Options) -> Iterator[Item]:
         last[row.key] = row.where
     yield from documents.values()
     yield from (record(Annotator, str(path), id=rater, kind="human") for rater in raters)
-    open_: dict[tuple[str, str], _Work] = {}
+    open_: dict[tuple[str, str], _RaterSegment] = {}
     counts = _Counts()
     for row in _rows(path):
-        work = open_.setdefault(row.key, _Work(row))
+        work = open_.setdefault(row.key, _RaterSegment(row))
         work.add(row, protocol, counts)
         if last[row.key] == row.where:
             yield open_.pop(row.key).annotation(protocol)
@@ -109,7 +109,7 @@ def _rows(path: Path) -> Iterator[_Row]:
             cells[name] = cells[name].strip()
             if not cells[name]:
                 raise FormatError(f"{where}: column {name!r} is empty")
-        yield _Row(where, cells, Marked.parse(cells["source"], SOURCE), Marked.parse(cells["target"]))
+        yield _Row(where, cells, TaggedText.parse(cells["source"], SOURCE), TaggedText.parse(cells["target"]))
     if not names:
         raise FormatError(f"{path}: has no rows; expected columns {', '.join(COLUMNS)} with tabs between them")
 
@@ -154,7 +154,7 @@ class _Counts:
 
 
 @dataclass
-class _Work:
+class _RaterSegment:
     """One rater's work on one segment as its rows come."""
 
     first: _Row

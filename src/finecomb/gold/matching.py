@@ -13,7 +13,7 @@ import scipy  # its parts load when first used: start-up stays quick
 from numpy.typing import NDArray
 from pydantic_core import from_json
 
-from finecomb.gold.sides import Ints
+from finecomb.gold.scored_pair import Ints
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

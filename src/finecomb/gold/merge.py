@@ -20,7 +20,7 @@ from finecomb.core.records import Annotation, Annotator, Answer, Answers, Docume
 from finecomb.core.span import Span, covered, touched, union
 from finecomb.core.study import Item, Study
 from finecomb.core.tokens import words
-from finecomb.gold.normalise import Change, Normalised, normalise
+from finecomb.gold.normalise import Normalisation, Normalised, normalise
 from finecomb.measure.view import NO_TYPE, View, as_view
 
 Size = Literal["widest", "narrowest", "majority", "union"]
@@ -42,7 +42,7 @@ class Gold:
     errors: pl.DataFrame
     """One row per cluster: cluster, document, label (or `split`, `no type`), top (votes for that label), votes,
     readers, kept."""
-    changes: tuple[Change, ...]
+    changes: tuple[Normalisation, ...]
     """What was normalised and why."""
     align: str
     """How marks were aligned."""
@@ -162,7 +162,7 @@ class _Merger:
         self.errors: dict[str, list[dict[str, Any]]] = {}
         for row in rows:
             self.errors.setdefault(row["document"], []).append(row)
-        self.resized: list[Change] = []
+        self.resized: list[Normalisation] = []
 
     def annotations(self, signature: Signature) -> Iterator[Annotation]:
         """One for each text that was read."""
@@ -219,7 +219,7 @@ class _Merger:
         for mark, annotator in zip(marks, who, strict=True):
             if mark.spans and union(mark.spans) != union(spans):
                 before, after = " … ".join(mark.quotes), " … ".join(quotes)
-                self.resized.append(Change(document.id, annotator, mark.id, "size", before, after))
+                self.resized.append(Normalisation(document.id, annotator, mark.id, "size", before, after))
         return {"spans": spans, "quotes": quotes}
 
 

@@ -14,7 +14,7 @@ from finecomb.core.span import Span
 from finecomb.measure.view import View
 
 
-class Change(NamedTuple):
+class Normalisation(NamedTuple):
     """One thing that was changed on the way to gold, and by which rule."""
 
     document: str
@@ -31,7 +31,7 @@ class Normalised:
     """A view whose marks follow the protocol's rules."""
 
     view: View
-    changes: tuple[Change, ...]
+    changes: tuple[Normalisation, ...]
     marks: dict[str, Mark]
     """The marks of the view by id."""
     origins: dict[str, str]
@@ -42,7 +42,7 @@ def normalise(view: View, guidelines: bool = True) -> Normalised:
     """Trim every span and, with `guidelines`, apply the protocol's rules: relabel a weekday, split `30-20` in two."""
     protocol = view.protocol
     assert protocol is not None
-    changes: list[Change] = []
+    changes: list[Normalisation] = []
     origins: dict[str, str] = {}
     marks: dict[str, Mark] = {}
     rows = []
@@ -59,11 +59,13 @@ def normalise(view: View, guidelines: bool = True) -> Normalised:
     return Normalised(replace(view, study=study), tuple(changes), marks, origins)
 
 
-def _changes(annotation: Annotation, before: Mark, rule: str, after: tuple[Mark, ...]) -> Iterator[Change]:
+def _changes(annotation: Annotation, before: Mark, rule: str, after: tuple[Mark, ...]) -> Iterator[Normalisation]:
     """What a rule did to a mark, if anything."""
     if after != (before,):
         shown = " + ".join(_shown(mark, before.label) for mark in after)
-        yield Change(annotation.document, annotation.annotator, before.id, rule, _shown(before, after[0].label), shown)
+        yield Normalisation(
+            annotation.document, annotation.annotator, before.id, rule, _shown(before, after[0].label), shown
+        )
 
 
 def _shown(mark: Mark, other: str | None) -> str:
@@ -105,7 +107,7 @@ def _trimmed(mark: Mark, document: Document, trim: Trim) -> Mark:
 # --- guidelines --------------------------------------------------------------------------------------------------
 
 
-def _guided(mark: Mark, protocol: Protocol, annotation: Annotation, changes: list[Change]) -> tuple[Mark, ...]:
+def _guided(mark: Mark, protocol: Protocol, annotation: Annotation, changes: list[Normalisation]) -> tuple[Mark, ...]:
     """What the first guideline that fits makes of a mark."""
     for rule in protocol.guidelines:
         found = re.fullmatch(rule.quote, mark.quotes[0]) if len(mark.spans) == 1 else None

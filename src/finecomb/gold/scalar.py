@@ -9,7 +9,7 @@ import polars as pl
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
-from finecomb.gold.sides import same_texts, scalar_annotators, the_gold_annotator
+from finecomb.gold.scored_pair import same_texts, scalar_annotators, the_gold_annotator
 from finecomb.measure.metrics import metrics
 
 ERRORS = "errors"

@@ -30,7 +30,7 @@ from finecomb.gold.matching import (
     readings_of,
     task,
 )
-from finecomb.gold.sides import Ints, Judge, Sides, Unread, sides
+from finecomb.gold.scored_pair import Ints, Judge, Sides, Unread, sides
 from finecomb.measure.bootstrap import ratio
 from finecomb.measure.grid import Grid, Level, lay
 from finecomb.measure.resample import draw, percentiles
@@ -79,7 +79,7 @@ def _whole(number: float) -> float | int:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgeComparison:
     """One judge beside gold: which mark is which, and sums for every label and document."""
 
     judge: Judge
@@ -98,7 +98,7 @@ class Scores:
     """All that was found out about the judges."""
 
     sides: Sides
-    judged: tuple[Judged, ...]
+    judged: tuple[JudgeComparison, ...]
     rows: tuple[Score, ...]
     fields: Mapping[str, object] = field(default_factory=dict)
     """For signatures."""
@@ -148,7 +148,7 @@ def score(
 # --- counting ----------------------------------------------------------------------------------------------------
 
 
-def _judged(both: Sides, judge: Judge, match: str, category: str, grids: _Grids) -> Judged:
+def _judged(both: Sides, judge: Judge, match: str, category: str, grids: _Grids) -> JudgeComparison:
     own = both.gold.filter(pl.col("document").is_in(list(judge.documents)))
     places = {id: at for at, id in enumerate(judge.documents)}
     codes = {label: at for at, label in enumerate(both.labels)}
@@ -168,7 +168,7 @@ def _judged(both: Sides, judge: Judge, match: str, category: str, grids: _Grids)
         sums = _mark_sums(compared, rule, whole, len(judge.documents), len(both.labels), category)
     typed = sums[1:].sum(axis=0, keepdims=True)
     rows = np.concatenate([sums[:1], typed, sums[1:]])
-    return Judged(judge, own, whole, (ANY, TYPED, *both.labels), rows)
+    return JudgeComparison(judge, own, whole, (ANY, TYPED, *both.labels), rows)
 
 
 def _refuse_overlaps(judge: Judge, marks: Marks) -> None:
@@ -271,7 +271,13 @@ def _crossed(gold: Bools, judge: Bools, how: str) -> Iterator[Floats]:
 
 
 def _rows(
-    both: Sides, judged: Judged, match: str, by: Sequence[str], said: Mapping[str, object], draws: int, seed: int
+    both: Sides,
+    judged: JudgeComparison,
+    match: str,
+    by: Sequence[str],
+    said: Mapping[str, object],
+    draws: int,
+    seed: int,
 ) -> Iterator[Score]:
     """One row for each label and combination of document meta."""
     names = [name for name in by if name != "label"]

@@ -14,10 +14,10 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.records import Annotation
 from finecomb.core.study import Study
+from finecomb.measure.annotation_matrix import AnnotationMatrix, Floats, read_view
 from finecomb.measure.bootstrap import ratio
 from finecomb.measure.counts import described
 from finecomb.measure.grid import Ints
-from finecomb.measure.reading import Floats, Reading, read_view
 from finecomb.measure.resample import draw, percentiles
 from finecomb.measure.view import ANY, View
 
@@ -73,7 +73,7 @@ def verdicts(audit: Study | View | Iterable[Annotation]) -> pl.DataFrame:
 VERDICTS = ("legitimate", "not-legitimate", "artefact")
 
 
-class _Cells(NamedTuple):
+class _AuditCells(NamedTuple):
     """Counts and verdicts of one group, by stratum and category; "categories" below are these cells."""
 
     labels: tuple[str, ...]
@@ -139,7 +139,7 @@ def _rows(labels: Sequence[str]) -> dict[str, Ints]:
     return rows | {ANY: np.arange(len(labels))}
 
 
-def _judged(reading: Reading, said: pl.DataFrame, artefacts: Artefacts) -> pl.DataFrame:
+def _judged(reading: AnnotationMatrix, said: pl.DataFrame, artefacts: Artefacts) -> pl.DataFrame:
     """One row per judged mark of the view: at (annotation), category, share (that call it legitimate), artefact."""
     rows = reading.marks.select("mark", "at", "category").join(said, on="mark", how="inner")
     legitimate, against, odd = (pl.col(name).cast(pl.Int64) for name in ("legitimate", "not_legitimate", "artefact"))
@@ -150,14 +150,14 @@ def _judged(reading: Reading, said: pl.DataFrame, artefacts: Artefacts) -> pl.Da
 
 
 def _cells(
-    reading: Reading,
+    reading: AnnotationMatrix,
     counts: Floats,
     judged: pl.DataFrame,
     stratum: Ints,
     at: Ints,
     rng: np.random.Generator,
     draws: int,
-) -> _Cells:
+) -> _AuditCells:
     labels = reading.labels[:-1] or reading.labels
     present, own = np.unique(stratum[at], return_inverse=True)
     size = max(1, len(present)) * len(labels)  # cells: strata times labels
@@ -169,7 +169,7 @@ def _cells(
     means = mine.mean(axis=1) if len(at) else np.zeros(size)
     again = drawn.values(mine, np.ones_like(mine))
     names = labels * (size // len(labels))
-    return _Cells(names, means, again, ratio(right, n), n, artefacts, drawn.documents.shape[1])
+    return _AuditCells(names, means, again, ratio(right, n), n, artefacts, drawn.documents.shape[1])
 
 
 def _tally(judged: pl.DataFrame, first: dict[int, int], size: int) -> tuple[Floats, Floats, Floats]:
@@ -198,7 +198,7 @@ def wilson(share: Floats, n: Floats, level: float = 0.95) -> tuple[Floats, Float
     return np.maximum(0.0, centre - half), np.minimum(1.0, centre + half)
 
 
-def _estimate(cells: _Cells, rows: Ints, name: str, signature: Signature) -> Estimate:
+def _estimate(cells: _AuditCells, rows: Ints, name: str, signature: Signature) -> Estimate:
     """One label, or several taken together."""
     if why := _why(cells, rows, name):
         return Estimate(math.nan, math.nan, math.nan, signature, why)
@@ -219,7 +219,7 @@ def _estimate(cells: _Cells, rows: Ints, name: str, signature: Signature) -> Est
     return Estimate(value, max(0.0, value - below), min(most, value + above), signature)
 
 
-def _why(cells: _Cells, rows: Ints, name: str) -> str:
+def _why(cells: _AuditCells, rows: Ints, name: str) -> str:
     if math.isnan(cells.counts.sum()) or not cells.documents:
         return "no annotations"
     missing = dict.fromkeys(cells.labels[row] for row in rows if cells.counts[row] > 0 and not cells.judged[row])

@@ -18,10 +18,10 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import meta
 from finecomb.core.study import Study
+from finecomb.measure.annotation_matrix import Overlap, read_view
 from finecomb.measure.bootstrap import ratio
-from finecomb.measure.measures import MEASURES, Choices
+from finecomb.measure.measures import MEASURES, MeasureOptions
 from finecomb.measure.permutation import Correction, Difference, Values, adjusted, paired, unpaired
-from finecomb.measure.reading import Overlap, read_view
 from finecomb.measure.view import ANY, View, answer, as_view
 
 Pairing = Literal["auto", "yes", "no"]
@@ -34,7 +34,7 @@ A document's value is the mean over its annotations."""
 def measured(seen: View, name: str, tokens: str = "words", overlap: Overlap = "add") -> pl.DataFrame:
     """One of the measures of `finecomb measure` for each annotation, all its marks together."""
     measure, reading = MEASURES[name], read_view(seen, tokens=tokens)
-    amounts = measure.amounts(reading, Choices(tokens=tokens, overlap=overlap))
+    amounts = measure.amounts(reading, MeasureOptions(tokens=tokens, overlap=overlap))
     top, bottom = amounts.top[-1], amounts.bottom[-1]
     lacking = 0 if amounts.lacking is None else int(amounts.lacking[-1].sum())
     if measure.strict and lacking:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate
 from finecomb.core.study import Study
+from finecomb.measure.annotation_matrix import Overlap
 from finecomb.measure.measures import measure
-from finecomb.measure.reading import Overlap
 from finecomb.measure.view import ANY, View, as_view
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.measure.annotation_matrix import AnnotationMatrix, Floats, read_view
 from finecomb.measure.bootstrap import ratio
 from finecomb.measure.grid import Ints
-from finecomb.measure.measures import Amounts, Choices, named
-from finecomb.measure.reading import Floats, Reading, read_view
+from finecomb.measure.measures import Amounts, MeasureOptions, named
 from finecomb.measure.resample import draw, percentiles
 from finecomb.measure.view import View
 
@@ -29,7 +29,7 @@ def crossed(
     (`label`). `choices` are those of `measures.measure`. The interval draws documents again within each column value.
     NaN where nothing was marked.
     """
-    chosen = Choices(**choices)
+    chosen = MeasureOptions(**choices)
     reading = read_view(view, [column], chosen.unit, chosen.tokens, chosen.antecedents)
     amounts = named(measure).amounts(reading, chosen)
     groups = reading.groups([column])
@@ -54,11 +54,11 @@ def crossed(
     return findings
 
 
-def _labels(reading: Reading) -> tuple[str, ...]:
+def _labels(reading: AnnotationMatrix) -> tuple[str, ...]:
     return reading.labels[:-1] or reading.labels
 
 
-class _Cells(NamedTuple):
+class _CrossedColumn(NamedTuple):
     """One column of the table."""
 
     values: Floats
@@ -68,13 +68,15 @@ class _Cells(NamedTuple):
     documents: int
 
 
-def _cells(reading: Reading, amounts: Amounts, at: Ints, chosen: Choices, rng: np.random.Generator) -> _Cells:
+def _cells(
+    reading: AnnotationMatrix, amounts: Amounts, at: Ints, chosen: MeasureOptions, rng: np.random.Generator
+) -> _CrossedColumn:
     kept = at if amounts.counts is None else at[amounts.counts[at]]
     again = draw(reading.documents[kept], reading.annotators[kept], chosen.draws, rng, chosen.resample)
     rows = len(_labels(reading))
     top, bottom = amounts.top[:rows, kept], amounts.bottom[:rows, kept]
     values = ratio(top.sum(axis=1), bottom.sum(axis=1))
-    return _Cells(values, again.values(top, bottom), again.documents.shape[1])
+    return _CrossedColumn(values, again.values(top, bottom), again.documents.shape[1])
 
 
 def _shares(values: Floats, axis: int) -> Floats:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.study import Study
+from finecomb.measure.annotation_matrix import AnnotationMatrix, Floats, Overlap, grouped, read_view
 from finecomb.measure.bootstrap import ratio
 from finecomb.measure.grid import Ints, Level
-from finecomb.measure.reading import Floats, Overlap, Reading, grouped, read_view
 from finecomb.measure.resample import Average, Draw, Resample, averaged, draw, percentiles
 from finecomb.measure.view import View, as_view
 
@@ -26,7 +26,7 @@ Missing = Literal["undefined", "leave-out"]
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class MeasureOptions:
     """How to measure; each is an option of `measure`."""
 
     level: Detail = "label"
@@ -68,7 +68,7 @@ class Amounts:
 class Measure:
     """One row of the registry."""
 
-    amounts: Callable[[Reading, Choices], Amounts]
+    amounts: Callable[[AnnotationMatrix, MeasureOptions], Amounts]
     says: str
     """What it is, in a line."""
     undefined: str
@@ -81,16 +81,18 @@ class Measure:
     """Choices that change it, for the signature."""
 
 
-def _per_annotation(reading: Reading, top: Floats) -> Amounts:
+def _per_annotation(reading: AnnotationMatrix, top: Floats) -> Amounts:
     return Amounts(top, np.ones_like(top))
 
 
-def _coverage(reading: Reading, choices: Choices) -> Amounts:
+def _coverage(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
     covered = reading.union() if choices.overlap == "union" else reading.spread(reading.lengths)
     return _of_the_text(reading, covered, choices)
 
 
-def _of_the_text(reading: Reading, covered: Floats, choices: Choices, lacking: Floats | None = None) -> Amounts:
+def _of_the_text(
+    reading: AnnotationMatrix, covered: Floats, choices: MeasureOptions, lacking: Floats | None = None
+) -> Amounts:
     """Tokens covered / tokens; texts without tokens are left out."""
     if choices.average == "pooled":
         bottom = np.broadcast_to(reading.units, covered.shape).copy()
@@ -99,50 +101,50 @@ def _of_the_text(reading: Reading, covered: Floats, choices: Choices, lacking: F
     return Amounts(share, np.ones_like(share), reading.units > 0, lacking)
 
 
-def _severity_coverage(reading: Reading, choices: Choices) -> Amounts:
+def _severity_coverage(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
     unknown = np.isnan(reading.severities)
     covered = reading.spread(reading.lengths * np.nan_to_num(reading.severities))
     return _of_the_text(reading, covered, choices, reading.spread(unknown.astype(np.float64)))
 
 
-def _count(reading: Reading, choices: Choices) -> Amounts:
+def _count(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
     return _per_annotation(reading, reading.spread())
 
 
-def _score(reading: Reading, choices: Choices) -> Amounts:
+def _score(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
     top = reading.spread(np.nan_to_num(reading.weights))
     lacking = reading.spread(np.isnan(reading.weights).astype(np.float64))
     return Amounts(top, np.ones_like(top), lacking=lacking)
 
 
-def _rate(reading: Reading, choices: Choices) -> Amounts:
+def _rate(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
     top = 1000 * reading.spread()
     return Amounts(top, np.broadcast_to(reading.units, top.shape).copy(), reading.units > 0)
 
 
-def _marked(reading: Reading, choices: Choices) -> Amounts:
+def _marked(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
     return _per_annotation(reading, (reading.spread() > 0).astype(np.float64))
 
 
-def _of_marks(reading: Reading, values: Floats, known: NDArray[np.bool_]) -> Amounts:
+def _of_marks(reading: AnnotationMatrix, values: Floats, known: NDArray[np.bool_]) -> Amounts:
     """Mean over the marks that have a value."""
     has, lacks = (reading.spread(each.astype(np.float64)) for each in (known, ~known))
     return Amounts(reading.spread(np.where(known, values, 0.0)), has, lacking=lacks)
 
 
-def _severity(reading: Reading, choices: Choices) -> Amounts:
+def _severity(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
     return _of_marks(reading, reading.severities, ~np.isnan(reading.severities))
 
 
-def _span_length(reading: Reading, choices: Choices) -> Amounts:
+def _span_length(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
     return _of_marks(reading, reading.lengths, reading.lengths > 0)
 
 
-def _explanation_length(reading: Reading, choices: Choices) -> Amounts:
+def _explanation_length(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
     return _of_marks(reading, reading.explanations, reading.explanations > 0)
 
 
-def _share(reading: Reading, choices: Choices) -> Amounts:
+def _share(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
     top = reading.spread()
     return Amounts(top, np.broadcast_to(top[-1], top.shape).copy())
 
@@ -197,14 +199,14 @@ def measure(
     Undefined values are NaN with the reason; so are intervals of fewer than two documents, or when all documents give
     the same value and drawing them again shows no spread.
     """
-    choices = Choices(level, unit, tokens, overlap, antecedents, average, missing, target, resample, draws, seed)
+    choices = MeasureOptions(level, unit, tokens, overlap, antecedents, average, missing, target, resample, draws, seed)
     chosen, view = [(name, named(name)) for name in measures], as_view(study)
     _refuse_pointless(view, resample)
     reading = read_view(grouped(view) if level == "group" else view, by, unit, tokens, antecedents)
     amounts = {name: each.amounts(reading, choices) for name, each in chosen}
     findings: dict[str, list[Finding]] = {name: [] for name in amounts}
     for columns, members in reading.groups(by):
-        group = Group(reading, choices, columns, members)
+        group = MeasuredGroup(reading, choices, columns, members)
         for name in amounts:
             findings[name] += group.findings(name, amounts[name])
     return [finding for each in findings.values() for finding in each]
@@ -226,7 +228,7 @@ def named(name: str) -> Measure:
     return MEASURES[name]
 
 
-class Part(NamedTuple):
+class GroupAmounts(NamedTuple):
     """The amounts of one group."""
 
     labels: list[str]
@@ -239,11 +241,11 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Group:
+class MeasuredGroup:
     """The annotations of one row of a table, to be measured."""
 
-    reading: Reading
-    choices: Choices
+    reading: AnnotationMatrix
+    choices: MeasureOptions
     columns: dict[str, str | None]
     annotations: Ints
 
@@ -260,7 +262,7 @@ class Group:
             for row in range(len(part.labels))
         ]
 
-    def part(self, name: str, amounts: Amounts, annotations: Ints) -> Part:
+    def part(self, name: str, amounts: Amounts, annotations: Ints) -> GroupAmounts:
         """The amounts of some annotations and of the labels asked for."""
         labels = self.reading.labels
         rows = np.arange(len(labels) - (name == "fraction"))[-1 if self.choices.level == "any" else 0 :]
@@ -274,7 +276,7 @@ class Group:
             lacking = np.zeros_like(top)
         elif MEASURES[name].strict and self.choices.missing == "leave-out":
             top, bottom = np.where(lacking > 0, 0.0, top), np.where(lacking > 0, 0.0, bottom)
-        return Part([labels[row] for row in rows], top, bottom, lacking.sum(axis=1).astype(np.int64))
+        return GroupAmounts([labels[row] for row in rows], top, bottom, lacking.sum(axis=1).astype(np.int64))
 
     @functools.cached_property
     def _drawn(self) -> Draw:
@@ -287,7 +289,7 @@ class Group:
         return draw(document, annotator, self.choices.draws, rng, self.choices.resample)
 
     def _finding(
-        self, name: str, part: Part, row: int, sums: tuple[Floats, Floats], drawn: Floats, signature: Signature
+        self, name: str, part: GroupAmounts, row: int, sums: tuple[Floats, Floats], drawn: Floats, signature: Signature
     ) -> Finding:
         columns: dict[str, object] = {"measure": name, "label": part.labels[row], **self.columns}
         why = self.why(name, part, row)
@@ -300,7 +302,7 @@ class Group:
             return Finding(columns, Estimate(value, math.nan, math.nan, signature, why))
         return Finding(columns, Estimate(value, *percentiles(drawn), signature))
 
-    def why(self, name: str, part: Part, row: int) -> str:
+    def why(self, name: str, part: GroupAmounts, row: int) -> str:
         """Why there is no value, or nothing."""
         kind = MEASURES[name]
         if not len(self.annotations):
@@ -316,9 +318,9 @@ class Group:
         what = "a severity that is a number" if kind.needs == "severity" else f"a {kind.needs}"
         return f"{lacking} {'marks do' if lacking > 1 else 'mark does'} not have {what}"
 
-    def _signatures(self, name: str, part: Part, drawn: Draw) -> list[Signature]:
+    def _signatures(self, name: str, part: GroupAmounts, drawn: Draw) -> list[Signature]:
         """What made each row's number."""
-        choices, default = self.choices, Choices()
+        choices, default = self.choices, MeasureOptions()
         said = {each: getattr(choices, each) for each in MEASURES[name].uses}
         quiet = [each for each in ("unit", "antecedents") if said.get(each) == getattr(default, each)]
         said |= dict.fromkeys(quiet) | {"average": choices.average if choices.average != "annotation" else None}

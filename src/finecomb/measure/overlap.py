@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.measure.annotation_matrix import AnnotationMatrix, Floats, read_view
 from finecomb.measure.bootstrap import ratio
 from finecomb.measure.grid import Ints, Level, merged, votes
-from finecomb.measure.reading import Floats, Reading, read_view
 from finecomb.measure.resample import Draw, draw, percentiles
 from finecomb.measure.view import View
 
@@ -62,7 +62,7 @@ def _where(view: View, columns: dict[str, str | None]) -> str | None:
     return "+".join([*([str(said)] if said else []), *own]) or None
 
 
-def _documents(reading: Reading, draws: int, seed: int) -> Draw:
+def _documents(reading: AnnotationMatrix, draws: int, seed: int) -> Draw:
     """Documents of the grid drawn again."""
     places = np.arange(len(reading.grid.documents))
     return draw(places, np.zeros_like(places), draws, np.random.default_rng(seed), "documents")
@@ -80,7 +80,7 @@ def _share(top: Floats, bottom: Floats, drawn: Floats, signature: Signature) -> 
     return Estimate(value, *percentiles(drawn), signature)
 
 
-def _by_annotators(reading: Reading) -> list[Floats]:
+def _by_annotators(reading: AnnotationMatrix) -> list[Floats]:
     """For each label, how many tokens of each document so many annotators marked, (depths, documents)."""
     grid, study = reading.grid, reading.view.study
     document = np.repeat(np.arange(len(grid.documents)), grid.sizes)
@@ -88,7 +88,7 @@ def _by_annotators(reading: Reading) -> list[Floats]:
     return [_histogram(row, document, len(grid.documents)) for row in rows]
 
 
-def _by_marks(reading: Reading) -> list[Floats]:
+def _by_marks(reading: AnnotationMatrix) -> list[Floats]:
     """Likewise, how many marks each reader put on each token."""
     grid = reading.grid
     sizes = grid.sizes[reading.documents]
@@ -154,7 +154,7 @@ class _Pairs(NamedTuple):
     """Share of the other readers who marked it at all."""
 
 
-def _pairs(reading: Reading) -> _Pairs:
+def _pairs(reading: AnnotationMatrix) -> _Pairs:
     own = merged(reading.placed.filter(~pl.col("pooled")), ["row"])
     first, size = own["first"].to_numpy(), (own["last"] - own["first"]).to_numpy()
     unit = np.repeat(first - (np.cumsum(size) - size), size) + np.arange(size.sum())
@@ -171,7 +171,7 @@ def _pairs(reading: Reading) -> _Pairs:
 
 
 def _noticed(
-    reading: Reading, pairs: _Pairs, row: int, drawn: Draw, said: dict[str, Any]
+    reading: AnnotationMatrix, pairs: _Pairs, row: int, drawn: Draw, said: dict[str, Any]
 ) -> list[tuple[str, Estimate]]:
     """Estimates of one label: all its marks, each severity, and the correlation."""
     last = row == len(reading.labels) - 1

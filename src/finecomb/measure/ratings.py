@@ -10,8 +10,8 @@ import polars as pl
 import scipy  # its parts load when first used: start-up stays quick
 
 from finecomb.core.estimate import Finding, Signature
+from finecomb.measure.annotation_matrix import Floats, grouped, read_view
 from finecomb.measure.overlap import correlated, correlation_sums
-from finecomb.measure.reading import Floats, grouped, read_view
 from finecomb.measure.resample import draw
 from finecomb.measure.view import View
 

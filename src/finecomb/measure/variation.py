@@ -10,8 +10,8 @@ import numpy as np
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.measure.annotation_matrix import Floats, read_view
 from finecomb.measure.bootstrap import ratio
-from finecomb.measure.reading import Floats, read_view
 from finecomb.measure.resample import draw, percentiles
 from finecomb.measure.view import View
 

@@ -18,7 +18,7 @@ import vl_convert
 
 from finecomb.core.estimate import Estimate
 from finecomb.core.palette import Look, looks
-from finecomb.gold.details import EXTRA, MISSED, confusion
+from finecomb.gold.disagreements import EXTRA, MISSED, confusion
 from finecomb.gold.score import TYPED, Score, Scores
 from finecomb.measure.view import ANY
 from finecomb.report.page import DARK, LIGHT

@@ -21,7 +21,7 @@ _TAB = "    "
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class NumberedMark:
     """A mark with its number in the list and its look."""
 
     number: int
@@ -52,12 +52,12 @@ def _nothing(annotations: Sequence[Annotation]) -> str:
     return f"No errors marked by {names}."
 
 
-def _numbered(annotations: Iterable[Annotation], known: Mapping[str, Mapping[str | None, Look]]) -> list[Shown]:
+def _numbered(annotations: Iterable[Annotation], known: Mapping[str, Mapping[str | None, Look]]) -> list[NumberedMark]:
     pairs = [(mark, annotation) for annotation in annotations for mark in annotation.marks]
     pairs.sort(key=lambda pair: (not pair[0].spans, pair[0].spans, pair[1].annotator))
     fallback = Look("", "No type", UNLABELLED, "??", "")
     return [
-        Shown(number, mark, known.get(owner.protocol, {}).get(mark.label) or fallback, owner.annotator)
+        NumberedMark(number, mark, known.get(owner.protocol, {}).get(mark.label) or fallback, owner.annotator)
         for number, (mark, owner) in enumerate(pairs, 1)
     ]
 
@@ -65,7 +65,7 @@ def _numbered(annotations: Iterable[Annotation], known: Mapping[str, Mapping[str
 # --- the text ----------------------------------------------------------------------------------------------------
 
 
-def _marked(text: str, part: str, shown: Sequence[Shown], width: int) -> Iterator[Text]:
+def _marked(text: str, part: str, shown: Sequence[NumberedMark], width: int) -> Iterator[Text]:
     """Lines of `text` no wider than `width`, each followed by the lanes of the marks on it."""
     stretches = [(each, span) for each in shown for span in each.mark.spans if span.part == part]
     for start, end in wrapped(text, width):
@@ -88,7 +88,7 @@ class _Stroke:
     look: Look
 
 
-def _stroke(text: str, start: int, end: int, each: Shown, span: Span) -> _Stroke:
+def _stroke(text: str, start: int, end: int, each: NumberedMark, span: Span) -> _Stroke:
     first, last = max(start, span.start), min(end, span.end)
     flag = f"{each.look.flag}{each.number}" if span.start >= start else ""
     cells = max(1, cell_len(_printable(text[first:last])), len(flag))
@@ -155,7 +155,7 @@ def wrapped(text: str, width: int) -> list[tuple[int, int]]:
 # --- the list ----------------------------------------------------------------------------------------------------
 
 
-def _mark_table(shown: Sequence[Shown]) -> Table:
+def _mark_table(shown: Sequence[NumberedMark]) -> Table:
     several = len({each.annotator for each in shown}) > 1
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for each in shown:

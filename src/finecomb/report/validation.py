@@ -13,8 +13,8 @@ import polars as pl
 from finecomb.core.palette import UNLABELLED, Look, looks
 from finecomb.core.protocol import Protocol
 from finecomb.core.span import TEXT, Span
-from finecomb.gold.details import Case, cases, compare_judges, kinds_table
-from finecomb.gold.score import Judged, Scores
+from finecomb.gold.disagreements import Case, cases, compare_judges, kinds_table
+from finecomb.gold.score import JudgeComparison, Scores
 from finecomb.report import charts
 from finecomb.report.page import flag, legend, marked_text, page, table
 from finecomb.report.scores import readable_rows
@@ -58,7 +58,7 @@ def _read(scores: Scores) -> list[str]:
     return [id for id in scores.sides.documents["id"] if id in counted]
 
 
-def _by_document(judged: Judged) -> dict[str, list[Case]]:
+def _by_document(judged: JudgeComparison) -> dict[str, list[Case]]:
     found: dict[str, list[Case]] = {id: [] for id in judged.judge.documents}
     for case in cases(judged):
         found[case.document].append(case)
@@ -171,7 +171,9 @@ def _document(
     return page(id, "".join(parts), _looks(scores.sides.protocol))
 
 
-def _side_by_side(id: str, text: str, judged: Judged, own: Sequence[Case], known: Mapping[str | None, Look]) -> str:
+def _side_by_side(
+    id: str, text: str, judged: JudgeComparison, own: Sequence[Case], known: Mapping[str | None, Look]
+) -> str:
     kinds = {case.gold_mark: "missed" if case.kind == "missed" else "right" for case in own}
     said = {case.predicted_mark: case.kind for case in own}
     right = {mark: "extra" if said.get(mark) == "extra" else "right" for mark in judged.judge.marks["id"].to_list()}

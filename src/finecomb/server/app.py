@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from finecomb.server import admin, admin_adjudicate, admin_recruiting, annotate, pages, problems, signing
-from finecomb.server.desk import Desk
-from finecomb.server.gate import Envelope, Gate
-from finecomb.server.wire import Problem
+from finecomb.server import pages, problems, sign_in
+from finecomb.server.adjudication import routes as adjudication
+from finecomb.server.annotators import routes as annotators
+from finecomb.server.annotators.schema import ErrorResponse
+from finecomb.server.annotators.task_cache import TaskCache
+from finecomb.server.auth import Envelope, Gate
+from finecomb.server.researchers import recruitment
+from finecomb.server.researchers import routes as researchers
 from finecomb.store.store import Store
 from finecomb.version import __version__
 
@@ -24,18 +28,18 @@ def create_app(store: Store, origin: str = "") -> FastAPI:
         openapi_url="/api/openapi.json",
         docs_url=None,
         redoc_url=None,
-        responses={"4XX": {"model": Problem}, "5XX": {"model": Problem}},
+        responses={"4XX": {"model": ErrorResponse}, "5XX": {"model": ErrorResponse}},
     )
     app.state.gate = Gate(store, origin.rstrip("/"))
     app.state.store = store
-    app.state.desk = Desk(store, app.state.gate.signature)
+    app.state.desk = TaskCache(store, app.state.gate.signature)
     problems.install(app)
-    app.router.routes[:0] = annotate.shortcuts()
-    app.include_router(signing.router)
-    app.include_router(annotate.router)
-    app.include_router(admin.router)
-    app.include_router(admin_adjudicate.router)
-    app.include_router(admin_recruiting.router)
+    app.router.routes[:0] = annotators.shortcuts()
+    app.include_router(sign_in.router)
+    app.include_router(annotators.router)
+    app.include_router(researchers.router)
+    app.include_router(adjudication.router)
+    app.include_router(recruitment.router)
     pages.install(app)
     app.add_middleware(Envelope, store=store, most=_MOST, most_uploaded=_MOST_UPLOADED)
     return app

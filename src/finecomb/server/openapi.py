@@ -9,7 +9,7 @@ from typing import Any
 
 from finecomb.core.records import Settings
 from finecomb.server.app import create_app
-from finecomb.store.places import FILE, place
+from finecomb.store.location import FILE, place
 from finecomb.store.store import open_store
 
 

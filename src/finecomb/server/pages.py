@@ -10,8 +10,8 @@ from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from finecomb.server.gate import gate
-from finecomb.store import people
+from finecomb.server.auth import gate
+from finecomb.store import access
 
 STATIC = Path(__file__).parent / "static"
 router = APIRouter(include_in_schema=False)
@@ -86,7 +86,7 @@ def sign_in_page(request: Request, token: str) -> Response:
     """A button, so that a program that only looks at the link does not use it up."""
     store = gate(request).store
     with store.database.reading() as transaction:
-        known = people.link_kind(store, transaction, token) == "researcher"
+        known = access.link_kind(store, transaction, token) == "researcher"
     if not known:
         return _page(
             "This link was used", "<p>Every link works once. <code>finecomb serve</code> prints a new one.</p>", 404
@@ -99,7 +99,7 @@ def sign_in_page(request: Request, token: str) -> Response:
 @router.post("/sign-in/{token}")
 async def sign_in(request: Request, token: str) -> Response:
     """Use the link up and go to the researcher's pages."""
-    made = await gate(request).follow(request, people.follow_link, token, "researcher")
+    made = await gate(request).follow(request, access.follow_link, token, "researcher")
     response = RedirectResponse("/admin", 303)
     gate(request).keep(response, "researcher", made)
     return response

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from finecomb.core.errors import FinecombError
-from finecomb.server.wire import Code, Problem
+from finecomb.server.annotators.schema import Code, ErrorResponse
 from finecomb.store.database import DatabaseError
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class ProblemError(HTTPException):
 
     def __init__(self, code: Code, say: str = "", status: int = 0, **more: Any) -> None:
         super().__init__(status or STATUS[code], code)
-        self.problem = Problem(code=code, say=say or SAY[code], **more)
+        self.problem = ErrorResponse(code=code, say=say or SAY[code], **more)
 
     def response(self) -> Response:
         """As it goes to the browser."""

@@ -17,12 +17,12 @@ import sqlalchemy as sa
 from finecomb.core.errors import FinecombError
 from finecomb.store import migrations, tables
 from finecomb.store.database import Database, Transaction
-from finecomb.store.places import Place, place
+from finecomb.store.location import StudyLocation, place
 from finecomb.store.studies import find, studies
 from finecomb.store.tables import given
 
 
-def backup_name(where: Place, why: str = "backup") -> Path:
+def backup_name(where: StudyLocation, why: str = "backup") -> Path:
     """Beside a SQLite file, or in the current folder for PostgreSQL; the name says when and why."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     return (where.file or Path(f"{where.study or 'study'}.db")).with_suffix(f".{why}-{stamp}.db")
@@ -75,7 +75,7 @@ def _rows(table: sa.Table, every: sa.MetaData, study: int | None) -> sa.Select[A
 
 
 @contextmanager
-def opened(where: Place, version: str = "head") -> Iterator[Database]:
+def opened(where: StudyLocation, version: str = "head") -> Iterator[Database]:
     """A database whose tables have been brought to a version."""
     database = Database(where)
     try:
@@ -88,7 +88,7 @@ def opened(where: Place, version: str = "head") -> Iterator[Database]:
 # --- the way back ------------------------------------------------------------------------------------------------
 
 
-def restore(source: Path, target: Place, force: bool = False) -> Path | None:
+def restore(source: Path, target: StudyLocation, force: bool = False) -> Path | None:
     """Put a backup in the place of what is there; that is kept in a backup of its own, whose path is returned."""
     with tempfile.TemporaryDirectory() as temporary:
         copied = Path(shutil.copy(source, temporary))
@@ -103,7 +103,7 @@ def restore(source: Path, target: Place, force: bool = False) -> Path | None:
     return kept
 
 
-def _wanted(backup: Database, target: Place) -> dict[str, int]:
+def _wanted(backup: Database, target: StudyLocation) -> dict[str, int]:
     """The studies of a backup under the names they are to have; one study takes the name of its new place."""
     with backup.reading() as transaction:
         found = studies(transaction)

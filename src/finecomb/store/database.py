@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from finecomb.core.errors import FinecombError
-from finecomb.store.places import Place
+from finecomb.store.location import StudyLocation
 
 Row = tuple[Any, ...]
 _BUSY = 30  # seconds to wait for another process that writes
@@ -61,7 +61,7 @@ class Transaction:
 class Database:
     """One SQLite file or one PostgreSQL database, and its connections."""
 
-    def __init__(self, place: Place, readonly: bool = False) -> None:
+    def __init__(self, place: StudyLocation, readonly: bool = False) -> None:
         self.place = place
         self.readonly = readonly
         self.sqlite = place.file is not None

@@ -16,15 +16,15 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Settings
 from finecomb.core.study import Item, Study
+from finecomb.people.assignment_rules import Plan, settings
 from finecomb.store import migrations, rows, tables
-from finecomb.store.assign import Plan, settings
+from finecomb.store.access import Session
 from finecomb.store.backup import back_up, backup_name
 from finecomb.store.database import Database, Transaction
-from finecomb.store.people import Session
-from finecomb.store.places import Place
+from finecomb.store.importing import take
+from finecomb.store.location import StudyLocation
 from finecomb.store.studies import find, find_or_make
 from finecomb.store.tables import given
-from finecomb.store.taking import take
 from finecomb.store.writer import Writer
 
 T = TypeVar("T")
@@ -225,7 +225,7 @@ def items_of(transaction: Transaction, study: int) -> Iterator[Item]:
 # --- opening ---------------------------------------------------------------------------------------------------
 
 
-def open_store(place: Place, items: Iterable[Item] | None = None, clock: Clock = time.time) -> Store:
+def open_store(place: StudyLocation, items: Iterable[Item] | None = None, clock: Clock = time.time) -> Store:
     """A study to be served. `items`, where given, are what its folder holds: a new study is made of them.
 
     Tables are brought up to date first, after a backup.
@@ -258,7 +258,7 @@ def prepare(database: Database) -> Path | None:
     return saved
 
 
-def read_items(place: Place) -> Iterator[Item]:
+def read_items(place: StudyLocation) -> Iterator[Item]:
     """Every record of a study, read without changing anything."""
     database = Database(place, readonly=True)
     version = migrations.current(database)

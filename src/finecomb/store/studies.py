@@ -10,7 +10,7 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.records import Settings
 from finecomb.store import tables
 from finecomb.store.database import Transaction
-from finecomb.store.places import Place
+from finecomb.store.location import StudyLocation
 
 _STUDIES = sa.select(tables.study.c.name, tables.study.c.key).order_by(tables.study.c.key)
 
@@ -20,7 +20,7 @@ def studies(transaction: Transaction) -> dict[str, int]:
     return dict(transaction.all(_STUDIES))
 
 
-def find(transaction: Transaction, place: Place) -> tuple[int, str]:
+def find(transaction: Transaction, place: StudyLocation) -> tuple[int, str]:
     """Key and name of the study that `place` means: the one it names, else the only one."""
     found = studies(transaction)
     if place.study in found:
@@ -35,7 +35,7 @@ def find(transaction: Transaction, place: Place) -> tuple[int, str]:
     return key, name
 
 
-def find_or_make(transaction: Transaction, place: Place) -> tuple[int, str]:
+def find_or_make(transaction: Transaction, place: StudyLocation) -> tuple[int, str]:
     """The same, but a study that is not there is made, empty and open."""
     name = place.study or "study"
     if name not in studies(transaction):

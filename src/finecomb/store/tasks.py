@@ -12,9 +12,9 @@ from pydantic_core import from_json
 
 from finecomb.core.records import Annotation, Mark, Phase
 from finecomb.store import rows, tables
+from finecomb.store.assignment import JOINED, iso, kept_until, still_mine
 from finecomb.store.database import Transaction
-from finecomb.store.giving import JOINED, iso, kept_until, still_mine
-from finecomb.store.practising import grade_when_complete
+from finecomb.store.onboarding_jobs import grade_when_complete
 from finecomb.store.rows import Declined, Kind, Stored
 from finecomb.store.tables import given
 

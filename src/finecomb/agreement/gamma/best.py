@@ -14,7 +14,7 @@ from finecomb.agreement.gamma.continuum import Bools, Continuum, Floats, Ints
 from finecomb.agreement.gamma.dissimilarity import Dissimilarity
 from finecomb.agreement.gamma.master import Master
 from finecomb.agreement.gamma.pricing import descent
-from finecomb.agreement.gamma.problem import Problem, problem
+from finecomb.agreement.gamma.problem import AlignmentProblem, problem
 from finecomb.agreement.gamma.search import GaveUpError, Search
 from finecomb.agreement.gamma.upper import good_alignments
 from finecomb.core.errors import FinecombError
@@ -74,7 +74,7 @@ def _in_order(clusters: Bools) -> Bools:
 class _Solver:
     """Column generation: a linear program over clusters, priced by descent and in the end by exact search."""
 
-    def __init__(self, own: Problem, soft: bool, seconds: float) -> None:
+    def __init__(self, own: AlignmentProblem, soft: bool, seconds: float) -> None:
         self.own, self.soft = own, soft
         self.deadline = time.monotonic() + seconds
         self.proof_until = self.deadline - 0.3 * seconds  # the rest is for what can be had without a proof
@@ -163,7 +163,7 @@ class _Solver:
             self._bound(short)
 
 
-def pairwise_bound(own: Problem) -> float:
+def pairwise_bound(own: AlignmentProblem) -> float:
     """A bound below every alignment that needs no search: each two annotators aligned in the best way for them alone.
 
     With K clusters two annotators cost at least K - (the most that matching their marks saves), and K is at least the

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from finecomb.agreement.gamma.continuum import Bools, Floats
-from finecomb.agreement.gamma.problem import Problem
+from finecomb.agreement.gamma.problem import AlignmentProblem
 
 if TYPE_CHECKING:
     from highspy import Highs
@@ -25,7 +25,7 @@ _OPTIONS: dict[str, bool | int | float | str] = {
 class Master:
     """Columns are clusters, rows are marks: each mark in exactly one cluster, or with `soft` in at least one."""
 
-    def __init__(self, own: Problem, soft: bool) -> None:
+    def __init__(self, own: AlignmentProblem, soft: bool) -> None:
         self.own, self.soft = own, soft
         self.clusters = np.zeros((0, len(own)), dtype=bool)
         self.costs = np.zeros(0)

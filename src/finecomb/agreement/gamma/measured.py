@@ -20,7 +20,7 @@ from finecomb.measure.bootstrap import ratio
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class GammaSettings:
     """How gamma is computed; all of it goes into the signature."""
 
     delta: float = 1.0
@@ -58,7 +58,7 @@ class Settings:
             raise FinecombError(f"gamma's limit is more than 0 seconds, not {self.seconds:g}")
 
     @classmethod
-    def parsed(cls, pairs: Iterable[str]) -> Settings:
+    def parsed(cls, pairs: Iterable[str]) -> GammaSettings:
         """From `NAME=VALUE` as on the command line, e.g. `sampler=statistical`."""
         kinds = {each.name: type(each.default) for each in fields(cls)}
         given: dict[str, object] = {}
@@ -83,7 +83,7 @@ class Job(NamedTuple):
 
     document: str
     marks: Continuum
-    settings: Settings
+    settings: GammaSettings
     dissimilarity: Dissimilarity
     categories: int
     seed: int

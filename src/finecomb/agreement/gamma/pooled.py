@@ -8,7 +8,7 @@ import numpy as np
 
 from finecomb.agreement.gamma.continuum import Floats, continua
 from finecomb.agreement.gamma.dissimilarity import Dissimilarity, group_distances
-from finecomb.agreement.gamma.measured import Job, Measured, Settings, measured
+from finecomb.agreement.gamma.measured import GammaSettings, Job, Measured, measured
 from finecomb.engine.pool import spread
 from finecomb.measure.bootstrap import ratio
 from finecomb.measure.view import View
@@ -16,14 +16,14 @@ from finecomb.measure.view import View
 Watch = Callable[[Iterable[Measured], int], Iterable[Measured]]
 
 
-def dissimilarity_of(view: View, settings: Settings) -> Dissimilarity:
+def dissimilarity_of(view: View, settings: GammaSettings) -> Dissimilarity:
     """As the settings say, with the view's categories."""
     table = group_distances(view.protocol, view.categories) if settings.categories == "groups" else None
     return Dissimilarity(settings.delta, settings.alpha, settings.beta, table)
 
 
 def measure_view(
-    view: View, settings: Settings, seed: int, workers: int = 1, watch: Watch | None = None
+    view: View, settings: GammaSettings, seed: int, workers: int = 1, watch: Watch | None = None
 ) -> list[Measured]:
     """Each text of a view; `watch` sees them come, and is told how many there are."""
     distances = dissimilarity_of(view, settings)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from finecomb.agreement.gamma.continuum import Bools, Floats
-from finecomb.agreement.gamma.problem import Problem
+from finecomb.agreement.gamma.problem import AlignmentProblem
 
 _SWEEPS = 10
 
 
-def descent(own: Problem, prices: Floats, starts: Bools) -> tuple[Bools, Floats]:
+def descent(own: AlignmentProblem, prices: Floats, starts: Bools) -> tuple[Bools, Floats]:
     """Clusters and their reduced costs, each reached from its start by giving annotator after annotator the best mark.
 
     The best mark of one annotator while the others stay: the one that lowers the reduced cost most, or none.

@@ -17,7 +17,7 @@ from finecomb.agreement.gamma.dissimilarity import Dissimilarity
 
 
 @dataclass(frozen=True)
-class Problem:
+class AlignmentProblem:
     """Marks and what it costs to put two of them into one cluster. Annotators without marks have no number here."""
 
     owner: Ints
@@ -58,7 +58,7 @@ class Problem:
         return min(len(self), upper + len(self) / self.annotators)
 
 
-def problem(marks: Continuum, dissimilarity: Dissimilarity) -> Problem:
+def problem(marks: Continuum, dissimilarity: Dissimilarity) -> AlignmentProblem:
     """What is to be solved for a continuum of two annotators or more.
 
     A pair with d > C + n - 1 is never worth its cluster: splitting off one of the two saves d - 1, loses at most n - 2
@@ -72,4 +72,4 @@ def problem(marks: Continuum, dissimilarity: Dissimilarity) -> Problem:
     apart[owner[:, None] == owner] = 0.0
     looks = np.stack([marks.start, marks.end, marks.category.astype(np.float64)])
     _, kind = np.unique(looks, axis=1, return_inverse=True)
-    return Problem(owner.astype(np.int64), apart, kind.astype(np.int64), pairs, n)
+    return AlignmentProblem(owner.astype(np.int64), apart, kind.astype(np.int64), pairs, n)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from finecomb.agreement.gamma.continuum import Bools, Floats, Ints
-from finecomb.agreement.gamma.problem import Problem
+from finecomb.agreement.gamma.problem import AlignmentProblem
 
 _BLOCK = 64  # medoids whose bounds are computed at once
 _MARKS = 400  # marks open for all the medoids that are searched side by side
@@ -45,7 +45,7 @@ class _Roots(NamedTuple):
     """(A, m): when none of this annotator's is."""
 
 
-class _Open(NamedTuple):
+class _OpenDecisions(NamedTuple):
     """What is still to be decided for each of a few medoids, the most telling annotators first."""
 
     medoids: Ints
@@ -95,7 +95,7 @@ class _Partial(NamedTuple):
 class Search:
     """The tables of a problem that every search needs."""
 
-    own: Problem
+    own: AlignmentProblem
     table: Ints
     """(m, L): marks of each annotator, U where there are no more."""
     distance: Floats
@@ -106,7 +106,7 @@ class Search:
     """(m + 2,): 1 - k(k - 1) / 2C, for k marks."""
 
     @classmethod
-    def of(cls, own: Problem) -> Search:
+    def of(cls, own: AlignmentProblem) -> Search:
         """Lay out the tables."""
         size, m = len(own), len(own.marks)
         table = np.full((m, max(len(marks) for marks in own.marks)), size)
@@ -198,7 +198,7 @@ class Search:
         without[np.arange(len(medoids)), own] = -np.inf  # given
         return _Roots(with_mark, without)
 
-    def _open(self, medoids: Ints, roots: _Roots, prices: Floats, threshold: float) -> _Open:
+    def _open(self, medoids: Ints, roots: _Roots, prices: Floats, threshold: float) -> _OpenDecisions:
         """What the bounds leave open: annotators and marks that may be in a cluster below the threshold.
 
         First come the annotators whose second best choice has the highest bound: there most is ruled out.
@@ -215,7 +215,7 @@ class Search:
         marks = np.where(np.take_along_axis(with_mark, ranked, axis=2) < threshold, marks, len(self.own))
         optional = np.take_along_axis(without, order[:, :, 0], axis=1) < threshold
         optional |= (marks == len(self.own)).all(axis=2)
-        return _Open(medoids, marks, np.append(-prices, np.inf)[marks], optional)
+        return _OpenDecisions(medoids, marks, np.append(-prices, np.inf)[marks], optional)
 
     # --- annotator by annotator --------------------------------------------------------------------------------------
 
@@ -225,7 +225,7 @@ class Search:
         members[rows, medoids] = True
         return _Partial(rows, -prices[medoids], np.ones(len(rows), dtype=np.int64), self.distance[medoids], members)
 
-    def _expanded(self, rows: _Partial, todo: _Open, depth: int, prices: Floats) -> _Partial:
+    def _expanded(self, rows: _Partial, todo: _OpenDecisions, depth: int, prices: Floats) -> _Partial:
         """Each cluster once without a mark of the next annotator, where that may be, and once with each."""
         none = len(self.own)
         marks = todo.marks[rows.of, depth]
@@ -238,7 +238,7 @@ class Search:
         new.members[each, mark] = True
         return _Partial(new.of, cost, new.size + (mark < none), new.reach + self.distance[mark], new.members)
 
-    def _rest(self, todo: _Open, depth: int) -> _Rest:
+    def _rest(self, todo: _OpenDecisions, depth: int) -> _Rest:
         marks, medoids = todo.marks[:, depth:], todo.medoids
         count, left, width = marks.shape
         nearest = np.zeros((max(left, 1), count, left, width))

@@ -7,10 +7,10 @@ import time
 import numpy as np
 
 from finecomb.agreement.gamma.continuum import Bools
-from finecomb.agreement.gamma.problem import Problem
+from finecomb.agreement.gamma.problem import AlignmentProblem
 
 
-def joined(own: Problem, one: Bools, other: Bools) -> Bools:
+def joined(own: AlignmentProblem, one: Bools, other: Bools) -> Bools:
     """Clusters of some annotators and of others, each with at most one of the others: the best of all matchings."""
     from scipy.optimize import linear_sum_assignment  # slow to import
 
@@ -25,13 +25,13 @@ def joined(own: Problem, one: Bools, other: Bools) -> Bools:
     return np.concatenate([both, other[alone]])
 
 
-def good_alignments(own: Problem, rng: np.random.Generator, deadline: float) -> list[Bools]:
+def good_alignments(own: AlignmentProblem, rng: np.random.Generator, deadline: float) -> list[Bools]:
     """Alignments, (K, U) each, the best last; with more annotators from more starts."""
     found = [each for _ in range(1 + len(own.marks) // 15) for each in _improving(own, rng, deadline)]
     return sorted(found, key=lambda clusters: -own.costs(clusters).sum())
 
 
-def _improving(own: Problem, rng: np.random.Generator, deadline: float) -> list[Bools]:
+def _improving(own: AlignmentProblem, rng: np.random.Generator, deadline: float) -> list[Bools]:
     """Better and better: annotators are added one by one, then split in two groups and joined again.
 
     Splits are drawn until as many in a row as there are annotators have changed nothing.

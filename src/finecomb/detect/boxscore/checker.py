@@ -9,18 +9,23 @@ from finecomb.core.estimate import Signature
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Exclusion, Mark
 from finecomb.core.span import Span
-from finecomb.detect.base import Basis, Choices
-from finecomb.detect.boxscore import beyond, happenings, lines, roles
+from finecomb.detect.base import Basis, DetectorOptions
+from finecomb.detect.boxscore import game_claims, offrecord_claims, player_claims, stat_claims
 from finecomb.detect.boxscore.claims import Claim, Slip, solve
-from finecomb.detect.boxscore.rank import Ranker, Rated, parse_ranker, rated, shipped_ranker
+from finecomb.detect.boxscore.discourse import Scene, Story, tell
+from finecomb.detect.boxscore.rank import Ranker, RatedSlip, parse_ranker, rated, shipped_ranker
 from finecomb.detect.boxscore.reading import sentences
 from finecomb.detect.boxscore.record import Game, read_game
-from finecomb.detect.boxscore.scene import Scene, Story, tell
 
 NAME = "boxscore"
 LABELS = ("number", "name", "word", "context", "not-checkable")
 Family = Callable[[Scene], Iterable[Claim | Slip]]
-FAMILIES: tuple[Family, ...] = (*lines.FAMILY, *roles.FAMILY, *happenings.FAMILY, *beyond.FAMILY)
+FAMILIES: tuple[Family, ...] = (
+    *stat_claims.FAMILY,
+    *player_claims.FAMILY,
+    *game_claims.FAMILY,
+    *offrecord_claims.FAMILY,
+)
 
 # Kinds whose correction can stand in place of the words; what is said about others goes into the comment only.
 _NO_REPLACEMENT = {"arena", "city", "name.unknown", "next.self"}
@@ -36,7 +41,7 @@ def slips(text: str, game: Game) -> Iterator[Slip]:
         wrong, meant = solve([each for each in made if isinstance(each, Claim)], game)
         yield from wrong
         yield from (each for each in made if isinstance(each, Slip))
-        story = tell(scene, meant, roles.paired(scene))
+        story = tell(scene, meant, player_claims.paired(scene))
 
 
 class BoxScore:
@@ -57,7 +62,7 @@ class BoxScore:
         )
 
     @classmethod
-    def made_for(cls, protocol: Protocol, choices: Choices) -> BoxScore:
+    def made_for(cls, protocol: Protocol, choices: DetectorOptions) -> BoxScore:
         """With the shipped weights, or those in a file."""
         path = choices.weights
         ranker = parse_ranker(path.read_text(encoding="utf-8"), str(path)) if path else shipped_ranker()
@@ -72,7 +77,7 @@ class BoxScore:
         marks = [self._mark(document, number, each) for number, each in enumerate(self._chosen(document, game), 1)]
         return self._annotation(document, tuple(marks), problems=game.problems)
 
-    def _chosen(self, document: Document, game: Game) -> list[Rated]:
+    def _chosen(self, document: Document, game: Game) -> list[RatedSlip]:
         found = [slip for slip in slips(document.text, game) if self.basis == "all" or slip.basis == "record"]
         return [each for each in rated(found, self.ranker) if each.confidence >= self.threshold]
 
@@ -94,7 +99,7 @@ class BoxScore:
             meta={"problems": list(problems)} if problems else {},
         )
 
-    def _mark(self, document: Document, number: int, each: Rated) -> Mark:
+    def _mark(self, document: Document, number: int, each: RatedSlip) -> Mark:
         slip = each.slip
         return Mark(
             id=f"{document.id}/{NAME}/{number}",

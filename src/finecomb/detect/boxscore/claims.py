@@ -41,7 +41,7 @@ class Slip:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class Mention:
     """A name or pronoun of the text and whom it may mean."""
 
     start: int
@@ -63,16 +63,16 @@ Check = Callable[..., Iterable[Slip]]
 class Claim:
     """`check` takes an entity for each name and gives the words that are then wrong."""
 
-    names: tuple[Name, ...]
+    names: tuple[Mention, ...]
     check: Check
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Interpretation:
     """One way to read connected claims: who is meant, and what is then wrong."""
 
-    meant: dict[Name, Entity]
-    changed: frozenset[Name]
+    meant: dict[Mention, Entity]
+    changed: frozenset[Mention]
     slips: tuple[Slip, ...]
     about: tuple[Slip, ...]
     """Those that are about a changed name."""
@@ -97,10 +97,10 @@ def _places(slips: Iterable[Slip]) -> int:
 _MOST_LEFT = 1  # another name must make true all but this much of what is said of it
 
 
-def solve(claims: Sequence[Claim], game: Game) -> tuple[list[Slip], dict[Name, Entity]]:
+def solve(claims: Sequence[Claim], game: Game) -> tuple[list[Slip], dict[Mention, Entity]]:
     """What is wrong in a sentence by its best reading, and whom each name then means."""
     slips: list[Slip] = []
-    meant: dict[Name, Entity] = {}
+    meant: dict[Mention, Entity] = {}
     for group in _connected(claims):
         names = list(dict.fromkeys(name for claim in group for name in claim.names))
         plain = min(_readings(group, names, [name.options for name in names]), key=lambda each: each.cost)
@@ -113,7 +113,7 @@ def solve(claims: Sequence[Claim], game: Game) -> tuple[list[Slip], dict[Name, E
 
 def _connected(claims: Sequence[Claim]) -> list[list[Claim]]:
     """Claims that share names, together."""
-    groups: list[tuple[set[Name], list[Claim]]] = []
+    groups: list[tuple[set[Mention], list[Claim]]] = []
     for claim in claims:
         names = set(claim.names)
         touching = [group for group in groups if group[0] & names]
@@ -124,8 +124,11 @@ def _connected(claims: Sequence[Claim]) -> list[list[Claim]]:
 
 
 def _readings(
-    claims: Sequence[Claim], names: Sequence[Name], options: Sequence[Sequence[Entity]], changed: Iterable[Name] = ()
-) -> Iterable[Reading]:
+    claims: Sequence[Claim],
+    names: Sequence[Mention],
+    options: Sequence[Sequence[Entity]],
+    changed: Iterable[Mention] = (),
+) -> Iterable[Interpretation]:
     new = frozenset(changed)
     for chosen in itertools.product(*options):
         meant = dict(zip(names, chosen, strict=True))
@@ -135,10 +138,10 @@ def _readings(
             found = list(claim.check(*(meant[name] for name in claim.names)))
             slips += found
             about += found if new.intersection(claim.names) else []
-        yield Reading(meant, new, tuple(slips), tuple(about))
+        yield Interpretation(meant, new, tuple(slips), tuple(about))
 
 
-def _best(claims: Sequence[Claim], names: Sequence[Name], plain: Reading, game: Game) -> Reading:
+def _best(claims: Sequence[Claim], names: Sequence[Mention], plain: Interpretation, game: Game) -> Interpretation:
     """The reading with fewest changes; names as written win ties, since changing them explains nothing."""
     best = plain
     clashing = _clashing(claims, plain)
@@ -153,7 +156,7 @@ def _best(claims: Sequence[Claim], names: Sequence[Name], plain: Reading, game: 
     return best
 
 
-def _clashing(claims: Sequence[Claim], plain: Reading) -> set[Name]:
+def _clashing(claims: Sequence[Claim], plain: Interpretation) -> set[Mention]:
     """Names of claims that are wrong about a name: which of them to replace is open."""
     return {
         name
@@ -163,7 +166,7 @@ def _clashing(claims: Sequence[Claim], plain: Reading) -> set[Name]:
     }
 
 
-def _changes(names: Sequence[Name]) -> list[tuple[Name, ...]]:
+def _changes(names: Sequence[Mention]) -> list[tuple[Mention, ...]]:
     """Which names to change together: any one, two teams, or a player and a team."""
     movable = [name for name in reversed(names) if not name.fixed]  # the later of two equal names is the slip
     teams = [name for name in movable if not name.is_player]
@@ -171,7 +174,7 @@ def _changes(names: Sequence[Name]) -> list[tuple[Name, ...]]:
     return [*((name,) for name in movable), *itertools.combinations(teams, 2), *pairs]
 
 
-def _others(name: Name, names: Sequence[Name], game: Game) -> list[Entity]:
+def _others(name: Mention, names: Sequence[Mention], game: Game) -> list[Entity]:
     """Whom a name could have meant: the other team, or anybody who played and is not named beside it."""
     if not name.is_player:
         return [team for team in game.teams if team not in name.options]
@@ -179,7 +182,7 @@ def _others(name: Name, names: Sequence[Name], game: Game) -> list[Entity]:
     return [player for player in game.players if player.played and player not in taken]
 
 
-def _renamed(name: Name, best: Reading, plain: Reading) -> Slip:
+def _renamed(name: Mention, best: Interpretation, plain: Interpretation) -> Slip:
     saved = int(plain.cost - best.cost)
     return Slip(
         name.start,
@@ -193,5 +196,5 @@ def _renamed(name: Name, best: Reading, plain: Reading) -> Slip:
     )
 
 
-def _said(name: Name) -> str:
+def _said(name: Mention) -> str:
     return " or ".join(str(option) for option in name.options) or "somebody"

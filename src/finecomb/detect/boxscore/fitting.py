@@ -26,7 +26,7 @@ BASES: tuple[Basis, ...] = ("all", "record")
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class TrainingText:
     """One text: what the checker could mark, and whether people marked it too."""
 
     document: str
@@ -37,7 +37,7 @@ class Example:
     """How many marks people made."""
 
 
-def examples(documents: Iterable[Document], gold: Mapping[str, Sequence[Mark]]) -> list[Example]:
+def examples(documents: Iterable[Document], gold: Mapping[str, Sequence[Mark]]) -> list[TrainingText]:
     """Texts that have a record and that gold has read."""
     made = []
     for document in documents:
@@ -47,7 +47,9 @@ def examples(documents: Iterable[Document], gold: Mapping[str, Sequence[Mark]]) 
         marked = [(span.start, span.end) for mark in gold[document.id] for span in mark.spans if span.part == TEXT]
         found = tuple(slips(document.text, game))
         wrong = tuple(any(slip.start < end and start < slip.end for start, end in marked) for slip in found)
-        made.append(Example(document.id, f"{game.date} {game.home} {game.vis}", found, wrong, len(gold[document.id])))
+        made.append(
+            TrainingText(document.id, f"{game.date} {game.home} {game.vis}", found, wrong, len(gold[document.id]))
+        )
     return made
 
 
@@ -56,7 +58,7 @@ def drawn(names: Iterable[str], seed: int | str) -> list[str]:
     return sorted(set(names), key=lambda name: hashlib.sha256(f"{seed}/{name}".encode()).hexdigest())
 
 
-def train(known: Sequence[Example], folds: int = FOLDS, seed: int = 0) -> Ranker:
+def train(known: Sequence[TrainingText], folds: int = FOLDS, seed: int = 0) -> Ranker:
     """The ranker for all examples, its threshold chosen by cross-validation over games."""
     confidences: list[float] = []
     wrong: list[bool] = []
@@ -77,7 +79,7 @@ class Fold(NamedTuple):
     documents: tuple[str, ...]
 
 
-def cross_validate(known: Sequence[Example], folds: int = FOLDS, seed: int = 0) -> list[Fold]:
+def cross_validate(known: Sequence[TrainingText], folds: int = FOLDS, seed: int = 0) -> list[Fold]:
     """For each fold of games a ranker, weights and threshold, made from the other folds alone."""
     made = []
     for games in _folds(known, folds, seed):
@@ -87,7 +89,7 @@ def cross_validate(known: Sequence[Example], folds: int = FOLDS, seed: int = 0) 
     return made
 
 
-def _split(known: Sequence[Example], folds: int, seed: int) -> Iterable[tuple[Ranker, list[Example]]]:
+def _split(known: Sequence[TrainingText], folds: int, seed: int) -> Iterable[tuple[Ranker, list[TrainingText]]]:
     for games in _folds(known, folds, seed):
         yield (
             _fit([example for example in known if example.game not in games]),
@@ -95,14 +97,14 @@ def _split(known: Sequence[Example], folds: int, seed: int) -> Iterable[tuple[Ra
         )
 
 
-def _folds(known: Sequence[Example], folds: int, seed: int) -> list[set[str]]:
+def _folds(known: Sequence[TrainingText], folds: int, seed: int) -> list[set[str]]:
     games = drawn((example.game for example in known), seed)
     if not 2 <= folds <= len(games):
         raise FinecombError(f"{folds} folds need at least as many games and at least 2, not {len(games)}")
     return [set(games[first::folds]) for first in range(folds)]
 
 
-def _fit(known: Sequence[Example]) -> Ranker:
+def _fit(known: Sequence[TrainingText]) -> Ranker:
     found = [slip for example in known for slip in example.slips]
     wrong = [each for example in known for each in example.wrong]
     if not found:

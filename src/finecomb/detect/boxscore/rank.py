@@ -77,17 +77,17 @@ def features(slip: Slip) -> list[str]:
     ]
 
 
-class Rated(NamedTuple):
+class RatedSlip(NamedTuple):
     """A slip and how sure the ranker is of it."""
 
     slip: Slip
     confidence: float
 
 
-def rated(slips: Iterable[Slip], ranker: Ranker) -> list[Rated]:
+def rated(slips: Iterable[Slip], ranker: Ranker) -> list[RatedSlip]:
     """Slips in text order with their confidence; of those that share words only the surest is kept."""
-    kept: list[Rated] = []
-    every = [Rated(slip, ranker.confidence(slip)) for slip in slips]
+    kept: list[RatedSlip] = []
+    every = [RatedSlip(slip, ranker.confidence(slip)) for slip in slips]
     for each in sorted(every, key=lambda each: (-each.confidence, each.slip.start, each.slip.end)):
         if all(each.slip.end <= other.slip.start or other.slip.end <= each.slip.start for other in kept):
             kept.append(each)

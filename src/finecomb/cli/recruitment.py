@@ -1,0 +1,143 @@
+"""Commands about the people of a served study: screen, pay, forget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from finecomb.cli.serve import Db, Served, work_place
+from finecomb.cli.shared import AsJson, Force, From, StudyPath, app, counted, done, emit, out, read, say
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.people.screening import Suggestion
+from finecomb.people.screening import screen as suggestions
+from finecomb.report.tables import Row
+
+if TYPE_CHECKING:
+    from finecomb.people.pay import Form
+    from finecomb.store.recruits import PersonalData
+    from finecomb.store.store import Store
+
+
+@app.command()
+def screen(study: StudyPath, from_: From = "", as_json_: AsJson = False) -> None:
+    """Work that one might not want to count, by the rules of Clark et al. (2021). Nothing is changed.
+
+    Example: `finecomb screen my-study`
+    """
+    found = suggestions(read(study, from_))
+    waiting = [each for each in found if not each.kept]
+    notes = [f"{counted(len(found) - len(waiting), 'suggestion')} left out: kept on the researcher's pages"]
+    rows = [_row(each) for each in waiting]
+    emit(rows, as_json_, "To look at", "Nothing to look at.", notes if len(waiting) < len(found) else ())
+
+
+def _row(each: Suggestion) -> Row:
+    own = {"annotator": each.annotator, "document": each.document, "rule": each.rule, "question": each.question}
+    return {**own, "reason": each.reason, "evidence": each.evidence}
+
+
+@app.command()
+def pay(
+    study: Served,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The CSV to write.", show_default=False)],
+    form: Annotated[
+        str, typer.Option("--form", help="`pay` for everybody; `prolific` or `mturk` for bonuses as they take them.")
+    ] = "pay",
+    db: Db = "",
+    force: Force = False,
+) -> None:
+    """Who is to be paid what, with the platform's worker ids: keep the file to yourself.
+
+    Example: `finecomb pay my-study -o pay.csv`
+    """
+    from finecomb.people import pay
+    from finecomb.store import recruits
+
+    if form not in pay.FORMS:
+        raise FinecombError(f"--form {form}: choose among {', '.join(pay.FORMS)}{did_you_mean(form, pay.FORMS)}")
+    if output.exists() and not force:
+        raise FinecombError(f"{output}: exists already; say --force to replace it")
+    with _kept(study, db) as store:
+        with store.database.reading() as transaction:
+            came = recruits.arrivals(store, transaction)
+        people = pay.earned(store.study(), came, store.head.protocol)
+    text = pay.pay_file(_form(form), people)
+    output.write_text(text, encoding="utf-8", newline="")
+    output.chmod(0o600)
+    lines = text.count("\n") - (form != "prolific")  # which wants no heading
+    done(output, f"written, {counted(lines, 'person') if lines == 1 else f'{lines:,} people'}")
+
+
+def _form(name: str) -> Form:
+    forms: dict[str, Form] = {"pay": "pay", "prolific": "prolific", "mturk": "mturk"}
+    return forms[name]
+
+
+@app.command()
+def forget(
+    study: Served,
+    annotator: Annotated[
+        list[str] | None,
+        typer.Option("--annotator", "-a", help="Only this one; may be repeated.", show_default=False),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    db: Db = "",
+) -> None:
+    """Remove worker ids, traces of browsers and addresses, sessions and personal links. The work stays.
+
+    Example: `finecomb forget my-study`
+    """
+    from finecomb.store import recruits
+
+    with _kept(study, db) as store:
+        named = _named(store, annotator)
+        with store.database.reading() as transaction:
+            there = recruits.kept(store, transaction, named)
+        out.print(f"{study}: {_said(there)}", soft_wrap=True)
+        if there == recruits.PersonalData(0, 0, 0, 0):
+            return
+        if not yes:
+            typer.confirm("Remove them for good?", abort=True)
+        gone = store.do_now(recruits.forget, "finecomb forget", named)
+        recruits.wipe(store.database)
+    done(study, f"removed {_said(gone)}")
+    say("backups and files of pay that were made before still hold them; delete those you do not need")
+    say("a server that runs now remembers who is signed in until it is restarted")
+
+
+def _said(kept: PersonalData) -> str:
+    return ", ".join(
+        [
+            counted(kept.workers, "worker id"),
+            counted(kept.arrivals, "arrival"),
+            counted(kept.sessions, "session"),
+            counted(kept.links, "personal link"),
+        ]
+    )
+
+
+def _named(store: Store, annotators: list[str] | None) -> list[str] | None:
+    known = {each.id for each in store.annotators()}
+    for id in annotators or ():
+        if id not in known:
+            raise FinecombError(f"no annotator is called {id!r}{did_you_mean(id, known)}")
+    return annotators or None
+
+
+@contextmanager
+def _kept(study: Path, db: str) -> Iterator[Store]:
+    """A study's database as it is, without taking in what is new in its folder."""
+    from finecomb.store.store import open_store
+
+    where = work_place(study, db)
+    if where.file and not where.file.exists():
+        raise FinecombError(f"{where}: no such file; the study has not been served yet")
+    store = open_store(where)
+    try:
+        yield store
+    finally:
+        store.close()

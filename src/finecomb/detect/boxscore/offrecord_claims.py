@@ -1,0 +1,174 @@
+"""Statements that the record cannot decide: the next game, streaks, averages, standings.
+
+Each is found and named by kind; how often such statements are wrong is counted over games that people have checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from finecomb.detect.boxscore import stat_claims
+from finecomb.detect.boxscore.claims import Slip
+from finecomb.detect.boxscore.discourse import PatternMatch, Scene
+from finecomb.detect.boxscore.reading import DAYS, pattern
+from finecomb.detect.boxscore.record import Team
+
+# Pattern, label and kind of short statements that stand for themselves.
+ASIDES = (
+    ("personal", "not-checkable", "personal"),
+    ("standings", "not-checkable", "standings"),
+    ("favorite", "not-checkable", "favorite"),
+    ("turned", "word", "turned"),
+    ("back_to_back", "word", "back-to-back"),
+    ("days_off", "word", "days off"),
+)
+
+
+def statement(span: tuple[int, int], label: str, kind: str, claim: str, *flags: str) -> Slip:
+    """Something that only counting can judge."""
+    return Slip(*span, label, kind, claim, basis="base-rate", flags=frozenset(flags))
+
+
+# --- the next game ------------------------------------------------------------------------------------------------
+
+
+def upcoming(scene: Scene) -> Iterator[Slip]:
+    """Next opponents, cities, days, home or road."""
+    if scene.upcoming:
+        yield from _opponents(scene)
+        yield from _days(scene)
+        yield from _sides(scene)
+
+
+def _opponents(scene: Scene) -> Iterator[Slip]:
+    subject: object = scene.story.subject
+    before: list[object] = []
+    for at in scene.sentence.indices("TC"):
+        known, said = scene.words[at].value, scene.said(at)
+        if _acts(scene, at):
+            if known[0] in before and isinstance(known[0], Team):
+                yield statement(scene.span(at), "name", "next.subject", f"{said} play next, as was said before")
+            subject = known[0]
+            before.append(subject)
+        elif scene.words[at].code == "C":
+            whose = "own" if subject in known else "here" if isinstance(known[0], Team) else "third"
+            yield statement(scene.span(at), "name", "next.city", f"the next game is in {said}", whose)
+        elif subject in known:
+            claim = f"{said} play themselves next"
+            yield Slip(*scene.span(at), "name", "next.self", claim, "another team", "TEAM-NAME")
+        else:
+            whose = "same opponent" if isinstance(known[0], Team) else "third"
+            yield statement(scene.span(at), "name", "next.opponent", f"the next opponent is {said}", whose)
+
+
+def _acts(scene: Scene, at: int) -> bool:
+    """Whether the next game is this team's, and not against it or in its city."""
+    before = " ".join(word.code for word in scene.words[max(0, at - 3) : at])
+    after = " ".join(word.code for word in scene.words[at + 1 : at + 3])
+    if before.endswith((" with", " with the")):
+        return False
+    if pattern("next_actor").search(before):
+        return True
+    acts = pattern("next_acts").match(after) and not pattern("next_against").search(before)
+    return bool(acts) or scene.is_subject(at)
+
+
+def _days(scene: Scene) -> Iterator[Slip]:
+    for at in scene.sentence.indices("D"):
+        day, date = scene.words[at].value, scene.game.date
+        wait = (day - date.weekday()) % 7 or 7 if date else None
+        claim = f"the next game is on {DAYS[day]}" + (f", {wait} days later" if wait else "")
+        yield statement(scene.span(at), "name", "next.day", claim, *([f"{wait} days"] if wait else []))
+
+
+def _sides(scene: Scene) -> Iterator[Slip]:
+    for side, claim in (("home", "the next game is at home"), ("road", "the next game is on the road")):
+        for found in scene.find(f"next_{side}"):
+            whose = found.whose_at("w")
+            team = whose[0].options[0] if whose and not whose[0].is_player else scene.story.subject
+            first, last = found["w"].split()[0], found["w"].split()[-1]
+            verb = first if last in {"home", "road"} else last
+            was = team.side if isinstance(team, Team) else "?"
+            yield statement(found.span("w"), "word", f"next.{side}", claim, f"was {was}", f"by {verb}")
+
+
+# --- streaks and sums ---------------------------------------------------------------------------------------------
+
+
+def streaks(scene: Scene) -> Iterator[Slip]:
+    """`won four of their last five`, `lost three straight`, `six road wins in 17 tries`."""
+    for found in scene.find("of_last"):
+        at, size = (found.at("n"), found.at("m")) if found["n"] else (found.at("k"), found.at("j"))
+        if at is not None and size is not None:
+            many, of = scene.words[at].value, scene.words[size].value
+            flags = [f"of {min(of, 7)}", f"n {many}", *_impossible(found, at, many, of)]
+            yield statement(scene.span(at), "number", "streak.last", f"{many} of the last {of} games", *flags)
+    for found in scene.find("in_a_row"):
+        flags = ["won" if found["won"] else "lost", *_fits(found)]
+        yield statement(found.span("w"), "number", "streak.row", found["w"], *flags)
+    for found in scene.find("streak"):
+        yield statement(found.span("w"), "number", "streak.long", found["w"])
+    for found in scene.find("wins_in"):
+        for group in ("n", "m"):
+            at = found.at(group)
+            if at is not None:
+                yield statement(scene.span(at), "number", "streak.away", found.match[0], group)
+
+
+def _impossible(found: PatternMatch, at: int, many: int, of: int) -> list[str]:
+    """A flag where a team has not won, lost or played that often."""
+    whose = found.scene.subjects[at]
+    team = whose[0].options[0] if whose else None
+    line = team.line if isinstance(team, Team) else {}
+    won, lost = line.get("TEAM-WINS"), line.get("TEAM-LOSSES")
+    if won is None or lost is None:
+        return []
+    winning = bool(found["won"])
+    last_differs = many == of and (team is found.scene.game.winner) != winning
+    return ["impossible"] if many > (won if winning else lost) or of > won + lost or last_differs else []
+
+
+def _fits(found: PatternMatch) -> list[str]:
+    """Whether a streak goes with the outcome of this game."""
+    whose, winner = found.whose_at("w"), found.scene.game.winner
+    team = whose[0].options[0] if whose else None
+    if not isinstance(team, Team) or winner is None:
+        return []
+    return ["fits"] if (team is winner) == bool(found["won"]) else ["contradicts"]
+
+
+def sums(scene: Scene) -> Iterator[Slip]:
+    """`averaging 17 points`, `combined for 42 points over his last two games`."""
+    for found in scene.find("count"):
+        kind, at, what = stat_claims.beyond(found), found.at("n"), found.at("s")
+        if kind and at is not None and what is not None:
+            statistic = scene.words[what].value
+            claim = f"{kind}: {scene.said(at)} {statistic}"
+            season = "season" if any(word in scene.view for word in ("season", "year", "per game")) else "lately"
+            yield statement(scene.span(at), "number", f"sum.{kind}", claim, season, statistic)
+
+
+def ordinals(scene: Scene) -> Iterator[Slip]:
+    """`his second double-double in a row`, `their 17th win`."""
+    for found in scene.find("nth"):
+        yield statement(found.span("w"), "number", "nth", found["w"], found["rest"].split()[0])
+
+
+def asides(scene: Scene) -> Iterator[Slip]:
+    """Runs, ties, season highs, standings, favorites, back-to-backs."""
+    for found in scene.find("run"):
+        for group in "nmkji":
+            at = found.at(group)
+            if at is not None:
+                yield statement(scene.span(at), "number", "run", found.match[0], group)
+    for found in scene.find("game_within"):
+        at = found.at("n")
+        if at is not None and not found["end"]:
+            yield statement(scene.span(at), "number", "run", found.match[0], "within")
+    for name, label, kind in ASIDES:
+        for found in scene.find(name):
+            flags = [found["w"].split()[0], *(["upcoming"] if scene.upcoming else [])]
+            yield statement(found.span("w"), label, kind, found["w"], *flags)
+
+
+FAMILY = (upcoming, streaks, sums, ordinals, asides)

@@ -1,0 +1,406 @@
+"""Claims about players among others: whose they are, who led, who came next, off the bench, double-doubles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+from finecomb.detect.boxscore.claims import Claim, Entity, Mention, Slip
+from finecomb.detect.boxscore.discourse import Names, PatternMatch, Scene, fixed
+from finecomb.detect.boxscore.reading import pattern, table
+from finecomb.detect.boxscore.record import Game, Player, Team
+
+Span = tuple[int, int]
+_MILESTONES = ("PTS", "REB", "AST", "STL", "BLK")
+_STARTER = {"starter": True, "T starter": True, "starters": True} | dict.fromkeys(
+    ("reserve", "bench player", "reserves", "bench players"), False
+)
+
+
+def points(player: Player) -> int:
+    """What he scored, as far as the record says."""
+    return player.count("PTS") or 0
+
+
+def _known(player: Entity) -> Player | None:
+    """A player of whom the record knows the team and the points."""
+    known = isinstance(player, Player) and player.team is not None and player.count("PTS") is not None
+    return player if known and isinstance(player, Player) else None
+
+
+def _role(starter: bool | None) -> str:
+    return "he started" if starter else "he came off the bench"
+
+
+# --- whose player -------------------------------------------------------------------------------------------------
+
+
+class Pair(NamedTuple):
+    """A team and players that a sentence says belong together."""
+
+    team: int
+    players: tuple[int, ...]
+    blame_player: bool
+    """Whether a wrong pair is the player's fault: `X was the only other T`."""
+
+
+def pairs(scene: Scene) -> Iterator[Pair]:
+    """Whom a sentence says to play for whom, in so many words."""
+    if scene.upcoming:
+        return
+    for name in ("only_of_team", "led_by", "led_team", "team_of"):
+        for found in scene.find(name):
+            team, players = found.at("t"), [at for at in (found.at("p"), found.at("q")) if at is not None]
+            if name == "only_of_team" and not players:
+                before = [at for at in scene.sentence.indices("P") if scene.sentence.starts[at] < found.match.start()]
+                players = before[-1:]
+            if team is not None and scene.team(team) and players:
+                yield Pair(team, tuple(players), name == "only_of_team")
+
+
+def plays_for(scene: Scene) -> Iterator[Claim]:
+    """`X led the way for the Ts`, `the Ts were led by X and Y`."""
+    seen: set[int] = set()
+    for pair in pairs(scene):
+        fresh = [at for at in pair.players if at not in seen]
+        seen.update(fresh)
+        if fresh:
+            names = (scene.names[pair.team], *(scene.names[at] for at in fresh))
+            yield Claim(names, partial(_plays_for, names, pair.blame_player))
+
+
+def _plays_for(names: Names, blame_player: bool, team: Entity, *players: Entity) -> Iterator[Slip]:
+    strangers = [
+        (name, player)
+        for name, player in zip(names[1:], players, strict=True)
+        if isinstance(player, Player) and player.team not in (None, team)
+    ]
+    if len(strangers) == len(players) and not blame_player and not names[0].fixed:
+        player = strangers[0][1]
+        claim, where = f"{player} plays for {team}", f"TEAM_CITY of {player}"
+        yield Slip(names[0].start, names[0].end, "name", "plays_for", claim, str(player.team), where)
+        return
+    for name, player in strangers:
+        claim, where = f"{player} plays for {team}", f"TEAM_CITY of {player}"
+        yield Slip(name.start, name.end, "context", "plays_for.player", claim, f"he plays for {player.team}", where)
+
+
+def context(scene: Scene) -> Iterator[Claim]:
+    """A player told about among the other team's without a word."""
+    if scene.upcoming:
+        return
+    told = {at for pair in pairs(scene) for at in pair.players}
+    last = scene.story.last_team
+    for at in scene.sentence.indices("P"):
+        name, section = scene.names[at], scene.section(at)
+        if at not in told and section is not None:
+            yield Claim((name,), partial(_context, scene, at, section, last))
+        bearer = name.options[0]
+        last = bearer.team if len(name.options) == 1 and isinstance(bearer, Player) else last
+
+
+def _context(scene: Scene, at: int, section: Team, last: Team | None, player: Entity) -> Iterator[Slip]:
+    if not isinstance(player, Player) or player.team in (None, scene.story.fresh):
+        return
+    strange, switched = player.team is not section, last is not None and player.team is not last
+    if strange or switched:
+        state = "both" if strange and switched else "strange" if strange else "switched"
+        around = _surroundings(scene, at)
+        flags = frozenset({state, *around, *(f"{state}, {flag}" for flag in around)})
+        claim, right = f"{player}, told about among the {section.name}", f"he plays for {player.team}"
+        yield Slip(*scene.span(at), "context", "context", claim, right, f"TEAM_CITY of {player}", flags=flags)
+
+
+def _surroundings(scene: Scene, at: int) -> list[str]:
+    """Whether words go on with a list of one team's players, the name is inside the sentence, numbers follow."""
+    rest = scene.view[scene.sentence.starts[at] + 1 :]
+    numbers = any(word.code[0] in "SL" for word in scene.words[at:])
+    found = {"goes on": pattern("goes_on").match(rest), "within": at, "no numbers": not numbers}
+    return [name for name, holds in found.items() if holds]
+
+
+# --- who led ------------------------------------------------------------------------------------------------------
+
+
+def leads(scene: Scene) -> Iterator[Claim]:
+    """`led the team in scoring`, `were led by`, `led the bench`, `high-point man`."""
+    if scene.upcoming:
+        return
+    for found in scene.find("led"):
+        whose = _led_by(found) if found["what"] == "by" else found.whose_at("w")
+        if len(whose) == 1 and whose[0].is_player:
+            yield Claim(whose, partial(_top, scene, found.span("w"), _led_in(found), _scope(found), "led"))
+    for found in scene.find("top_scorer"):
+        whose = found.whose_at("w")[-1:]
+        if whose and whose[0].is_player:
+            yield Claim(whose, partial(_top, scene, found.span("w"), "points", "team", "top"))
+
+
+def _led_by(found: PatternMatch) -> Names:
+    after = found.then("led_by_one")
+    at = after.at("p") if after else None
+    return (found.scene.names[at],) if at is not None else ()
+
+
+def _scope(found: PatternMatch) -> str:
+    what = found["what"]
+    if what in {"bench", "reserves", "O unit"} or found.then("own_bench"):
+        return "bench"
+    return "starters" if what == "starters" else "game" if what.startswith(("all", "both", "game")) else "team"
+
+
+def _led_in(found: PatternMatch) -> str:
+    """What was led in: `in scoring`, `with 14 rebounds`; points unless said."""
+    spoken = found.then("led_in")
+    if spoken:
+        return "rebounds" if spoken["s"] == "rebounding" else spoken["s"].removeprefix("S")
+    said = None if found.then("led_in_points") else found.then("led_with")
+    return _statistic(said)
+
+
+def _statistic(found: PatternMatch | None) -> str:
+    return found["s"] if found and found["s"] in table("statistics")["counts"] else "points"
+
+
+def rivals(player: Player, game: Game, scope: str) -> list[Player]:
+    """Those who could have led instead, himself among them."""
+    everybody = [each for each in game.players if each.played]
+    if scope == "game":
+        return everybody
+    mates = [each for each in everybody if each.team is player.team]
+    wanted = {"bench": False, "starters": True}.get(scope)
+    return mates if wanted is None else [each for each in mates if each.starter is wanted]
+
+
+def _top(scene: Scene, span: Span, statistic: str, scope: str, kind: str, player: Entity) -> Iterator[Slip]:
+    field = table("statistics")["counts"][statistic]["player"]
+    value = player.count(field) if isinstance(player, Player) and player.team else None
+    others = rivals(player, scene.game, scope) if isinstance(player, Player) else []
+    better = [each for each in others if each is not player and (each.count(field) or 0) > (value or 0)]
+    if value is None or not isinstance(player, Player) or not better:
+        return
+    best = max(better, key=lambda each: each.count(field) or 0)
+    most = best.count(field) or 0
+    flags = {
+        f"rank {min(len(better), 3)}": True,
+        "starter": scope == "bench" and player.starter,
+        "close": most - value <= 2,
+        "other than points": statistic != "points",
+        "stranger": scene.section(len(scene.words)) not in (None, player.team),
+    }
+    claim, where = f"{player} led the {scope} in {statistic}", f"{field} of {best}"
+    known = frozenset(name for name, holds in flags.items() if holds)
+    yield Slip(*span, "word", f"{kind}.{scope}", claim, f"{best} did, with {most}", where, flags=known)
+
+
+def highs(scene: Scene) -> Iterator[Claim]:
+    """`a game-high 31 points`, `team-high`."""
+    for found in scene.find("high"):
+        whose = found.whose_at("w")[-1:]
+        if whose and whose[0].is_player:
+            statistic = _statistic(found.then("high_in"))
+            yield Claim(whose, partial(_top, scene, found.span("w"), statistic, found["scope"], "high"))
+
+
+def ranks(scene: Scene) -> Iterator[Claim]:
+    """`was second on the team`, `was next`, `right behind him`."""
+    for found in scene.find("rank"):
+        at, whose = found.at("o"), found.whose_at("o")[-1:]
+        if at is not None and whose and whose[0].is_player:
+            yield Claim(whose, partial(_rank, scene, at))
+    for found in scene.find("next_in_line"):
+        whose = found.whose_at("w")
+        if len(whose) == 1 and whose[0].is_player:
+            yield Claim(whose, partial(_next, scene, found.span("w"), found["w"].split()[0]))
+
+
+def _rank(scene: Scene, at: int, entity: Entity) -> Iterator[Slip]:
+    player = _known(entity)
+    if not player:
+        return
+    others = [points(each) for each in rivals(player, scene.game, "team") if each is not player]
+    best = 1 + sum(value > points(player) for value in others)
+    worst = 1 + sum(value >= points(player) for value in others)
+    if not best <= scene.words[at].value <= worst:
+        claim = f"{player} was number {scene.words[at].value} of his team in points"
+        flags = frozenset({f"rank {min(best, 4)}"})
+        yield Slip(*scene.span(at), "number", "rank", claim, str(best), f"PTS of {player.team}", flags=flags)
+
+
+def _next(scene: Scene, span: Span, how: str, entity: Entity) -> Iterator[Slip]:
+    player, told = _known(entity), scene.story.told
+    if not player:
+        return
+    better = [each for each in rivals(player, scene.game, "team") if points(each) > points(player)]
+    untold = [each for each in better if each not in told]
+    if untold or not better:
+        flags = {f"behind {min(len(untold), 2)}" if better else "leader", *(["told before"] if player in told else [])}
+        right = f"{untold[0]} did" if untold else "he led"
+        claim, where = f"{player} came next in points", f"PTS of {player.team}"
+        yield Slip(*span, "word", f"next.{how}", claim, right, where, flags=frozenset(flags))
+
+
+# --- double-doubles, bench, others --------------------------------------------------------------------------------
+
+
+def doubles(scene: Scene) -> Iterator[Claim]:
+    """`a double-double`, `his second triple-double`."""
+    for found in scene.find("double"):
+        whose = found.whose_at("w")[-1:] or _ahead(found)
+        if whose and whose[0].is_player and not found.before("double_missed", 40):
+            yield Claim(whose, partial(_double, scene, found.span("w"), found["size"], _ordinal(found)))
+
+
+def _ahead(found: PatternMatch) -> Names:
+    """The first player named after."""
+    after = found.then("player_ahead")
+    at = after.at("p") if after else None
+    return (found.scene.names[at],) if at is not None else ()
+
+
+def _ordinal(found: PatternMatch) -> int | None:
+    """Number of the word before, if it is `second` or the like."""
+    first = found.at("w")
+    return first - 1 if first and found.scene.words[first - 1].code == "O" else None
+
+
+def _double(scene: Scene, span: Span, size: str, ordinal: int | None, player: Entity) -> Iterator[Slip]:
+    values = [player.count(field) for field in _MILESTONES] if isinstance(player, Player) else [None]
+    reached = sum((value or 0) >= 10 for value in values)
+    right = reached == 2 if size == "double" else reached >= 3
+    if right or None in values:
+        return
+    fix = {2: "a double-double", 3: "a triple-double"}.get(reached, f"no {size}-double")
+    claim, where = f"{player} had a {size}-double", f"{', '.join(_MILESTONES)} of {player}"
+    if ordinal is not None:
+        yield Slip(scene.words[ordinal].start, span[1], "number", f"{size}.ordinal", claim, fix, where)
+    else:
+        yield Slip(*span, "word", size, claim, fix, where, flags=frozenset({f"reached {min(reached, 3)}"}))
+
+
+def bench(scene: Scene) -> Iterator[Claim]:
+    """`off the bench`, `led the second unit`, `starter`."""
+    reserves, starters = scene.find("bench", "led_bench"), scene.find("starter", "led_starters")
+    for starter, found in [*((False, each) for each in reserves), *((True, each) for each in starters)]:
+        whose = found.whose_at("w")[-1:]
+        opens = scene.view[: found.match.start()].strip() in {"coming", "playing", ""}
+        if (not whose or not whose[0].is_player) and opens:
+            whose = _ahead(found)
+        if whose and whose[0].is_player and not found.before("bench_in_general", 60):
+            yield Claim(whose, partial(_bench, found.span("w"), starter))
+
+
+def _bench(span: Span, starter: bool, player: Entity) -> Iterator[Slip]:
+    if isinstance(player, Player) and player.played and player.starter is (not starter):
+        claim = f"{player} {'started' if starter else 'came off the bench'}"
+        kind, where = "starter" if starter else "bench", f"START_POSITION of {player}"
+        yield Slip(*span, "word", kind, claim, _role(player.starter), where)
+
+
+def only_other(scene: Scene) -> Iterator[Claim]:
+    """`the only other starter in double figures`."""
+    for found in scene.find("only_other"):
+        whose = found.whose_at("w")[-2:]
+        if not whose or not whose[0].is_player:
+            later = [at for at in scene.sentence.indices("P") if scene.sentence.starts[at] > found.match.start()]
+            whose = (scene.names[later[0]],) if later else ()
+        if whose and not pattern("not_reached").search(found["rest"]):
+            yield Claim(whose, partial(_only, found))
+
+
+def _only(found: PatternMatch, *players: Entity) -> Iterator[Slip]:
+    """One thing is wrong at a time: he was no starter, or scored too little, or was not the only one."""
+    player, role = _known(players[0]), _STARTER.get(found["who"])
+    if not player:
+        return
+    if role is not None and player.starter is (not role):
+        claim, where = f"{player} was a {found['who']}", f"START_POSITION of {player}"
+        yield Slip(*found.span("who"), "word", "only.role", claim, _role(player.starter), where)
+    elif all(isinstance(each, Player) and points(each) < 10 for each in players):
+        claim, where = f"{player} scored in double figures", f"PTS of {player}"
+        yield Slip(*found.span("d"), "word", "only.figures", claim, f"he scored {points(player)}", where)
+    else:
+        yield from _others(found, player, role, players)
+
+
+def _others(found: PatternMatch, player: Player, role: bool | None, players: tuple[Entity, ...]) -> Iterator[Slip]:
+    scene = found.scene
+    mates = [each for each in rivals(player, scene.game, "team") if points(each) >= 10 and each not in players]
+    mates = [each for each in mates if role is None or each.starter == role]
+    others = [each for each in mates if each not in scene.story.told]
+    if others:
+        start, end = found.span("w")
+        end = found.span("o")[1] if found["o"] else end
+        claim = f"{player} was the only other {found['who']} in double figures"
+        right, where = f"so were {', '.join(map(str, others))}", f"PTS of {player.team}"
+        flags = frozenset({f"others {min(len(others), 3)}", f"mates {min(len(mates), 4)}"})
+        yield Slip(start, end, "word", "only.other", claim, right, where, flags=flags)
+
+
+def double_figures(scene: Scene) -> Iterator[Claim]:
+    """`six players scored in double figures`."""
+    for found in scene.find("double_figures"):
+        at, after = found.at("n"), found.then("for_team")
+        acting = next((name for name in found.whose_at("n") if not name.is_player), None)
+        team = (after.team("t") if after else None) or found.team("t") or acting
+        if at is not None and team:
+            yield Claim((team,), partial(_figures, found, at))
+
+
+def _figures(found: PatternMatch, at: int, team: Entity) -> Iterator[Slip]:
+    scene, wanted = found.scene, _STARTER.get(found["role"])
+    played = scene.game.of(team) if isinstance(team, Team) else []
+    if any(each.count("PTS") is None for each in played):
+        return
+    who = [each for each in played if points(each) >= 10 and wanted in (None, each.starter)]
+    right = {len(who) - 1, sum(each not in scene.story.told for each in who)} if found["other"] else {len(who)}
+    if played and scene.words[at].value not in right:
+        claim = f"{scene.said(at)} {found['role']} of {team} in double figures"
+        yield from scene.wrong_number(at, "double figures", claim, len(who), f"PTS of {team}")
+
+
+def without(scene: Scene) -> Iterator[Claim]:
+    """`played without X`, who did play."""
+    for found in scene.find("without"):
+        at = found.at("p")
+        if at is not None and not scene.upcoming:
+            yield Claim((scene.names[at],), partial(_without, found.span("w")))
+
+
+def _without(span: Span, player: Entity) -> Iterator[Slip]:
+    if isinstance(player, Player) and player.played:
+        claim, right = f"{player} did not play", f"he played {player.count('MIN')} minutes"
+        yield Slip(*span, "word", "without", claim, right, f"MIN of {player}")
+
+
+def strangers(scene: Scene) -> Iterator[Claim]:
+    """A name that the record lacks, or that is put together from two."""
+    for at, word in enumerate(scene.words):
+        if not word.odd or word.code not in "PX" or not scene.game.players or scene.has("missing"):
+            continue
+        if word.code == "P" or _takes_part(scene, at):
+            yield Claim((fixed(f"word {at}"),), partial(_stranger, scene, at))
+
+
+def _takes_part(scene: Scene, at: int) -> bool:
+    """Whether an unknown person is given numbers, a team's crew or a player as companion."""
+    start, name = scene.sentence.starts[at], scene.names[at]
+    numbers = any(name in scene.subjects[n] for n, word in enumerate(scene.words) if word.code == "N" and n > at)
+    crew = pattern("crew").match(scene.view, start + 1)
+    return numbers or crew is not None or scene.view[:start].endswith("P and ")
+
+
+def _stranger(scene: Scene, at: int, _: Entity) -> Iterator[Slip]:
+    word = scene.words[at]
+    kind, known = ("name.odd", str(word.value[0])) if word.code == "P" else ("name.unknown", "")
+    yield Slip(*scene.span(at), "name", kind, f"{scene.said(at)} took part", known, "PLAYER_NAME")
+
+
+def paired(scene: Scene) -> Mention | None:
+    """The team that the sentence last said to have a player."""
+    found = list(pairs(scene))
+    return scene.names[found[-1].team] if found else None
+
+
+FAMILY = (plays_for, context, leads, highs, ranks, doubles, bench, only_other, double_figures, without, strangers)

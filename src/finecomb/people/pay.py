@@ -1,0 +1,274 @@
+"""What people earn and what a study costs: pay for texts handed in, for taking part, bonuses, fees and staff.
+
+Pay is for work that was handed in, also when it was set aside later: whether somebody is paid is not for a statistic to
+decide. Worker ids come from `arrivals` and go into the files that platforms ask for, never into a record.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from typing import TYPE_CHECKING, Literal
+
+import polars as pl
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotator, Settings
+from finecomb.core.study import Study
+from finecomb.store.access import note
+from finecomb.store.assignment import iso
+from finecomb.store.database import Transaction
+from finecomb.store.recruits import Arrival
+from finecomb.store.researcher_actions import one_annotator, replace_annotator
+
+if TYPE_CHECKING:
+    from finecomb.store.store import Store
+
+Stage = Literal["invited", "working", "done", "screened-out"]
+"""`invited` has done nothing yet; whether somebody is excluded is said beside it."""
+Form = Literal["pay", "prolific", "mturk"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bonus:
+    """Something on top, and why."""
+
+    amount: float = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Earned:
+    """What one person did and earns."""
+
+    annotator: str
+    worker: str
+    session: str
+    """The platform's latest for this person."""
+    stage: Stage
+    excluded: bool
+    texts: int
+    """Handed in."""
+    minutes: float
+    """Of active time on everything, from the survey to the last text."""
+    pay: float
+    bonus: Bonus
+
+    @property
+    def total(self) -> float:
+        """Pay and bonus."""
+        return self.pay + self.bonus.amount
+
+    @property
+    def per_hour(self) -> float | None:
+        """Pay and bonus over active time; None where no time is known."""
+        return 60 * self.total / self.minutes if self.minutes > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a study costs so far."""
+
+    pay: float
+    bonus: float
+    fees: float
+    staff: float
+    per_hour: float | None
+    """Median over people."""
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.pay + self.bonus + self.fees + self.staff
+
+
+def earned(study: Study, came: Sequence[Arrival], protocol: Protocol) -> list[Earned]:
+    """Everybody, in the study's order; `protocol` is the one in force."""
+    latest: Mapping[str, Arrival] = {each.annotator: each for each in came}
+    texts, seconds = _texts(study), _seconds(study)
+    of = protocol.work.texts or len(study.documents)
+    found = []
+    for one in study.iter_annotators():
+        if one.kind != "human":
+            continue
+        done, last = texts.get(one.id, 0), latest.get(one.id)
+        stage = _stage(one, done, of, protocol, last is not None or one.id in seconds)
+        found.append(
+            Earned(
+                one.id,
+                last.came.worker if last else "",
+                last.came.session if last else "",
+                stage,
+                one.excluded is not None,
+                done,
+                (seconds.get(one.id, 0) + _on_pages(one)) / 60,
+                _pay(study.settings, done, _tested(one, protocol)),
+                bonus_of(one),
+            )
+        )
+    return found
+
+
+def _texts(study: Study) -> dict[str, int]:
+    handed_in = study.annotations.filter((pl.col("phase") == "work") & (pl.col("status") != "draft"))
+    return dict(handed_in.group_by("annotator").len().iter_rows())
+
+
+def _seconds(study: Study) -> dict[str, float]:
+    return dict(study.annotations.group_by("annotator").agg(pl.col("active_seconds").sum()).iter_rows())
+
+
+def _stage(one: Annotator, done: int, of: int, protocol: Protocol, came: bool) -> Stage:
+    if not done and _screened_out(one, protocol):
+        return "screened-out"
+    if done and done >= of:
+        return "done"
+    return "working" if came or done else "invited"
+
+
+def _screened_out(one: Annotator, protocol: Protocol) -> bool:
+    """Whether somebody did not pass and has no attempt left."""
+    took, test = one.qualification, protocol.qualification
+    if took is None or test is None or took.protocol != protocol.id or took.passed:
+        return False
+    return len(took.attempts) >= test.attempts
+
+
+def _on_pages(one: Annotator) -> float:
+    """Active seconds on what was read and answered before the work."""
+    steps = one.meta.get("steps")
+    every = [each.get("seconds") for each in steps if isinstance(each, Mapping)] if isinstance(steps, list) else []
+    return sum(each for each in every if isinstance(each, int | float))
+
+
+def _tested(one: Annotator, protocol: Protocol) -> bool:
+    """Whether somebody went through the qualification, also when there was no text left for them then."""
+    took = one.qualification
+    return took is not None and took.protocol == protocol.id and bool(took.attempts)
+
+
+def _pay(settings: Settings, texts: int, tested: bool) -> float:
+    """Every text handed in is paid, and taking part to who handed in one or went through the qualification."""
+    base = settings.base_pay if texts or tested else 0
+    return base + (settings.price or 0) * texts
+
+
+def cost(settings: Settings, people: Iterable[Earned]) -> Cost:
+    """Pay and bonus, the platform's share of both, and staff.
+
+    Median pay per hour is over those whose active time is known and who are paid at all.
+    """
+    every = list(people)
+    pay, bonus = sum(each.pay for each in every), sum(each.bonus.amount for each in every)
+    rates = [rate for each in every if each.total and (rate := each.per_hour) is not None]
+    return Cost(
+        pay,
+        bonus,
+        settings.fees * (pay + bonus),
+        settings.staff_minutes * settings.staff_rate / 60,
+        statistics.median(rates) if rates else None,
+    )
+
+
+# --- bonuses -----------------------------------------------------------------------------------------------------
+
+
+def bonus_of(one: Annotator) -> Bonus:
+    """What `meta.bonus` says."""
+    found = one.meta.get("bonus")
+    if not isinstance(found, Mapping):
+        return Bonus()
+    amount, reason = found.get("amount"), found.get("reason")
+    return Bonus(float(amount) if isinstance(amount, int | float) else 0, str(reason or ""))
+
+
+def set_bonus(store: Store, transaction: Transaction, by: str, id: str, amount: float, reason: str) -> None:
+    """Give an annotator a bonus, in `meta.bonus`; an amount of 0 takes it away."""
+    if amount and not reason.strip():
+        raise FinecombError("say what the bonus is for; the platform shows the reason to whoever gets it")
+    one = one_annotator(store, transaction, id)
+    meta = {key: value for key, value in one.meta.items() if key != "bonus"}
+    if amount:
+        meta["bonus"] = {"amount": amount, "reason": reason.strip(), "by": by, "when": iso(store.clock())}
+    replace_annotator(store, transaction, one.model_copy(update={"meta": meta}))
+    note(store, transaction, by, "set bonus", annotator=id, amount=amount, reason=reason.strip())
+
+
+# --- files -------------------------------------------------------------------------------------------------------
+
+COLUMNS = ("worker", "session", "annotator", "status", "texts", "minutes", "pay", "bonus", "reason", "per_hour")
+
+
+def pay_csv(people: Iterable[Earned]) -> str:
+    """One line for each person."""
+    rows = [
+        (
+            each.worker,
+            each.session,
+            each.annotator,
+            f"{each.stage}, excluded" if each.excluded else each.stage,
+            each.texts,
+            f"{each.minutes:.1f}",
+            money(each.pay),
+            money(each.bonus.amount),
+            each.bonus.reason,
+            "" if each.per_hour is None else money(each.per_hour),
+        )
+        for each in people
+    ]
+    return _table([COLUMNS, *rows])
+
+
+def prolific_bonuses(people: Iterable[Earned]) -> str:
+    """`PID,amount`, as Prolific's bulk bonus payments take them."""
+    return "".join(f"{each.worker},{money(each.bonus.amount)}\n" for each in _with_bonus(people))
+
+
+def mturk_bonuses(people: Iterable[Earned]) -> str:
+    """Worker, assignment, amount and reason, as MTurk's `SendBonus` asks for them."""
+    head = ("WorkerId", "AssignmentId", "BonusAmount", "Reason")
+    rows = [(each.worker, each.session, money(each.bonus.amount), each.bonus.reason) for each in _with_bonus(people)]
+    return _table([head, *rows])
+
+
+def _with_bonus(people: Iterable[Earned]) -> list[Earned]:
+    return [each for each in people if each.bonus.amount > 0 and each.worker]
+
+
+def money(amount: float) -> str:
+    """To the cent, rounded half up.
+
+    >>> money(0.125), money(7)
+    ('0.13', '7.00')
+    """
+    return str(Decimal(repr(amount)).quantize(Decimal("0.01"), ROUND_HALF_UP))
+
+
+def _table(rows: Iterable[Sequence[object]]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([safe(str(cell)) for cell in row] for row in rows)
+    return out.getvalue()
+
+
+def safe(cell: str) -> str:
+    """A cell that no spreadsheet takes for a formula.
+
+    >>> safe("=1+1"), safe("-5"), safe("fine")
+    ("'=1+1", "'-5", 'fine')
+    """
+    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
+
+
+FORMS: dict[Form, str] = {"pay": "pay.csv", "prolific": "prolific-bonuses.csv", "mturk": "mturk-bonuses.csv"}
+"""The files, by what they are called."""
+_WRITE = {"pay": pay_csv, "prolific": prolific_bonuses, "mturk": mturk_bonuses}
+
+
+def pay_file(form: Form, people: Iterable[Earned]) -> str:
+    """One of the files."""
+    return _WRITE[form](people)

@@ -1,0 +1,183 @@
+"""What is noticed about people: signs that somebody did not read, or is here twice. None of it is a verdict."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+from pydantic_core import from_json
+
+from finecomb.core.protocol import Protocol
+from finecomb.core.study import Study
+from finecomb.people.screening import folded
+from finecomb.server.annotators.recruitment import TITLE
+from finecomb.server.researchers.recruitment_schema import Noticed
+from finecomb.store.recruits import Arrival
+
+FASTEST = 1000
+"""Words a minute; people read 200 to 300, and skim 700 at most."""
+QUICKEST = 3.0
+"""Seconds for a text."""
+ALIKE = 5
+"""Ratings that must be there before all of them being the same is noticed."""
+SIGN_INS = 10
+BROWSERS = 3
+LONG = 5
+"""Words of an answer that two people do not write by chance."""
+BROAD = 2 / 3
+"""Share of a test's text that one mark covers: it overlaps known errors without anybody having found them."""
+
+Found = Iterator[tuple[str, Noticed]]
+
+
+def noticed(study: Study, came: Sequence[Arrival]) -> dict[str, tuple[Noticed, ...]]:
+    """What is worth a look about each person, the weightier first."""
+    people = study.annotators.filter(pl.col("kind") == "human")["id"]
+    handed_in = (pl.col("phase") == "work") & (pl.col("status") != "draft")
+    work = study.annotations.filter(handed_in & pl.col("annotator").is_in(people.implode()))
+    found: dict[str, list[Noticed]] = defaultdict(list)
+    by_work = (*_quick(study, work), *_copied(study, work), *_alike(study, work))
+    for who, sign in (*by_work, *_broad(study), *_traces(came)):
+        found[who].append(sign)
+    return {who: tuple(sorted(signs, key=lambda sign: sign.weak)) for who, signs in found.items()}
+
+
+# --- what they did -----------------------------------------------------------------------------------------------
+
+
+def _quick(study: Study, work: pl.DataFrame) -> Found:
+    """Texts handed in sooner than anybody can read them, by active time, else by the clock."""
+    words = study.documents.select(document="id", words=_read().str.count_matches(r"\S+"))
+    seconds = pl.coalesce("active_seconds", "seconds")
+    timed = work.join(words, on="document", how="left").with_columns(took=seconds).filter(pl.col("took").is_not_null())
+    fast = (pl.col("took") < QUICKEST) | (60 * pl.col("words").fill_null(0) > FASTEST * pl.col("took"))
+    for (who,), part in timed.partition_by("annotator", as_dict=True, maintain_order=True).items():
+        quick = part.filter(fast).sort(pl.col("words") / pl.col("took"), descending=True, nulls_last=True)
+        if not quick.is_empty():
+            first = quick.row(0, named=True)
+            say = f"{len(quick)} of {len(part)} texts handed in faster than anybody reads"
+            example = f"{first['document']}, {first['words'] or 0:,} words, in {first['took']:.0f} s"
+            yield str(who), Noticed(sign="quick", say=f"{say}: {example}.")
+
+
+def _read() -> pl.Expr:
+    """The text, or what stands beside it where that is what is judged (pairs)."""
+    return pl.when(pl.col("text") != "").then(pl.col("text")).otherwise(pl.col("context").fill_null(""))
+
+
+def _answers(study: Study, work: pl.DataFrame, scales: Sequence[str]) -> Iterator[tuple[str, str, str, Any]]:
+    """Annotator, document, question and answer of all questions about whole texts with such scales."""
+    names = {id: _questions(protocol, scales) for id, protocol in study.protocols.items()}
+    told = work.filter(pl.col("answers").is_not_null()).select("annotator", "document", "protocol", "answers")
+    for who, document, protocol, answers in told.iter_rows():
+        for name, answer in from_json(answers).items():
+            if name in names.get(protocol, ()):
+                yield who, document, name, answer
+
+
+def _questions(protocol: Protocol, scales: Sequence[str]) -> frozenset[str]:
+    return frozenset(each.name for each in protocol.document_questions if each.scale in scales)
+
+
+def _copied(study: Study, work: pl.DataFrame) -> Found:
+    """The same words about several texts, or the same words as somebody else."""
+    said: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for who, document, _, answer in _answers(study, work, ["text"]):
+        key = folded(answer) if isinstance(answer, str) else []
+        if len(key) >= LONG:
+            said[" ".join(key)][who].add(document)
+    for words, by in said.items():
+        for who, documents in by.items():
+            if len(documents) > 1:
+                yield (
+                    who,
+                    Noticed(sign="copied", say=f"The same answer about {len(documents)} texts: “{_short(words)}”"),
+                )
+            if others := sorted(set(by) - {who}):
+                yield who, Noticed(sign="shared", say=f"The same answer as {_some(others)}: “{_short(words)}”")
+
+
+def _alike(study: Study, work: pl.DataFrame) -> Found:
+    """One and the same rating for every text."""
+    given: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    for who, _, name, answer in _answers(study, work, ["ordinal", "nominal", "number"]):
+        given[who, name].append(answer)
+    for (who, name), answers in given.items():
+        if len(answers) >= ALIKE and all(each == answers[0] for each in answers):
+            say = f"Answered {name} with {answers[0]} every time, {len(answers)} times."
+            yield who, Noticed(sign="alike", say=say)
+
+
+def _broad(study: Study) -> Found:
+    """Marks over most of a text in the qualification."""
+    tested = study.annotations.filter(pl.col("phase") == "qualification").select(annotation="id")
+    marks = study.marks.join(tested, on="annotation", how="semi").select("annotator", "document", "spans")
+    lengths = {id: len(each.text) for one in study.protocols.values() for id, each in one.practice.items()}
+    broad: dict[str, int] = defaultdict(int)
+    for who, document, spans in marks.iter_rows():
+        covered = sum(span["end"] - span["start"] for span in spans if span["part"] == "text")
+        broad[who] += covered >= BROAD * lengths.get(document, math.inf)
+    for who, count in broad.items():
+        if count > 1:
+            say = f"{count} marks in the qualification cover most of a text, so they overlap whatever is wrong in it."
+            yield who, Noticed(sign="broad", say=say)
+
+
+# --- how they came -----------------------------------------------------------------------------------------------
+
+
+def _traces(came: Sequence[Arrival]) -> Found:
+    by = defaultdict(list)
+    for each in came:
+        by[each.annotator].append(each)
+    yield from _together(by, "device")
+    yield from _together(by, "address")
+    for who, own in by.items():
+        yield from ((who, sign) for sign in _often(own))
+
+
+def _together(by: Mapping[str, Sequence[Arrival]], trace: str) -> Found:
+    """People who share a browser or an address."""
+    seen: dict[str, list[str]] = defaultdict(list)
+    for who, own in by.items():
+        for found in {getattr(each.came, trace) for each in own} - {""}:
+            seen[found].append(who)
+    shared: dict[str, set[str]] = defaultdict(set)
+    for people in seen.values():
+        for who in people:
+            shared[who].update(each for each in people if each != who)
+    for who, others in shared.items():
+        if not others:
+            continue
+        if trace == "device":
+            yield who, Noticed(sign="browser", say=f"The same browser signed in as {_some(sorted(others))} too.")
+        else:
+            weak = "People in one household, school or company often do, so this alone says little."
+            say = f"Shares an internet address with {_some(sorted(others))}. {weak}"
+            yield who, Noticed(sign="address", say=say, weak=True)
+
+
+def _often(own: Sequence[Arrival]) -> Iterator[Noticed]:
+    browsers = len({each.came.device for each in own} - {""})
+    if len(own) > SIGN_INS or browsers > BROWSERS:
+        say = f"Signed in {len(own)} times from {browsers} browser{'' if browsers == 1 else 's'}."
+        yield Noticed(sign="often", say=say, weak=True)
+    sessions = {each.came.session for each in own if each.came.worker} - {""}
+    if len(sessions) > 1:
+        title = TITLE.get(own[-1].came.platform, "the platform")
+        say = f"Took the study up {len(sessions)} times on {title}; only the last can be handed in there."
+        yield Noticed(sign="again", say=say, weak=True)
+
+
+def _some(names: Iterable[str]) -> str:
+    """A few names, and how many more."""
+    every = list(names)
+    more = f" and {len(every) - 3} more" if len(every) > 3 else ""
+    return ", ".join(every[:3]) + more
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= 80 else f"{words[:79]}…"

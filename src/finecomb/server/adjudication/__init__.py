@@ -1,0 +1,1 @@
+"""Deciding where annotators disagree."""

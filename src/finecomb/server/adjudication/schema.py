@@ -1,0 +1,173 @@
+"""What goes between the server and the page on which researchers decide about gold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field
+
+from finecomb.core.protocol import Label
+from finecomb.core.question import Question
+from finecomb.core.records import Answers, Antecedents, Id, Json, Record, Text, Time
+from finecomb.core.span import Span
+from finecomb.gold.disputes import What
+from finecomb.server.annotators.schema import LabelLook
+from finecomb.server.researchers.schema import Figure, Sent
+
+Align = Literal["auto", "item", "overlap", "overlap-label", "gamma"]
+KEY = r"[0-9a-f]{16}|new-[0-9a-z-]{8,40}"
+"""Of a place: made by the server, or by the browser for one that nobody marked."""
+
+
+class Wanting(Sent):
+    """A text in the list, those with most to decide first."""
+
+    id: Id
+    start: str
+    """Its first words."""
+    places: int
+    decided: int
+    """Places about which something was decided, also those left for discussion."""
+    discuss: int
+    """Left for discussion."""
+    differ: int
+    """Undecided places where people differ."""
+    agreed: int
+    """Undecided places where all agree."""
+    readers: int
+    state: Literal["open", "done", "elsewhere"]
+    """`done` when gold is handed in and covers every place; `elsewhere` when its gold was not decided here."""
+
+
+class WantingList(Sent):
+    """Texts to adjudicate."""
+
+    rows: tuple[Wanting, ...]
+    total: int
+    """Texts that somebody has handed in."""
+    done: int
+    why: str = ""
+    """Why there is nothing to adjudicate."""
+
+
+class GoldMark(Record):
+    """Words, a label and answers; who said so is not told."""
+
+    spans: tuple[Span, ...]
+    quotes: tuple[Text, ...] = Field(max_length=50)
+    label: Text | None
+    answers: Answers = {}
+    antecedents: Antecedents | None = None
+
+
+class ReadingCard(GoldMark):
+    """What one annotator marked at a place."""
+
+    annotator: int
+    """A number in place of the name, the same throughout the text."""
+    unlocated: str = ""
+
+
+class Ruled(Sent):
+    """What was decided about a place."""
+
+    what: What
+    by: str
+    when: Time
+    reading: int | None
+    """Which reading was taken, counted from 1."""
+
+
+class PlaceCard(Sent):
+    """One place."""
+
+    key: Id
+    version: int
+    """Sent back with a decision; 0 as long as there is none."""
+    readings: tuple[ReadingCard, ...]
+    votes: int
+    readers: int
+    agreed: bool
+    """Whether everybody marked the same words with the same label."""
+    kept: bool
+    """Whether `finecomb gold` would keep it, with at least two votes."""
+    merged: GoldMark | None
+    """What `finecomb gold` makes of the readings; without a label where there is no majority."""
+    decision: Ruled | None
+    gold: tuple[GoldMark, ...]
+    """What gold has there."""
+    later: int
+    """Readings that came in after the decision."""
+
+
+class AdjudicatePage(Sent):
+    """A text with its places."""
+
+    id: Id
+    text: Text
+    context: Mapping[Id, Text]
+    data: Json
+    labels: tuple[Label, ...]
+    looks: tuple[LabelLook, ...]
+    questions: tuple[Question, ...]
+    unlabelled: bool
+    readers: int
+    places: tuple[PlaceCard, ...]
+    state: Literal["untouched", "draft", "submitted"]
+    """Of the gold annotation."""
+
+
+class NewRuling(Record):
+    """A decision about one place."""
+
+    base: int = Field(ge=0)
+    """The version of the decision that was on the screen."""
+    what: What
+    reading: int | None = Field(default=None, ge=1)
+    """The one that is taken or changed."""
+    marks: tuple[GoldMark, ...] = Field(default=(), max_length=20)
+    """For `changed` and `added` one, for `split` two or more; the others say it without."""
+
+
+class Agreed(Record):
+    """Places that all agree on, taken in one go."""
+
+    places: tuple[Id, ...] = Field(max_length=10_000)
+    """Those that were looked at; none for a text in which nobody marked anything."""
+
+
+# --- the second pass ----------------------------------------------------------------------------------------------
+
+
+class PassRow(Sent):
+    """What became of one annotator's marks in the second pass."""
+
+    annotator: str
+    texts: int
+    before: int
+    after: int
+    kept: int
+    changed: int
+    boundaries: int
+    label: int
+    answers: int
+    withdrawn: int
+    from_others: int
+    new: int
+
+
+class SecondPass(Sent):
+    """The second pass: whether it runs, how far it is, and what it changed."""
+
+    round: int
+    """0 as long as only the first pass is given out."""
+    wanted: int
+    """Texts to be looked at again, over all annotators."""
+    begun: int
+    done: int
+    rows: tuple[PassRow, ...]
+    """One for each annotator, all of them last."""
+    agreement: Mapping[Literal["before", "after", "difference"], Figure]
+    """Krippendorff's alpha on words, any label, of the same people on the same texts; none before somebody is done."""
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,131 @@
+"""Is a save sound? Every entry is checked against the text and the protocol before it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from finecomb.core.check import conformity, placement, unanswered
+from finecomb.core.errors import shorten
+from finecomb.core.protocol import Protocol
+from finecomb.core.question import Question
+from finecomb.core.records import Annotation, Answers, Antecedents, Mark, Unit
+from finecomb.server.annotators.schema import AnswersBody, MarkBody, SuggestionBody, UnitBody
+from finecomb.server.annotators.task_view import Names, TaskText
+from finecomb.server.problems import ProblemError, refused
+from finecomb.store import rows
+
+
+def mark(
+    id: str, body: MarkBody, text: TaskText, protocol: Protocol, names: Names, copies: Mapping[str, str] | None = None
+) -> str:
+    """A mark as it is kept, or a `ProblemError` that says what does not fit.
+
+    `copies` are those of a second pass, which stay made from the marks of the first, however they are changed.
+    """
+    strange = [name for name in body.made_from if name not in names.marks]
+    if strange:
+        raise ProblemError(
+            "refused", "This mark was not accepted: it says it was made from a mark that was not offered."
+        )
+    _refuse_unasked("This mark", body.answers, protocol.questions_of(body.label))
+    earlier, copied = body.antecedent, (copies or {}).get(id)
+    try:
+        made = Mark(
+            id=id,
+            spans=body.spans,
+            quotes=body.quotes,
+            label=body.label,
+            answers=body.answers,
+            antecedents=Antecedents(spans=earlier.spans, quotes=earlier.quotes) if earlier else None,
+            made_from=(*([copied] if copied else ()), *(names.marks[name].id for name in body.made_from)),
+        )
+    except ValidationError as error:
+        raise refused("This mark", error) from None
+    _refuse("This mark", _annotation(protocol, marks=(made,)), text, protocol)
+    return rows.mark_body(made)
+
+
+def unit(id: str, body: UnitBody, text: TaskText, protocol: Protocol, wall: float) -> str:
+    """A judged part as it is kept; `wall` is how long it can have taken at most."""
+    if id not in text.units:
+        raise ProblemError("refused", "This part was not accepted: the text has no such part.")
+    _refuse_unasked("This part", body.answers, protocol.unit_questions)
+    start, end = map(int, id.split("-"))
+    made = Unit(start=start, end=end, answers=body.answers, seconds=min(body.seconds, wall) or None)
+    _refuse("This part", _annotation(protocol, units=(made,)), text, protocol)
+    return made.to_json()
+
+
+def answers(body: AnswersBody, text: TaskText, protocol: Protocol) -> str:
+    """Answers about the whole text as they are kept."""
+    _refuse_unasked("This answer", body.answers, protocol.document_questions)
+    _refuse("This answer", _annotation(protocol, answers=body.answers), text, protocol)
+    return rows.dumps({"answers": dict(body.answers)} | ({"no_errors": True} if body.no_errors else {}))
+
+
+def decision(name: str, body: SuggestionBody, names: Names) -> tuple[str, str]:
+    """The id of an offered mark, and what was decided about it, as it is kept."""
+    if name not in names.marks:
+        raise ProblemError("refused", "This decision was not accepted: no such mark was offered.")
+    return names.marks[name].id, body.to_json()
+
+
+def _annotation(protocol: Protocol, **content: Any) -> Annotation:
+    """An annotation that holds one entry only, for the checks that all annotations go through."""
+    return Annotation(id="task", document="text", annotator="you", protocol=protocol.id, status="draft", **content)
+
+
+def _refuse_unasked(what: str, answers: Answers, questions: Iterable[Question]) -> None:
+    """In imported data an answer nobody asked for is worth a warning; a page of ours never sends one."""
+    if strange := set(answers) - {question.name for question in questions} - {"cannot_judge"}:
+        raise ProblemError("refused", f"{what} was not accepted: {shorten(min(strange), 40)!r} is not asked there.")
+
+
+def _refuse(what: str, annotation: Annotation, text: TaskText, protocol: Protocol) -> None:
+    """Errors refuse; warnings, such as an answer still missing, do not."""
+    for found in (placement(annotation, text.document), conformity(annotation, protocol)):
+        for level, message in found:
+            if level == "error":
+                raise ProblemError("refused", f"{what} was not accepted. {_without_id(message, annotation)}")
+
+
+def _without_id(message: str, annotation: Annotation) -> str:
+    for each in annotation.marks:
+        message = message.removeprefix(f"mark {each.id!r}: ")
+    return f"{message[:1].upper()}{message[1:]}."
+
+
+# --- handing in --------------------------------------------------------------------------------------------------
+
+
+def missing(annotation: Annotation, text: TaskText, protocol: Protocol) -> tuple[str, ...]:
+    """What keeps a task from being handed in, as `kind/id: what`."""
+    return (*_missing_in_marks(annotation.marks, protocol), *_missing_in_text(annotation, text, protocol))
+
+
+def _missing_in_marks(marks: Iterable[Mark], protocol: Protocol) -> Iterator[str]:
+    for each in marks:
+        label = protocol.named(each.label)
+        if each.label is None and not protocol.unlabelled:
+            yield f"marks/{each.id}: label"
+        if label is not None and label.antecedent == "required" and each.antecedents is None:
+            yield f"marks/{each.id}: antecedent"
+        yield from (f"marks/{each.id}: {name}" for name in unanswered(each.answers, protocol.questions_of(each.label)))
+
+
+def _missing_in_text(annotation: Annotation, text: TaskText, protocol: Protocol) -> Iterator[str]:
+    if "cannot_judge" in annotation.answers:
+        return
+    judged = {f"{unit.start}-{unit.end}": unit for unit in annotation.units}
+    for part in text.parts:
+        id = f"{part.start}-{part.end}"
+        if id not in judged:
+            yield f"units/{id}: judged"
+        else:
+            yield from (f"units/{id}: {name}" for name in unanswered(judged[id].answers, protocol.unit_questions))
+    yield from (f"answers/text: {name}" for name in unanswered(annotation.answers, protocol.document_questions))
+    if protocol.labels and not text.parts and not annotation.marks and not annotation.meta.get("no_errors"):
+        yield "answers/text: no_errors"

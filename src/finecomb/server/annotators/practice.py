@@ -1,0 +1,216 @@
+"""Before the work, as annotators see it: pages, exercises, what was found and missed, and how the test went."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from finecomb.core.practice import Choice, Exercise, QualificationPart, Solution, locate
+from finecomb.core.protocol import Protocol
+from finecomb.core.qualification import Grade, Graded, graded_choice, graded_exercise
+from finecomb.core.question import among
+from finecomb.core.records import Annotation, Annotator, Answer, Answers
+from finecomb.core.span import Span
+from finecomb.people import onboarding
+from finecomb.people.onboarding import Item, Step
+from finecomb.server.annotators.schema import (
+    Feedback,
+    ItemResult,
+    Page,
+    PartResult,
+    Practice,
+    QualificationResult,
+    Solved,
+)
+
+# --- pages -------------------------------------------------------------------------------------------------------
+
+
+def page(step: Step, protocol: Protocol, annotator: Annotator, result: QualificationResult | None = None) -> Page:
+    """A step of the way as it goes to the browser."""
+    arm = onboarding.arm(protocol, annotator.condition)
+    more: dict[str, object]
+    match step.kind:
+        case "survey":
+            more = {"title": "About you", "questions": protocol.survey, "answers": _answered(protocol, annotator)}
+        case "instructions":
+            more = {"title": protocol.title, "say": protocol.instructions}
+        case "examples":
+            assert arm is not None
+            more = {"say": arm.instructions, "examples": (*((each,) for each in arm.examples), *arm.pairs)}
+        case "intro":
+            more = _intro(protocol, step.part)
+        case "result":
+            more = {"result": result}
+    return Page.model_validate({"step": step.id, "kind": step.kind, "phase": step.phase, **more})
+
+
+def _answered(protocol: Protocol, annotator: Annotator) -> Answers:
+    """What was said before, as far as it still answers what is asked."""
+    before = annotator.survey
+    return {
+        each.name: before[each.name]
+        for each in protocol.survey
+        if each.name in before and not each.problem(before[each.name])
+    }
+
+
+def _intro(protocol: Protocol, part: QualificationPart | None) -> dict[str, object]:
+    if part is not None:
+        return {"title": _title(part), "say": part.intro}
+    return {"title": "Practice", "say": protocol.training.intro if protocol.training else ""}
+
+
+def practice(item: Item, protocol: Protocol) -> Practice:
+    """What makes a task an exercise or a multiple-choice question."""
+    asked = item.given
+    return Practice(
+        part=_title(item.part),
+        ask=asked.ask,
+        label=None if isinstance(asked, Choice) else asked.label,
+        number=item.number,
+        of=item.of,
+        points=item.part.points if item.part else 0,
+        question=asked.question if isinstance(asked, Choice) else None,
+        spans=(locate(asked.quote, asked.text),) if isinstance(asked, Choice) and asked.quote else (),
+        verify=protocol.work.verify and item.phase == "training",
+    )
+
+
+# --- feedback ----------------------------------------------------------------------------------------------------
+
+
+def feedback(item: Item, annotation: Annotation, protocol: Protocol) -> Feedback:
+    """How an exercise or a question went, with its solution."""
+    if isinstance(item.given, Choice):
+        return _on_choice(item.given, annotation, item.part)
+    return _on_exercise(item.given, item.part, annotation, protocol)
+
+
+def _on_choice(choice: Choice, annotation: Annotation, part: QualificationPart | None) -> Feedback:
+    said = annotation.answers.get("answer")
+    graded = graded_choice(choice, said, part.points if part else 0)
+    return Feedback(
+        points=graded.points,
+        of=graded.of,
+        answers={"answer": choice.answer},
+        right=among(said, (choice.answer,)),
+        say=choice.feedback,
+    )
+
+
+def _on_exercise(
+    exercise: Exercise, part: QualificationPart | None, annotation: Annotation, protocol: Protocol
+) -> Feedback:
+    graded = graded_exercise(exercise, annotation.marks, part)
+    document = protocol.practice[annotation.document]
+    units = {f"{s.start}-{s.end}": right for s, right in zip(document.segments, exercise.units, strict=False)}
+    said = {f"{unit.start}-{unit.end}": unit.answers for unit in annotation.units}
+    agrees = _agrees(annotation.answers, exercise.answers) and all(
+        _agrees(said.get(id, {}), right) for id, right in units.items()
+    )
+    return Feedback(
+        points=graded.points,
+        of=graded.of,
+        solutions=_solved(exercise, graded),
+        extra=graded.extra,
+        answers=exercise.answers,
+        units=units,
+        right=agrees and not graded.missed,
+        say="\n\n".join(each for each in (_compared(graded, protocol, part), exercise.feedback) if each),
+    )
+
+
+def _agrees(said: Answers, right: Answers) -> bool:
+    return all(among(_listed(said.get(name)), (_listed(answer),)) for name, answer in right.items())
+
+
+def _listed(answer: Answer | None) -> Answer | frozenset[str] | None:
+    """Several choices agree in any order."""
+    return frozenset(answer) if isinstance(answer, tuple | list) else answer
+
+
+def _solved(exercise: Exercise, graded: Graded) -> tuple[Solved, ...]:
+    """The known errors in text order, each with the mark that found it."""
+    found = {solution: (mark, points) for (solution, mark), points in zip(graded.found, graded.each, strict=True)}
+    made = [
+        (span, _one_solved(solution, span, *found.get(index, (None, 0.0))))
+        for index, (solution, span) in enumerate(zip(exercise.solutions, exercise.spans(), strict=True))
+    ]
+    return tuple(each for _, each in sorted(made, key=lambda pair: pair[0]))
+
+
+def _one_solved(solution: Solution, span: Span, mark: str | None, points: float) -> Solved:
+    return Solved(
+        spans=(span,),
+        quotes=(solution.quote,),
+        label=solution.label,
+        answers=solution.answers,
+        antecedent=solution.antecedent,
+        why=solution.why,
+        mark=mark,
+        points=points,
+    )
+
+
+def _compared(graded: Graded, protocol: Protocol, part: QualificationPart | None) -> str:
+    """The comparison in words, where the qualification's feedback is written; the reasons stand with the solutions."""
+    if part is None or protocol.qualification is None or protocol.qualification.feedback != "written":
+        return ""
+    found, missed, extra = len(graded.found), len(graded.missed), len(graded.extra)
+    said = f"You found {found} of the {found + missed} errors that experts marked here."
+    if not extra:
+        return said
+    return f"{said} {extra} of your marks {'is' if extra == 1 else 'are'} at none of these places or of another kind."
+
+
+# --- the result --------------------------------------------------------------------------------------------------
+
+
+def result(protocol: Protocol, grade: Grade, done: Mapping[str, Annotation], round: int) -> QualificationResult:
+    """How an attempt at the qualification went."""
+    test = protocol.qualification
+    assert test is not None
+    by_name = {item.name: item for item in grade.items}
+    items = [item for item in onboarding.items(protocol, round).values() if item.phase == "qualification"]
+    return QualificationResult(
+        passed=grade.passed,
+        score=grade.score,
+        of=grade.of,
+        needed=test.pass_at,
+        precision=None if math.isnan(grade.precision) else grade.precision,
+        precision_needed=test.min_precision,
+        parts=tuple(
+            PartResult(
+                title=_title(part),
+                count=len(part.exercises) + len(part.choices),
+                points=_rounded(grade.parts[part.name]),
+                of=part.total,
+            )
+            for part in test.parts
+        ),
+        items=tuple(_item_result(item, by_name[item.given.name], done[item.document].id, protocol) for item in items),
+        attempt=round + 1,
+        attempts=test.attempts,
+    )
+
+
+def _item_result(item: Item, graded: Graded, task: str, protocol: Protocol) -> ItemResult:
+    label = protocol.named(item.given.label) if isinstance(item.given, Exercise) else None
+    alone = _title(item.part) if item.of == 1 else f"{_title(item.part)} {item.number}"
+    return ItemResult(
+        task=task,
+        title=label.shown if label else alone,
+        points=_rounded(graded.points),
+        of=graded.of,
+        chosen=isinstance(item.given, Choice),
+    )
+
+
+def _title(part: QualificationPart | None) -> str:
+    return (part.title or part.name) if part else ""
+
+
+def _rounded(points: float) -> float:
+    """Sevenths of 50 add up to 50."""
+    return round(points, 9)

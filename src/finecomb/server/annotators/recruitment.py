@@ -1,0 +1,143 @@
+"""People who come from a recruiting platform: what its link says about them, and what they take back there."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Literal
+from urllib.parse import quote, urlsplit
+
+from fastapi import Request, Response
+
+from finecomb.core.records import Recruitment
+from finecomb.server.annotators.schema import Ending
+from finecomb.server.auth import Gate
+from finecomb.server.problems import ProblemError
+from finecomb.store import recruits
+from finecomb.store.recruits import Came
+
+Why = Literal["done", "screened-out", "no-consent"]
+
+TITLE = {"prolific": "Prolific", "mturk": "Mechanical Turk"}
+_NAMES = {
+    "prolific": {"worker": "PROLIFIC_PID", "place": "STUDY_ID", "session": "SESSION_ID"},
+    "mturk": {"worker": "workerId", "place": "hitId", "session": "assignmentId", "submit": "turkSubmitTo"},
+}
+"""What each platform adds to the link that people open."""
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
+_PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
+_PROLIFIC = "https://app.prolific.com/submissions/complete?cc={code}"
+_MTURK = "/mturk/externalSubmit"
+
+
+# --- coming ------------------------------------------------------------------------------------------------------
+
+
+def told(recruitment: Recruitment, asked: Mapping[str, str]) -> Came:
+    """What the platform's link says; what is not an id, or too long for one, counts as not said.
+
+    >>> told(Recruitment(platform="prolific"), {"PROLIFIC_PID": "5f1", "SESSION_ID": "{{%SESSION_ID%}}"}).worker
+    '5f1'
+    """
+    names = _NAMES.get(recruitment.platform, {})
+    ids = {ours: asked.get(theirs, "") for ours, theirs in names.items()}
+    submit = ids.pop("submit", "")
+    clean = {ours: id if _ID.fullmatch(id) else "" for ours, id in ids.items()}
+    return Came(platform=recruitment.platform, submit=submit if _is_mturk(submit) else "", **clean)
+
+
+def _is_mturk(address: str) -> bool:
+    """Whether an address is that of Mechanical Turk or its sandbox: nobody else is sent anything."""
+    if len(address) > 200 or re.search(r"[\s\\@?#]", address):
+        return False
+    try:
+        parts = urlsplit(address)
+        plain = parts.port is None
+    except ValueError:
+        return False
+    host = parts.hostname or ""
+    return parts.scheme == "https" and plain and host.endswith(".mturk.com") and parts.path in ("", "/")
+
+
+def is_preview(came: Came) -> bool:
+    """Whether somebody only looks, before having accepted the work."""
+    return came.platform == "mturk" and came.session == _PREVIEW
+
+
+def identified(came: Came) -> Came:
+    """`came`, or a `ProblemError` when the platform's link does not say who it is or that they accepted the work."""
+    if is_preview(came):
+        raise ProblemError("not-allowed", "Accept the task on Mechanical Turk first. Then you can start here.")
+    if came.platform and not came.worker:
+        title = TITLE[came.platform]
+        raise ProblemError(
+            "not-allowed", f"This address does not say who you are. Go back to {title} and open the study from there."
+        )
+    return came
+
+
+def once(came: Came) -> str:
+    """What to say to somebody who took part before, where everybody may once only."""
+    back = f" Give the task back on {TITLE[came.platform]}; that has no disadvantage." if came.platform else ""
+    return f"You have taken part in this study before, and everybody can take part once only. Thank you.{back}"
+
+
+def at_door(gate: Gate, request: Request) -> Came:
+    """What the platform's link says of whoever opens it."""
+    return told(gate.store.head.settings.recruitment, request.query_params)
+
+
+def with_traces(gate: Gate, request: Request, response: Response, came: Came) -> Came:
+    """`came` with the hashes by which the same browser and the same network are known again."""
+    return replace(came, device=gate.remember(request, response), address=_address(gate, request))
+
+
+def _address(gate: Gate, request: Request) -> str:
+    """A keyed hash of the internet address (of the network, for IPv6); none of this machine's own, e.g. a proxy's."""
+    try:
+        address = ipaddress.ip_address(request.client.host if request.client else "")
+    except ValueError:
+        return ""
+    if address.is_loopback:
+        return ""
+    known = str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
+    return gate.signature(f"address/{known}")
+
+
+# --- going back --------------------------------------------------------------------------------------------------
+
+
+def ending(gate: Gate, annotator: str, why: Literal["done", "screened-out"]) -> Ending:
+    """What an annotator takes back to where they were recruited."""
+    with gate.store.database.reading() as transaction:
+        found = recruits.last(gate.store, transaction, annotator)
+    return _ending(gate, found.came if found else Came(), why, annotator)
+
+
+def declined(gate: Gate, came: Came) -> Ending:
+    """What somebody takes back who does not agree to take part; nothing about them is kept."""
+    return _ending(gate, came, "no-consent", came.worker)
+
+
+def _ending(gate: Gate, came: Came, why: Why, who: str) -> Ending:
+    recruitment = gate.store.head.settings.recruitment
+    own = gate.signature(f"{_OWN[why]}/{who}")[:8].upper() if who else ""
+    code = {
+        "done": recruitment.completed,
+        "screened-out": recruitment.screened_out,
+        "no-consent": recruitment.no_consent,
+    }[why] or own
+    if recruitment.back:
+        return Ending(why=why, code=code, back=recruitment.back.replace("{code}", quote(code, safe="")))
+    if came.platform == "prolific" and code:
+        return Ending(why=why, code=code, back=_PROLIFIC.format(code=quote(code, safe="")))
+    if came.submit and why != "no-consent":  # who does not agree gives the task back, there
+        fields = {"assignmentId": came.session, "code": code}
+        return Ending(why=why, code=code, back=came.submit.rstrip("/") + _MTURK, form=fields)
+    return Ending(why=why, code=code)
+
+
+_OWN: dict[Why, str] = {"done": "code", "screened-out": "screened-out", "no-consent": "no-consent"}
+"""What one's own codes are made of, so that each ending has another."""

@@ -1,0 +1,101 @@
+"""What the server remembers about tasks, texts and offered marks: none of it changes while a study is served."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TypeVar
+
+from finecomb.core.protocol import Protocol
+from finecomb.people import onboarding
+from finecomb.people.onboarding import Item
+from finecomb.server.annotators.schema import About
+from finecomb.server.annotators.task_view import Names, Sign, TaskText, about, shown
+from finecomb.store import judged_work, tasks
+from finecomb.store.store import Head, Store
+from finecomb.store.tasks import Facts
+
+V = TypeVar("V")
+_MOST = 20_000
+
+
+class TaskCache:
+    """Texts as annotators see them, read once. Emptied when a researcher changes the study."""
+
+    def __init__(self, store: Store, sign: Sign) -> None:
+        self.store = store
+        self._sign = sign
+        self._head: Head | None = None
+        self._facts: dict[str, Facts] = {}
+        self._shown: dict[tuple[str, str], TaskText] = {}
+        self._asked: dict[str, Protocol] = {}
+        self._names: dict[tuple[str, ...], Names] = {}
+
+    def facts(self, task: str) -> Facts | None:
+        """Whose task it is and what it is about."""
+        self._fresh()
+        found = self._facts.get(task)
+        if found is None:
+            with self.store.database.reading() as transaction:
+                found = tasks.facts(self.store, transaction, task)
+            if found is not None:
+                self._facts[task] = found
+        return found
+
+    def protocol(self, facts: Facts) -> Protocol:
+        """The protocol that a task was given out under, which may no longer be the one in force."""
+        return self.store.head.protocols[facts.protocol]
+
+    def asked(self, facts: Facts) -> Protocol:
+        """What is asked in a task: its protocol, or a single multiple-choice question."""
+        if facts.phase == "work":
+            return self.protocol(facts)
+        make = functools.partial(self.protocol(facts).asked_of, facts.document)
+        return _kept(self._asked, facts.document, make)
+
+    def shown(self, facts: Facts) -> TaskText:
+        """The task's text."""
+        return _kept(self._shown, (facts.document, facts.protocol), functools.partial(self._show, facts))
+
+    def _show(self, facts: Facts) -> TaskText:
+        if facts.phase == "work":
+            return shown(self.store.document(facts.document), self.protocol(facts))
+        return shown(self.protocol(facts).practice[facts.document], self.asked(facts))
+
+    def item(self, facts: Facts) -> Item | None:
+        """The exercise or question that a task is, if it is one."""
+        return None if facts.phase == "work" else onboarding.items(self.protocol(facts), facts.round)[facts.document]
+
+    def about(self, facts: Facts) -> About | None:
+        """The work that is judged in a task, where it is not the text."""
+        if not facts.about:
+            return None
+        with self.store.database.reading() as transaction:
+            found = judged_work.said(self.store, transaction, facts.about, self.protocol(facts).work.unit)
+        return about(found, self.store.head.protocols[found.protocol], self._sign) if found else None
+
+    def names(self, facts: Facts) -> Names:
+        """The marks that the task offers."""
+        return _kept(self._names, facts.offered, functools.partial(self._read_names, facts.offered))
+
+    def _read_names(self, ids: tuple[str, ...]) -> Names:
+        if not ids:
+            return Names({}, {})
+        with self.store.database.reading() as transaction:
+            return Names.of(tasks.offered(self.store, transaction, ids), self._sign)
+
+    def _fresh(self) -> None:
+        if self._head is not self.store.head or len(self._facts) > _MOST:
+            self._head = self.store.head
+            for each in (self._facts, self._shown, self._asked, self._names):
+                each.clear()
+
+
+K = TypeVar("K")
+
+
+def _kept(kept: dict[K, V], key: K, make: Callable[[], V]) -> V:
+    found = kept.get(key)  # another thread may empty it at any time
+    if found is None:
+        found = kept[key] = make()
+    return found

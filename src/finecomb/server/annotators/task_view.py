@@ -1,0 +1,232 @@
+"""What annotators are shown: a text without anything that tells where it comes from, and the protocol as a guide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic_core import from_json
+
+from finecomb.core.palette import looks
+from finecomb.core.protocol import Protocol
+from finecomb.core.question import Question
+from finecomb.core.records import Answer, Document, Mark
+from finecomb.core.tokens import sentences, windows
+from finecomb.server.annotators.schema import (
+    About,
+    AnswersBody,
+    AnswersEntry,
+    Guide,
+    LabelLook,
+    MarkBody,
+    MarkEntry,
+    Offered,
+    Practice,
+    SuggestionBody,
+    SuggestionEntry,
+    Task,
+    TextPart,
+    Told,
+    UnitBody,
+    UnitEntry,
+)
+from finecomb.store import judged_work
+from finecomb.store.rows import Kind, Stored
+from finecomb.store.tasks import Facts, TaskState
+
+Sign = Callable[[str], str]
+"""Makes a name that says nothing of what it stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskText:
+    """A text as annotators see it. What is not in here cannot reach them."""
+
+    document: Document
+    """Without id, meta, references, and without contexts that the protocol hides."""
+    parts: tuple[TextPart, ...]
+    units: frozenset[str]
+    """The parts' ids, `start-end`."""
+
+
+def shown(document: Document, protocol: Protocol) -> TaskText:
+    """What the protocol lets annotators see of a document."""
+    work = protocol.work
+    parts = _parts(document, work.sentences) if work.unit == "segment" else ()
+    blind = Document(
+        id="text",
+        text=document.text,
+        context={} if work.context == "hidden" else document.context,
+        data=document.data if work.data else None,
+    )
+    return TaskText(blind, parts, frozenset(f"{part.start}-{part.end}" for part in parts))
+
+
+def _parts(document: Document, size: int) -> tuple[TextPart, ...]:
+    if document.segments:
+        return tuple(TextPart(start=s.start, end=s.end, title=s.title, role=s.role) for s in document.segments)
+    groups = windows(sentences(document.text), size)
+    return tuple(TextPart(start=int(start), end=int(end)) for start, end in groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Offered marks under names that do not give their makers away."""
+
+    marks: Mapping[str, Mark]
+    """By the name that annotators see."""
+    shown: Mapping[str, str]
+    """That name, by id."""
+
+    @classmethod
+    def of(cls, marks: Iterable[Mark], sign: Sign) -> Names:
+        """Name marks."""
+        named = {sign(f"offered/{mark.id}")[:16]: mark for mark in marks if mark.spans}
+        return cls(named, {mark.id: name for name, mark in named.items()})
+
+    def hide(self, ids: Iterable[str]) -> tuple[str, ...]:
+        """Names instead of ids."""
+        return tuple(self.shown[id] for id in ids if id in self.shown)
+
+
+def task(
+    id: str,
+    facts: Facts,
+    state: TaskState,
+    text: TaskText,
+    names: Names,
+    practice: Practice | None = None,
+    about: About | None = None,
+) -> Task:
+    """A task as it goes to the browser."""
+    entries: dict[Kind, list[Any]] = {"mark": [], "unit": [], "answers": [], "decision": []}
+    for each in state.entries:
+        entries[each.kind].append(entry(each, names))
+    return Task(
+        id=id,
+        number=facts.number,
+        text=text.document.text,
+        context=_ordered(text.document.context, facts.first),
+        parts=text.parts,
+        data=text.document.data,
+        offered=_offered(names),
+        marks=tuple(entries["mark"]),
+        units=tuple(entries["unit"]),
+        answers=entries["answers"][0] if entries["answers"] else None,
+        decisions=tuple(entries["decision"]),
+        phase=facts.phase,
+        practice=practice,
+        about=about,
+        round=facts.round,
+        status=state.status,
+        active=state.active,
+        lease=None if state.lease is None else datetime.fromtimestamp(state.lease, UTC),
+    )
+
+
+def _offered(names: Names) -> tuple[Offered, ...]:
+    return tuple(
+        Offered(id=name, spans=mark.spans, quotes=mark.quotes, label=mark.label, answers=mark.answers)
+        for name, mark in names.marks.items()
+    )
+
+
+def _ordered(context: Mapping[str, str], first: str) -> Mapping[str, str]:
+    """Contexts as they are shown: of a pair, the one that comes first before the other."""
+    if first != "b" or not {"a", "b"} <= set(context):
+        return context
+    others = {name: text for name, text in context.items() if name not in ("a", "b")}
+    return {**others, "b": context["b"], "a": context["a"]}
+
+
+def about(found: judged_work.JudgedContent, protocol: Protocol, sign: Sign) -> About:
+    """Somebody's work that is to be judged, under names that do not give them away."""
+    asked = protocol.questions_of(found.marks[0].label) if found.one else protocol.document_questions
+    return About(
+        labels=protocol.labels,
+        looks=_looks(protocol),
+        marks=_offered(Names.of(found.marks, sign)),
+        said=tuple(
+            Told(ask=each.ask, answer=_words(each, found.answers[each.name]))
+            for each in asked
+            if each.name in found.answers
+        ),
+    )
+
+
+def _words(question: Question, answer: Answer) -> str:
+    """An answer as people read it."""
+    if isinstance(answer, bool):
+        return "Yes" if answer else "No"
+    titles = {option.value: option.title for option in question.options}
+    chosen = answer if isinstance(answer, tuple) else (answer,)
+    return ", ".join(titles.get(each) or str(each) for each in chosen)
+
+
+AnyEntry = MarkEntry | UnitEntry | AnswersEntry | SuggestionEntry
+
+
+def entry(stored: Stored, names: Names) -> AnyEntry:
+    """An entry as it goes to the browser."""
+    id = names.shown.get(stored.id, stored.id) if stored.kind == "decision" else stored.id
+    value = None if stored.body is None else _BODIES[stored.kind](from_json(stored.body), names)
+    made: AnyEntry = _ENTRIES[stored.kind](id=id, version=stored.version, body=value)
+    return made
+
+
+def _mark_body(value: dict[str, Any], names: Names) -> MarkBody:
+    return MarkBody(
+        spans=value["spans"],
+        quotes=value["quotes"],
+        label=value["label"],
+        answers=value.get("answers", {}),
+        antecedent=value.get("antecedents"),
+        made_from=names.hide(value.get("made_from", ())),
+    )
+
+
+_ENTRIES: dict[Kind, Any] = {
+    "mark": MarkEntry,
+    "unit": UnitEntry,
+    "answers": AnswersEntry,
+    "decision": SuggestionEntry,
+}
+_BODIES: dict[Kind, Callable[[dict[str, Any], Names], Any]] = {
+    "mark": _mark_body,
+    "unit": lambda value, _: UnitBody(answers=value.get("answers", {}), seconds=value.get("seconds") or 0),
+    "answers": lambda value, _: AnswersBody.model_validate(value),
+    "decision": lambda value, _: SuggestionBody.model_validate(value),
+}
+
+
+def _looks(protocol: Protocol) -> tuple[LabelLook, ...]:
+    return tuple(
+        LabelLook(label=look.label, title=look.title, slot=look.slot.name, flag=look.flag, key=look.key)
+        for look in looks(protocol).values()
+    )
+
+
+def guide(protocol: Protocol) -> Guide:
+    """What annotators can look up at any time: never solutions, never weights, nothing of an experiment's arms."""
+    return Guide(
+        id=protocol.id,
+        title=protocol.title,
+        summary=protocol.summary,
+        language=protocol.language,
+        groups=protocol.groups,
+        labels=protocol.labels,
+        looks=_looks(protocol),
+        unlabelled=protocol.unlabelled,
+        questions=protocol.questions,
+        unit_questions=protocol.unit_questions,
+        document_questions=protocol.document_questions,
+        rules=protocol.rules,
+        guidelines=protocol.guidelines,
+        mode=next((mode for mode in protocol.modes if mode.name == protocol.mode), None),
+        work=protocol.work,
+        instructions=protocol.instructions,
+        examples=protocol.examples,
+        thanks=protocol.thanks,
+    )

@@ -1,0 +1,278 @@
+"""Who may pass: signed cookies, tokens against forged requests, limited tries, and headers on every answer."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import hmac
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Concatenate, Literal, ParamSpec
+from urllib.parse import urlsplit
+
+from fastapi import Depends, Request, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from finecomb.core.records import Recruitment
+from finecomb.server.problems import ProblemError
+from finecomb.store import access
+from finecomb.store.access import ROLES, Role, Session, Who
+from finecomb.store.database import Transaction
+from finecomb.store.store import Store
+
+P = ParamSpec("P")
+Cookie = Literal["annotator", "researcher", "device"]
+COOKIE: dict[Cookie, str] = {
+    "annotator": "finecomb",
+    "researcher": "finecomb-researcher",
+    "device": "finecomb-device",  # random; tells that two people came from one browser, and nothing else
+}
+TOKEN = "X-Finecomb-Token"
+"""The header that every request which changes something carries."""
+_TRIES, _WINDOW = 10, 600.0  # wrong links from one address within so many seconds
+_REMEMBERED = 10_000  # sessions
+_LONGEST = 100  # characters of the device's cookie
+_REMEMBERED_DEVICE = 365 * 24 * 3600  # seconds
+_POLICY = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'"
+MTURK = (
+    "https://worker.mturk.com",
+    "https://workersandbox.mturk.com",
+    "https://requester.mturk.com",
+    "https://requestersandbox.mturk.com",
+)
+"""Whose pages show a HIT inside them: to workers, and to requesters who look at it first."""
+_MTURK_FORMS = "https://*.mturk.com"
+
+
+@dataclass(slots=True)
+class Gate:
+    """What signing in needs to know about where the study is served."""
+
+    store: Store
+    origin: str = ""
+    """The public address, e.g. `https://study.example`; that of the request when empty."""
+    _tries: dict[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def secure(self) -> bool:
+        """Whether cookies go over TLS only."""
+        return self.origin.startswith("https:")
+
+    def signature(self, text: str) -> str:
+        """Proves that `text` comes from this study's server."""
+        return hmac.new(self.store.head.secret.encode(), text.encode(), hashlib.sha256).hexdigest()[:32]
+
+    def csrf(self, session: Session) -> str:
+        """What pages of that session send along with every change."""
+        return self.signature(f"csrf/{session.hash}")
+
+    def keep(self, response: Response, kind: Who, token: str) -> None:
+        """Sign in: the cookie that holds a session's token."""
+        self._set(response, kind, f"{token}.{self.signature(token)}", int(access.LASTS[kind]))
+
+    def drop(self, response: Response, kind: Who) -> None:
+        """Sign out: the browser forgets the cookie."""
+        self._set(response, kind, "", 0)
+
+    def _set(self, response: Response, kind: Cookie, value: str, seconds: int) -> None:
+        """A cookie for our own pages; inside another site's page, where a study allows it, one for that site only.
+
+        The header is written out because the standard library knows `Partitioned` from Python 3.14 on.
+        """
+        framed = kind != "researcher" and self.store.head.settings.recruitment.frame
+        strict = f"SameSite=Strict{'; Secure' if self.secure else ''}"
+        how = "SameSite=None; Secure; Partitioned" if framed else strict
+        response.headers.append(
+            "set-cookie", f"{self.cookie(kind)}={value}; HttpOnly; Max-Age={seconds}; Path=/; {how}"
+        )
+
+    def remember(self, request: Request, response: Response) -> str:
+        """The device of a request: the keyed hash of a random cookie, which is set where there is none."""
+        found = request.cookies.get(self.cookie("device"), "")
+        if not 0 < len(found) <= _LONGEST:
+            found = secrets.token_urlsafe(16)
+            self._set(response, "device", found, _REMEMBERED_DEVICE)
+        return self.signature(f"device/{found}")
+
+    def cookie(self, kind: Cookie) -> str:
+        """Its name: of this study only, since a browser sends the cookies of one port to all others."""
+        return f"{COOKIE[kind]}-{self.signature('cookie')[:8]}"
+
+    def current(self, request: Request, kind: Who) -> Session | None:
+        """Who is signed in where a request comes from."""
+        found = self._recognised(request.cookies.get(self.cookie(kind), ""))
+        return found if found is not None and found.kind == kind else None
+
+    async def session(self, request: Request, kind: Who) -> Session:
+        """Who sent a request; a `ProblemError` when nobody did or it may have been forged."""
+        found = self.current(request, kind)
+        if found is None:
+            raise ProblemError("signed-out")
+        if request.method not in ("GET", "HEAD"):
+            self.check_origin(request)
+            if not hmac.compare_digest(request.headers.get(TOKEN, "").encode(), self.csrf(found).encode()):
+                raise ProblemError("not-allowed", "This page is out of date. Reload it; what you did is kept.")
+        return found
+
+    def _recognised(self, cookie: str) -> Session | None:
+        """Whose cookie it is; asked of the database once and then remembered."""
+        recent = self.store.sessions
+        if cookie not in recent:
+            token, _, signature = cookie.rpartition(".")
+            if not token or not hmac.compare_digest(signature.encode(), self.signature(token).encode()):
+                return None
+            with self.store.database.reading() as transaction:
+                found = access.session(self.store, transaction, token)
+            if found is None:
+                return None
+            if len(recent) >= _REMEMBERED:
+                recent.clear()
+            recent[cookie] = found
+        return recent[cookie] if recent[cookie].expires > self.store.clock() else None
+
+    def check_origin(self, request: Request) -> None:
+        """Refuse what another site's page sends."""
+        site = request.headers.get("sec-fetch-site", "same-origin")
+        origin = request.headers.get("origin", "")
+        own = {urlsplit(self.origin).netloc, request.headers.get("host", "")} - {""}
+        if site != "same-origin" or (origin and urlsplit(origin).netloc not in own):
+            raise ProblemError("not-allowed", "This request did not come from the study's own pages.")
+
+    async def follow(
+        self,
+        request: Request,
+        job: Callable[Concatenate[Store, Transaction, P], str | None],
+        *args: P.args,
+        **named: P.kwargs,
+    ) -> str:
+        """Sign in by a link, as `job` does, within limits; returns the session's token."""
+        self.check_origin(request)
+        address = request.client.host if request.client else ""
+        now = self.store.clock()
+        made = await self.store.do(job, *args, **named)
+        self.store.sessions.clear()  # a researcher may have got another role
+        if made is None:
+            recent = [at for at in self._tries.get(address, []) if now - at < _WINDOW]
+            self._tries = {who: tries for who, tries in self._tries.items() if now - tries[-1] < _WINDOW}
+            self._tries[address] = [*recent, now][-_TRIES:]
+            if len(recent) >= _TRIES:
+                raise ProblemError("too-many")
+            raise ProblemError("not-found", "This link does not open anything (any more). Ask for a new one.")
+        return made
+
+    async def leave(self, session: Session) -> None:
+        """Sign out."""
+        await self.store.do(access.end_session, session.hash)
+        self.store.sessions.clear()
+
+
+def gate(request: Request) -> Gate:
+    """The gate of the app that serves a request."""
+    found: Gate = request.app.state.gate
+    return found
+
+
+async def _annotator(request: Request) -> Session:
+    return await gate(request).session(request, "annotator")
+
+
+AnnotatorSession = Annotated[Session, Depends(_annotator)]
+"""Parameter of a route that only signed-in annotators may use."""
+
+
+def researcher(role: Role) -> Callable[[Request], Awaitable[Session]]:
+    """Dependency of a route that researchers of that role or above may use; returns their session."""
+
+    async def allowed(request: Request) -> Session:
+        found = await gate(request).session(request, "researcher")
+        if found.role is None or ROLES.index(found.role) < ROLES.index(role):
+            raise ProblemError("not-allowed", f"This needs the role {role}. An owner of the study can give it to you.")
+        return found
+
+    return allowed
+
+
+# --- every answer ------------------------------------------------------------------------------------------------
+
+_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",  # with none at all, forms would not say where they come from
+    "cross-origin-opener-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+}
+Headers = list[tuple[bytes, bytes]]
+
+
+@functools.lru_cache(maxsize=64)
+def _headers(recruitment: Recruitment, join: bool, own: bool) -> Headers:
+    """What keeps a browser strict; `own` says that it is an annotator's page, `join` that it is the page of a link.
+
+    Nobody may show our pages inside theirs, but for those that the study names. Mechanical Turk shows every HIT so:
+    if it may not, then it may still show the page of the link, which opens a tab.
+    """
+    mturk = recruitment.platform == "mturk"
+    frames = recruitment.frame if own else ()
+    frames = frames or (MTURK if mturk and join else ())
+    forms = f"'self' {_MTURK_FORMS}" if own and mturk else "'self'"
+    policy = f"{_POLICY}; form-action {forms}; frame-ancestors {' '.join(frames) or repr('none')}"
+    denied = {} if frames else {"x-frame-options": "DENY"}
+    every = {"content-security-policy": policy, **denied, **_HEADERS}
+    return [(name.encode(), value.encode()) for name, value in every.items()]
+
+
+_UNCACHED = (b"cache-control", b"no-store")
+
+
+_UPLOADS = ("/api/admin/documents", "/api/admin/protocol")  # both look at who asks before they read on
+
+
+class Envelope:
+    """Around every request: a limit on its size; around every answer: the headers that keep a browser strict."""
+
+    def __init__(self, app: ASGIApp, store: Store, most: int, most_uploaded: int) -> None:
+        self.app = app
+        self.store = store
+        self.most = most
+        self.most_uploaded = most_uploaded
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        path: str = scope["path"]
+        limit = self.most_uploaded if path in _UPLOADS else self.most
+        uncached = not path.startswith("/static/")
+        join = path.startswith("/join/")
+        fixed = _headers(self.store.head.settings.recruitment, join, join or path == "/")
+
+        async def strict(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = message.setdefault("headers", [])
+                headers.extend(fixed)
+                if uncached and not any(name == b"cache-control" for name, _ in headers):
+                    headers.append(_UNCACHED)
+            await send(message)
+
+        try:
+            await self.app(scope, _limited(scope, receive, limit), strict)
+        except ProblemError as error:
+            await error.response()(scope, receive, strict)
+
+
+def _limited(scope: Scope, receive: Receive, most: int) -> Receive:
+    """`receive` that stops at `most` bytes, whatever the request says about its size."""
+    if any(name == b"content-length" and value.isdigit() and int(value) > most for name, value in scope["headers"]):
+        raise ProblemError("too-large")
+    got = 0
+
+    async def receive_some() -> Message:
+        nonlocal got
+        message = await receive()
+        got += len(message.get("body", b""))
+        if got > most:
+            raise ProblemError("too-large")
+        return message
+
+    return receive_some

@@ -1,0 +1,159 @@
+"""Documents as the researcher sees them: a list to search, and one text with what everybody said about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import polars as pl
+
+from finecomb.agreement.agree import AgreeOptions, source
+from finecomb.agreement.alpha import alpha_of
+from finecomb.core.errors import shorten
+from finecomb.core.frames import meta
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Annotator, Mark
+from finecomb.server.researchers.schema import (
+    AnnotationBars,
+    DocumentList,
+    DocumentPage,
+    DocumentRow,
+    ReaderMark,
+    Show,
+    StudyProgress,
+)
+from finecomb.server.researchers.snapshot import MACHINES, Snapshot, shown
+
+DISPUTED = 0.2
+"""A text is disputed when people's agreement on its words, alpha, is below this."""
+_ORDER = {"human": 0, **dict.fromkeys(MACHINES, 1), "gold": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which documents to list."""
+
+    show: Show = "all"
+    search: str = ""
+    """Words of the text or of its id."""
+    model: str | None = None
+    label: str | None = None
+    """Only documents where somebody marked it."""
+    offset: int = 0
+    limit: int = 100
+
+
+def document_frame(now: Snapshot) -> pl.DataFrame:
+    """One row per document.
+
+    Columns: id, text, model, done, of, marks, alpha, disputed, check, unfinished, labels, in the study's order.
+    """
+    seen = now.seen.study
+    done = seen.annotations.group_by("document").agg(done=pl.len())
+    marks = seen.marks.group_by("document").agg(marks=pl.len(), labels=pl.col("label").unique())
+    check = pl.col("id").is_in(list(now.study.settings.attention_checks))
+    rows = now.study.documents.select("id", "text", meta("model"), check=check)
+    for other in (done, marks, _alphas(now)):
+        rows = rows.join(other, left_on="id", right_on="document", how="left", maintain_order="left")
+    rows = rows.with_columns(pl.col("done", "marks").fill_null(0), of=pl.lit(now.per_document))
+    return rows.with_columns(
+        unfinished=(pl.col("done") < pl.col("of")) & ~check,
+        disputed=(pl.col("alpha") < DISPUTED).fill_null(value=False),
+    )
+
+
+def _alphas(now: Snapshot) -> pl.DataFrame:
+    """Alpha on the words of each document that two people read; null where undefined."""
+    tally = source(now.seen, AgreeOptions(by_label=False)).tallies[0]
+    values = alpha_of(tally.coincidences[:, 0], tally.values)
+    documents = pl.Series("document", now.seen.study.documents["id"], pl.String)
+    return pl.DataFrame({"document": documents, "alpha": pl.Series(values, dtype=pl.Float64).fill_nan(None)})
+
+
+def document_list(rows: pl.DataFrame, wanted: Wanted) -> DocumentList:
+    """One page of the list, and the number of documents under each filter."""
+    found = rows.filter(_matches(wanted))
+    shows: dict[Show, pl.Expr] = {
+        "all": pl.lit(value=True),
+        "unfinished": pl.col("unfinished"),
+        "disputed": pl.col("disputed"),
+    }
+    chosen = found.filter(shows[wanted.show])
+    page = chosen.slice(wanted.offset, wanted.limit)
+    counts = {show: found.select(shows[show].sum() if show != "all" else pl.len()).item() for show in get_args(Show)}
+    return DocumentList(rows=tuple(_row(row) for row in page.iter_rows(named=True)), total=len(chosen), counts=counts)
+
+
+def _matches(wanted: Wanted) -> pl.Expr:
+    words = wanted.search.strip().lower()
+    fits = pl.lit(value=True)
+    if words:
+        fits &= pl.any_horizontal(pl.col("id", "text").str.to_lowercase().str.contains(words, literal=True))
+    if wanted.model is not None:
+        fits &= pl.col("model") == wanted.model
+    if wanted.label is not None:
+        fits &= pl.col("labels").list.contains(wanted.label).fill_null(value=False)
+    return fits
+
+
+def _row(row: dict[str, Any]) -> DocumentRow:
+    own = {name: row[name] for name in ("id", "model", "marks", "alpha", "disputed", "check")}
+    return DocumentRow(
+        **own, start=shorten(row["text"], 80), progress=StudyProgress(done=row["done"], of=max(row["of"], row["done"]))
+    )
+
+
+def document_page(now: Snapshot, rows: pl.DataFrame, id: str) -> DocumentPage:
+    """A document with everything that anybody said about it in work, also drafts and what was excluded."""
+    document = now.study.document(id)
+    every = [each for each in now.study.annotations_on(id) if each.phase == "work" and each.about is None]
+    people = {each.id: each for each in now.study.iter_annotators()}
+    used = [now.protocol, *(now.study.protocols[name] for name in dict.fromkeys(each.protocol for each in every))]
+    row = rows.row(by_predicate=pl.col("id") == id, named=True)
+    return DocumentPage(
+        **document.model_dump(include={"id", "text", "context", "references", "segments", "meta"}),
+        progress=_row(row).progress,
+        alpha=row["alpha"],
+        looks=shown(*used),
+        answers=_options(used),
+        readers=tuple(_readers(now, every, people)),
+    )
+
+
+def _readers(now: Snapshot, every: Iterable[Annotation], people: dict[str, Annotator]) -> Iterator[AnnotationBars]:
+    ordered = sorted(every, key=lambda each: (_ORDER[now.kinds[each.annotator]], now.names[each.annotator], each.round))
+    for each in ordered:
+        own = each.model_dump(include={"protocol", "round", "phase", "status", "answers", "annotator"})
+        yield AnnotationBars(
+            **own,
+            annotation=each.id,
+            name=now.names[each.annotator],
+            kind=people[each.annotator].kind,
+            excluded=each.excluded or people[each.annotator].excluded,
+            seconds=each.active_seconds if each.active_seconds is not None else each.seconds,
+            marks=tuple(_mark(mark) for mark in each.marks),
+        )
+
+
+def _mark(mark: Mark) -> ReaderMark:
+    return ReaderMark(
+        id=mark.id,
+        spans=mark.spans,
+        quotes=mark.quotes,
+        label=mark.label,
+        answers=mark.answers,
+        antecedents=mark.antecedents.spans if mark.antecedents else (),
+        votes=mark.votes,
+        unlocated=mark.unlocated,
+    )
+
+
+def _options(protocols: Iterable[Protocol]) -> dict[str, tuple[int | float | str | bool, ...]]:
+    """Options of the ordinal questions about marks, by name."""
+    questions = [
+        question
+        for protocol in protocols
+        for question in (*protocol.questions, *(each for label in protocol.labels for each in label.questions))
+    ]
+    return {each.name: tuple(each.values) for each in questions if each.scale == "ordinal"}

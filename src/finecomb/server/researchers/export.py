@@ -1,0 +1,65 @@
+"""A study as a download: every format that can be written, folders as one .zip."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+from finecomb import formats
+from finecomb.core.errors import FormatError, did_you_mean
+from finecomb.core.study import Study
+from finecomb.formats.base import Format
+from finecomb.formats.features import FeatureCounter
+from finecomb.server.researchers.schema import Export
+
+_ZIP = ".zip"
+_ENDINGS = {
+    **dict.fromkeys(["csabstruct", "doccano", "prodigy"], ".jsonl"),
+    "wmt-mqm": ".tsv",
+    "gsml": ".csv",
+    "parquet": _ZIP,
+}
+"""Of formats whose files are not called by an ending of their own; any other without one is a folder."""
+
+
+def writable() -> dict[str, Format]:
+    """The formats on offer, by name."""
+    return {name: each for name, each in formats.formats().items() if each.write is not None}
+
+
+def exports(study: Study) -> Iterator[Export]:
+    """Every format on offer, with the name of its file and what it could not hold of this study."""
+    tally = FeatureCounter()
+    deque(tally.watch(study.items()), maxlen=0)
+    for name, each in writable().items():
+        lost = tally.losses(each).partition("left out: ")[2]
+        yield Export(format=name, title=each.title, file=_download(study, each), loses=lost)
+
+
+def export(study: Study, format: str, folder: Path) -> Path:
+    """Write the study into `folder` and return the one file that is to be sent."""
+    chosen = writable().get(format)
+    if chosen is None:
+        raise FormatError(f"no format that can be written is called {format!r}{did_you_mean(format, writable())}")
+    name = _download(study, chosen)
+    path = folder / name.removesuffix(_ZIP)
+    formats.save(study.items(), path, format)
+    return _zipped(path) if path.is_dir() else path
+
+
+def _download(study: Study, format: Format) -> str:
+    """A file name that every system takes, e.g. `harbour-news.thresh.json` or `.csv`; a folder's is a .zip."""
+    stem = "-".join(re.findall(r"[a-z0-9]+", study.settings.title.lower()))[:60] or "study"
+    ending = _ENDINGS.get(format.name) or next(iter(format.suffixes), _ZIP)
+    return f"{stem}{ending}" if ending == f".{format.name}" else f"{stem}.{format.name}{ending}"
+
+
+def _zipped(folder: Path) -> Path:
+    path = folder.with_name(f"{folder.name}{_ZIP}")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(folder.rglob("*")):
+            archive.write(file, Path(folder.name) / file.relative_to(folder))
+    return path

@@ -1,0 +1,258 @@
+"""Annotators as the researcher sees them: how far, how fast, how much they agree, and whom to look at first."""
+
+from __future__ import annotations
+
+import functools
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+from pydantic_core import from_json
+
+from finecomb.agreement.agree import agree
+from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.frames import annotators_of
+from finecomb.core.records import Annotator, Exclusion
+from finecomb.measure.measures import measure
+from finecomb.measure.view import ANY, Filters, view
+from finecomb.server.researchers.schema import (
+    AnnotatorWork,
+    Count,
+    Figure,
+    LabelRow,
+    Middle,
+    Person,
+    PersonPage,
+    Reason,
+    StudyProgress,
+    WrittenComment,
+)
+from finecomb.server.researchers.snapshot import Snapshot, shown
+
+DRAWS = 200
+LEAST = 3
+"""Texts that somebody must have handed in, and people there must be, before anybody is told from the others."""
+_AGREEMENT = "one-vs-rest-f1-each"
+
+
+def middle(values: pl.Series, why: str, statistic: str, **fields: object) -> Middle:
+    """Median and quartiles of the values that are known; `why` there is none."""
+    known = values.drop_nulls()
+    signature = str(Signature.of(statistic=f"median-{statistic}", **fields, values=len(known)))
+    if known.is_empty():
+        return Middle(median=None, why=why, signature=signature)
+    lower, median, upper = (known.quantile(share, "linear") for share in (0.25, 0.5, 0.75))
+    return Middle(median=median, lower=lower, upper=upper, count=len(known), signature=signature)
+
+
+@dataclass(frozen=True)
+class People:
+    """All annotators of a snapshot side by side."""
+
+    now: Snapshot
+
+    @functools.cached_property
+    def rows(self) -> list[Person]:
+        """Everybody, those to look at first first."""
+        every = [self._person(each) for each in annotators_of(self.now.study.annotators)]
+        reasons = to_look_at(every, self._speeds)
+        marked = [each.model_copy(update={"look": reasons.get(each.id, ())}) for each in every]
+        return sorted(marked, key=lambda each: (-len(each.look), each.excluded is not None))
+
+    def page(self, id: str) -> PersonPage:
+        """One annotator's page."""
+        one = next(annotators_of(self.now.study.annotators.filter(pl.col("id") == id)))
+        return PersonPage(
+            person=next(each for each in self.rows if each.id == id),
+            **one.model_dump(include={"condition", "platform", "qualification", "survey", "meta"}),
+            looks=shown(*self.now.study.protocols.values()),
+            labels=self._labels(id),
+            agreement=tuple(self._agreement_by_label(id)),
+            pieces=tuple(self._pieces(id)),
+            notes=tuple(self._notes(id)),
+        )
+
+    # --- one row ---
+
+    def _person(self, one: Annotator) -> Person:
+        handed_in = self._done.get(one.id, 0)
+        return Person(
+            id=one.id,
+            name=self.now.names[one.id],
+            kind=one.kind,
+            progress=StudyProgress(done=handed_in, of=max(handed_in, self._expected)),
+            drafts=self._drafts.get(one.id, 0),
+            marks=self._figure(self._marks, one),
+            active=self._active.get(one.id)
+            or middle(pl.Series([], dtype=pl.Float64), "no times yet", "active-seconds"),
+            pay=self._pay.get(one.id),
+            agreement=self._figure(self._agreement, one),
+            checks=self._checks(one.id),
+            look=(),
+            excluded=one.excluded,
+        )
+
+    def _figure(self, found: Mapping[str, Estimate], one: Annotator) -> Figure:
+        if one.id in found:
+            return Figure.of(found[one.id])
+        why = "excluded" if one.excluded else "nothing handed in yet" if one.kind == "human" else "not a person"
+        return Figure(value=None, why=self.now.no_marks or why)
+
+    @functools.cached_property
+    def _work(self) -> pl.DataFrame:
+        return self.now.seen.study.annotations
+
+    @functools.cached_property
+    def _done(self) -> dict[str, int]:
+        work = self.now.study.work().annotations.filter(pl.col("protocol") == self.now.protocol.id)
+        return dict(work.group_by("annotator").len().iter_rows())
+
+    @functools.cached_property
+    def _drafts(self) -> dict[str, int]:
+        drafts = self.now.study.annotations.filter((pl.col("status") == "draft") & (pl.col("phase") == "work"))
+        return dict(drafts.group_by("annotator").len().iter_rows())
+
+    @property
+    def _expected(self) -> int:
+        return self.now.protocol.work.texts or len(self.now.study.documents)
+
+    @functools.cached_property
+    def _active(self) -> dict[str, Middle]:
+        parts = self._work.partition_by("annotator", as_dict=True)
+        return {
+            str(id): middle(part["active_seconds"], "no times yet", "active-seconds", annotator=id)
+            for (id,), part in parts.items()
+        }
+
+    @functools.cached_property
+    def _pay(self) -> dict[str, float]:
+        """Pay per hour of active time: what everybody was paid for the texts whose time is known, over that time."""
+        price = self.now.study.settings.price
+        timed = self._work.filter(pl.col("active_seconds") > 0).group_by("annotator")
+        rows = timed.agg(pl.len(), pl.col("active_seconds").sum()).iter_rows()
+        return {} if price is None else {id: 3600 * price * texts / seconds for id, texts, seconds in rows}
+
+    @functools.cached_property
+    def _speeds(self) -> dict[str, float]:
+        """Median active seconds per character."""
+        sizes = self.now.study.documents.select(document="id", size=pl.col("text").str.len_chars())
+        timed = self._work.filter(pl.col("active_seconds").is_not_null()).join(sizes, on="document")
+        speed = timed.filter(pl.col("size") > 0).group_by("annotator")
+        return dict(speed.agg((pl.col("active_seconds") / pl.col("size")).median()).iter_rows())
+
+    @functools.cached_property
+    def _marks(self) -> dict[str, Estimate]:
+        if self.now.no_marks:
+            return {}
+        return _by_annotator(measure(self.now.seen, ["count"], ["annotator"], level="any", draws=DRAWS))
+
+    @functools.cached_property
+    def _agreement(self) -> dict[str, Estimate]:
+        """Each annotator's F1 with what most of the others marked."""
+        if self.now.no_marks:
+            return {}
+        return _by_annotator(agree(self.now.seen, [_AGREEMENT], by_label=False, rest="majority", draws=DRAWS))
+
+    @functools.cached_property
+    def _by_label(self) -> list[Finding]:
+        """The same for any mark and for each label: for pages of single annotators."""
+        return [] if self.now.no_marks else agree(self.now.seen, [_AGREEMENT], rest="majority", draws=DRAWS)
+
+    def _checks(self, id: str) -> StudyProgress:
+        own = self.now.study.annotations.filter(pl.col("annotator") == id)["id"] if self.now.verdicts else ()
+        verdicts = [self.now.verdicts[each] for each in own if each in self.now.verdicts]
+        return StudyProgress(done=sum(verdicts), of=len(verdicts))
+
+    # --- one page ---
+
+    def _labels(self, id: str) -> tuple[Count, ...]:
+        own = view(self.now.study, Filters(protocol=self.now.protocol.id, annotators=(id,)))
+        if self.now.no_marks or own.study.annotations.is_empty():
+            return ()
+        marks = dict(own.study.marks.group_by("label").len().iter_rows())
+        shares = measure(own, ["fraction"], draws=DRAWS)
+        return tuple(
+            Count(
+                label=str(row.columns["label"]), marks=marks.get(row.columns["label"], 0), share=Figure.of(row.estimate)
+            )
+            for row in shares
+            if row.columns["label"] != ANY
+        )
+
+    def _agreement_by_label(self, id: str) -> Iterable[LabelRow]:
+        marks = dict(self.now.seen.study.marks.filter(pl.col("annotator") == id).group_by("label").len().iter_rows())
+        for row in self._by_label:
+            if row.columns["annotator"] == id:
+                label = str(row.columns["label"])
+                count = sum(marks.values()) if label == ANY else marks.get(label, 0)
+                yield LabelRow(label=label, marks=count, agreement=Figure.of(row.estimate))
+
+    def _pieces(self, id: str) -> Iterable[AnnotatorWork]:
+        study = self.now.study
+        own = study.annotations.filter(pl.col("annotator") == id)
+        marks = dict(study.marks.filter(pl.col("annotator") == id).group_by("annotation").len().iter_rows())
+        for row in own.sort("submitted", "started", nulls_last=True, maintain_order=True).iter_rows(named=True):
+            verdict = self.now.verdicts.get(row["id"])
+            yield AnnotatorWork(
+                annotation=row["id"],
+                document=row["document"],
+                status=row["status"],
+                phase=row["phase"],
+                submitted=row["submitted"],
+                seconds=row["active_seconds"] if row["active_seconds"] is not None else row["seconds"],
+                marks=marks.get(row["id"], 0),
+                check="" if verdict is None else "passed" if verdict else "failed",
+                excluded=Exclusion.model_validate_json(row["excluded"]) if row["excluded"] else None,
+            )
+
+    def _notes(self, id: str) -> Iterable[WrittenComment]:
+        """What they wrote about whole texts."""
+        own = self.now.study.annotations.filter(pl.col("annotator") == id)
+        for row in own.filter(pl.col("answers").is_not_null()).iter_rows(named=True):
+            for question, text in _words(row["answers"], self._prose):
+                yield WrittenComment(document=row["document"], question=question, text=text)
+
+    @functools.cached_property
+    def _prose(self) -> frozenset[str]:
+        asked = [each for protocol in self.now.study.protocols.values() for each in protocol.document_questions]
+        return frozenset({"comment", "cannot_judge", *(each.name for each in asked if each.scale == "text")})
+
+
+def _words(answers: str, prose: frozenset[str]) -> Iterable[tuple[str, str]]:
+    for question, answer in from_json(answers).items():
+        if question in prose and isinstance(answer, str) and answer.strip():
+            yield question, answer
+
+
+def _by_annotator(found: Iterable[Finding]) -> dict[str, Estimate]:
+    return {str(each.columns["annotator"]): each.estimate for each in found if each.columns["label"] == ANY}
+
+
+def to_look_at(people: Sequence[Person], speeds: Mapping[str, float]) -> dict[str, tuple[Reason, ...]]:
+    """Why to look at somebody first: less than half of the median annotator's time, marks or agreement; failed checks.
+
+    Only people who handed in some texts are compared, and only when there are enough of them.
+    """
+    compared = [each for each in people if each.kind == "human" and each.progress.done >= LEAST]
+    kinds: dict[Reason, dict[str, float | None]] = {
+        "fast": {each.id: speeds.get(each.id) for each in compared},
+        "few": {each.id: each.marks.value for each in compared},
+        "apart": {each.id: each.agreement.value for each in compared},
+    }
+    found: dict[str, list[Reason]] = {each.id: [] for each in people}
+    for reason, values in kinds.items():
+        limit = _half_of_the_median(values.values())
+        for id, value in values.items():
+            if value is not None and value < limit:
+                found[id].append(reason)
+    for each in people:
+        if each.checks.done < each.checks.of:
+            found[each.id].append("checks")
+    return {id: tuple(reasons) for id, reasons in found.items()}
+
+
+def _half_of_the_median(values: Iterable[float | None]) -> float:
+    known = [each for each in values if each is not None]
+    return statistics.median(known) / 2 if len(known) >= LEAST else -math.inf

@@ -1,0 +1,137 @@
+"""What goes between the server and the researcher's pages about recruiting, pay and qualification."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from finecomb.core.records import Id, Phase, Record, Text, Time
+from finecomb.people.screening import Rule
+from finecomb.server.researchers.schema import Sent
+
+Stage = Literal["invited", "working", "done", "screened-out"]
+Reached = Literal["", "survey", "instructions", "training", "qualification", "work"]
+
+
+class Noticed(Sent):
+    """Something about a person that is worth a look."""
+
+    sign: Literal["quick", "copied", "shared", "alike", "broad", "browser", "address", "often", "again"]
+    say: str
+    """In words, for researchers."""
+    weak: bool = False
+    """Whether it says little on its own."""
+
+
+class BonusRequest(Record):
+    """Something on top of the pay."""
+
+    amount: float = Field(ge=0, le=100_000)
+    """0 for none."""
+    reason: Text = Field(default="", max_length=2000)
+
+
+class Recruit(Sent):
+    """One person as far as recruiting goes; worker ids stay on the server."""
+
+    id: Id
+    name: str
+    condition: str
+    platform: str
+    stage: Stage
+    reached: Reached
+    """Where they are on the way; empty before they came."""
+    score: float | None
+    """Best in the qualification."""
+    passed: bool | None
+    noticed: tuple[Noticed, ...]
+    texts: int
+    minutes: float
+    pay: float
+    bonus: BonusRequest
+    per_hour: float | None
+    excluded: bool
+
+
+class Costs(Sent):
+    """What the study costs so far."""
+
+    pay: float
+    bonus: float
+    fees: float
+    staff: float
+    total: float
+    per_hour: float | None
+    """Median over people, from active time."""
+
+
+class QualificationScores(Sent):
+    """How people did in the qualification."""
+
+    scores: tuple[float, ...]
+    """Everybody's best, in the order of the people."""
+    needed: float
+    of: float
+    attempts: int
+
+
+class Recruiting(Sent):
+    """Who came, how far they are, what is noticed about them, and what it costs."""
+
+    people: tuple[Recruit, ...]
+    costs: Costs
+    currency: str
+    qualification: QualificationScores | None
+    """None where the protocol has none."""
+    as_of: Time
+
+
+class ExerciseResult(Sent):
+    """One exercise or question of an attempt."""
+
+    document: Id
+    title: str
+    points: float
+    of: float
+    found: int
+    missed: int
+    extra: int
+    chosen: str | None
+    """Of a multiple-choice question: what was answered."""
+    right: str | None
+    """And what is right."""
+    seconds: float | None
+
+
+class AttemptResult(Sent):
+    """One try at the qualification, or the training, with every exercise."""
+
+    phase: Phase
+    attempt: int
+    """Counted from 1."""
+    score: float | None
+    of: float
+    passed: bool | None
+    when: Time | None
+    exercises: tuple[ExerciseResult, ...]
+
+
+class Suggested(Sent):
+    """A reason to set an annotation aside, for a person to decide."""
+
+    annotation: Id
+    annotator: Id
+    name: str
+    document: Id
+    rule: Rule
+    question: str
+    reason: str
+    evidence: str
+    kept: bool
+
+
+class Keep(Record):
+    """That an annotation is kept in spite of what some rules say."""
+
+    rules: tuple[Rule, ...] = Field(min_length=1, max_length=10)

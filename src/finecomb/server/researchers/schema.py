@@ -1,0 +1,440 @@
+"""What goes between the server and the researcher's pages; never sent to annotators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+from finecomb.core.estimate import Estimate
+from finecomb.core.records import (
+    Answers,
+    Exclusion,
+    Id,
+    Json,
+    Kind,
+    Phase,
+    Qualified,
+    Record,
+    Segment,
+    Settings,
+    Status,
+    Text,
+    Time,
+)
+from finecomb.core.span import Span
+from finecomb.server.annotators.schema import LabelLook, State
+
+Role = Literal["owner", "editor", "viewer"]
+Reason = Literal["fast", "few", "apart", "checks"]
+"""Why to look at somebody first: very fast, few marks, apart from the others, failed attention checks."""
+
+
+class Sent(Record):
+    """Base of what only the server sends: every field is always there, and the description says so."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
+
+# --- numbers ------------------------------------------------------------------------------------------------------
+
+
+class Figure(Sent):
+    """A number with its interval; undefined is null, and `why` says why."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    why: str = ""
+    """Why there is no value, or no interval."""
+    signature: str = ""
+    """How it was made."""
+
+    @classmethod
+    def of(cls, estimate: Estimate, scale: float = 1) -> Figure:
+        """An estimate as it travels, times `scale`."""
+        ends = (estimate.value, estimate.low, estimate.high)
+        value, low, high = (None if math.isnan(each) else each * scale for each in ends)
+        return cls(value=value, low=low, high=high, why=estimate.why, signature=str(estimate.signature))
+
+
+class Middle(Sent):
+    """A median with the quartiles around it."""
+
+    median: float | None
+    lower: float | None = None
+    upper: float | None = None
+    count: int = 0
+    """Of how many values."""
+    why: str = ""
+    signature: str = ""
+
+
+class StudyProgress(Sent):
+    """How much of what is planned is there."""
+
+    done: int
+    of: int
+
+
+# --- overview -----------------------------------------------------------------------------------------------------
+
+
+class LabelRow(Sent):
+    """Agreement on one label."""
+
+    label: str
+    marks: int
+    agreement: Figure
+
+
+class ModelRow(Sent):
+    """Progress and results of one system's texts."""
+
+    model: str | None
+    """None where documents do not say."""
+    teeth: tuple[int, ...]
+    """Annotations of each document, most first."""
+    progress: StudyProgress
+    rate: Figure
+    """Marks per 100 words."""
+
+
+class Person(Sent):
+    """One annotator's row."""
+
+    id: Id
+    name: str
+    """As the researcher calls them; the id when there is no name."""
+    kind: Kind
+    progress: StudyProgress
+    """Texts handed in, of those they can expect."""
+    drafts: int
+    marks: Figure
+    """Per text."""
+    active: Middle
+    """Seconds per text."""
+    pay: float | None
+    """Per hour of active time."""
+    agreement: Figure
+    """F1 on words with what most of the others marked."""
+    checks: StudyProgress
+    """Attention checks passed, of those taken."""
+    look: tuple[Reason, ...]
+    """Why to look at them first."""
+    excluded: Exclusion | None = None
+
+
+class Overview(Sent):
+    """The researcher's first page."""
+
+    title: str
+    state: State
+    protocol: Id
+    looks: tuple[LabelLook, ...]
+    per_document: int
+    """Annotators that each document should get."""
+    documents: int
+    annotations: StudyProgress
+    drafts: int
+    pace: Figure
+    """Annotations a day over the last week."""
+    days: float | None
+    """To go at this pace."""
+    agreement: Figure
+    """Krippendorff's alpha on words, any label."""
+    active: Middle
+    """Seconds per text."""
+    pay: Middle
+    """Per hour, over annotators."""
+    spent: float | None
+    """Pay, bonuses, fees and staff so far; null where no price is set."""
+    budget: float | None
+    currency: str
+    labels: tuple[LabelRow, ...]
+    models: tuple[ModelRow, ...]
+    people: tuple[Person, ...]
+    """Those to look at first come first."""
+    others: tuple[Person, ...]
+    """Models, detectors, checkers and gold."""
+    as_of: Time
+    """When it was computed."""
+
+
+# --- documents ----------------------------------------------------------------------------------------------------
+
+Show = Literal["all", "unfinished", "disputed"]
+
+
+class DocumentRow(Sent):
+    """A document in the list."""
+
+    id: Id
+    start: str
+    """Its first words."""
+    model: str | None
+    progress: StudyProgress
+    marks: int
+    alpha: float | None
+    """Agreement on its words; null where undefined."""
+    disputed: bool
+    check: bool
+    """Whether it is an attention check."""
+
+
+class DocumentList(Sent):
+    """Some rows of the list, and how many there are."""
+
+    rows: tuple[DocumentRow, ...]
+    total: int
+    """Of this filter and search."""
+    counts: Mapping[Show, int]
+    """Of each filter, with the same search."""
+
+
+class ReaderMark(Sent):
+    """A mark in the browser."""
+
+    id: Id
+    spans: tuple[Span, ...]
+    quotes: tuple[Text, ...]
+    label: Text | None
+    answers: Answers = {}
+    antecedents: tuple[Span, ...] = ()
+    votes: int | None = None
+    unlocated: str = ""
+
+
+class AnnotationBars(Sent):
+    """One annotation of a document: a row of bars."""
+
+    annotation: Id
+    annotator: Id
+    name: str
+    kind: Kind
+    protocol: Id
+    round: int
+    phase: Phase
+    status: Status
+    excluded: Exclusion | None = None
+    """Of the annotation or, failing that, of the annotator."""
+    seconds: float | None = None
+    """Active, where known."""
+    marks: tuple[ReaderMark, ...]
+    answers: Answers = {}
+
+
+class DocumentPage(Sent):
+    """A document with everything that anybody said about it."""
+
+    id: Id
+    text: Text
+    context: Mapping[Id, Text]
+    references: tuple[Text, ...]
+    segments: tuple[Segment, ...]
+    meta: Mapping[Text, Json]
+    progress: StudyProgress
+    alpha: float | None
+    looks: tuple[LabelLook, ...]
+    answers: Mapping[str, tuple[int | float | str | bool, ...]]
+    """Options of each question, from least to most: severity becomes dots."""
+    readers: tuple[AnnotationBars, ...]
+    """People first, then machines, then gold."""
+
+
+# --- annotators ---------------------------------------------------------------------------------------------------
+
+
+class AnnotatorWork(Sent):
+    """One annotation of an annotator."""
+
+    annotation: Id
+    document: Id
+    status: Status
+    phase: Phase
+    submitted: Time | None
+    seconds: float | None
+    marks: int
+    check: Literal["", "passed", "failed"] = ""
+    excluded: Exclusion | None = None
+
+
+class Count(Sent):
+    """How often."""
+
+    label: str
+    marks: int
+    share: Figure
+    """Of all their marks."""
+
+
+class WrittenComment(Sent):
+    """Something an annotator wrote about a text as a whole."""
+
+    document: Id
+    question: str
+    text: str
+
+
+class PersonPage(Sent):
+    """Everything about one annotator."""
+
+    person: Person
+    condition: str
+    platform: str
+    qualification: Qualified | None
+    survey: Answers
+    meta: Mapping[Text, Json]
+    looks: tuple[LabelLook, ...]
+    labels: tuple[Count, ...]
+    agreement: tuple[LabelRow, ...]
+    """With the others, by label."""
+    pieces: tuple[AnnotatorWork, ...]
+    notes: tuple[WrittenComment, ...]
+    """Comments, and why something could not be judged."""
+
+
+class Reasoned(Record):
+    """A decision with its reason."""
+
+    reason: Text = Field(min_length=1, max_length=2000)
+
+
+# --- export -------------------------------------------------------------------------------------------------------
+
+
+class Export(Sent):
+    """A format on offer."""
+
+    format: str
+    title: str
+    file: str
+    """What the download is called."""
+    loses: str
+    """What the format cannot hold of this study and leaves out, with counts; empty for nothing."""
+
+
+# --- running the study --------------------------------------------------------------------------------------------
+
+
+class NewState(Record):
+    """Open, pause or close the study, or hand out its first texts only."""
+
+    state: State
+
+
+class ProtocolRow(Sent):
+    """One version of a protocol."""
+
+    id: Id
+    title: str
+    annotations: int
+    """Made under it; from the first one on it is frozen."""
+    current: bool
+    """Whether texts are given out under it."""
+
+
+class Running(Sent):
+    """How the study is run."""
+
+    state: State
+    settings: Settings
+    per_document: int
+    """Annotators that each document gets when the settings do not say: the protocol's number."""
+    protocols: tuple[ProtocolRow, ...]
+    documents: int
+    facts: tuple[str, ...]
+    """Names of document meta that assignment can balance."""
+    machines: tuple[Id, ...]
+    """Annotators whose marks can be offered."""
+
+
+class Added(Sent):
+    """What an upload brought."""
+
+    documents: int
+    notes: tuple[str, ...] = ()
+    """What the reader of the file had to say."""
+
+
+class PersonalLinkResponse(Sent):
+    """A link just made; it is shown once."""
+
+    annotator: Id
+    url: str
+
+
+class Linked(Sent):
+    """Links that work for one annotator."""
+
+    annotator: Id
+    links: int
+    used: Time | None
+    """When one was last followed."""
+
+
+class Links(Sent):
+    """How people come in."""
+
+    open: str
+    """The open link; empty when it is off."""
+    personal: tuple[Linked, ...]
+
+
+class NewLinks(Record):
+    """Personal links to be made."""
+
+    count: int = Field(default=0, ge=0, le=500)
+    """For so many new people."""
+    names: tuple[Id, ...] = Field(default=(), max_length=500)
+    """For people with these ids, new or known."""
+
+
+class Joining(Record):
+    """Whether there is an open link; turning it on makes a new one."""
+
+    on: bool
+
+
+class DisplayName(Record):
+    """What researchers call an annotator; empty for the id."""
+
+    name: Text = Field(max_length=200)
+
+
+class ResearcherRow(Sent):
+    """Somebody who may see these pages."""
+
+    id: Id
+    role: Role
+    since: Time
+
+
+class Invitation(Record):
+    """One more researcher."""
+
+    id: Id = Field(max_length=200)
+    role: Role
+
+
+class NewRole(Record):
+    """Another role."""
+
+    role: Role
+
+
+class Address(Sent):
+    """A link; it works once and is shown once."""
+
+    url: str
+
+
+class Did(Sent):
+    """A line of the audit log."""
+
+    when: Time
+    who: str
+    did: str
+    about: Mapping[str, Json]

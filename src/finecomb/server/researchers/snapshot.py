@@ -1,0 +1,82 @@
+"""A study at one moment, as the researcher's pages read it; what is slow to make is made once, when asked for."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import polars as pl
+from pydantic_core import from_json
+
+from finecomb.core.palette import looks
+from finecomb.core.protocol import Protocol
+from finecomb.core.study import Study
+from finecomb.measure.view import Filters, View, view
+from finecomb.people.screening import verdicts
+from finecomb.server.annotators.schema import LabelLook, State
+
+MACHINES = ("llm", "detector", "checker", "pooled")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything there is, and what counts: the work that people have handed in under the protocol in force."""
+
+    study: Study
+    protocol: Protocol
+    state: State
+    now: datetime
+
+    @property
+    def per_document(self) -> int:
+        """How many people each document should get."""
+        return self.study.settings.annotators or self.protocol.work.annotators
+
+    @functools.cached_property
+    def seen(self) -> View:
+        """What people handed in, attention checks apart."""
+        people = view(self.study, Filters(protocol=self.protocol.id, kinds=("human",)))
+        checks = list(self.study.settings.attention_checks)
+        if not checks:
+            return people
+        kept = people.study.documents.filter(~pl.col("id").is_in(checks))["id"]
+        return replace(people.of(kept), fields={**people.fields, "without": "attention-checks"})
+
+    @functools.cached_property
+    def no_marks(self) -> str:
+        """Why nothing is counted that is about marks, where the protocol asks for none; else empty."""
+        asks = self.protocol.labels or self.protocol.unlabelled or not self.seen.study.marks.is_empty()
+        return "" if asks else "nothing is marked in this protocol"
+
+    @functools.cached_property
+    def texts(self) -> pl.DataFrame:
+        """The documents that are handed out, attention checks apart."""
+        return self.study.documents.filter(~pl.col("id").is_in(list(self.study.settings.attention_checks)))
+
+    @functools.cached_property
+    def names(self) -> dict[str, str]:
+        """What the researcher calls each annotator."""
+        rows = self.study.annotators.select("id", "meta").iter_rows()
+        return {id: str(from_json(meta or "{}").get("name") or id) for id, meta in rows}
+
+    @functools.cached_property
+    def kinds(self) -> dict[str, str]:
+        """The kind of each annotator."""
+        return dict(self.study.annotators.select("id", "kind").iter_rows())
+
+    @functools.cached_property
+    def verdicts(self) -> dict[str, bool]:
+        """Whether each annotation of an attention check passed; those without a known answer are not there."""
+        return verdicts(self.study)
+
+
+def shown(*protocols: Protocol) -> tuple[LabelLook, ...]:
+    """How the labels of some protocols look, the first protocol's first; the last is for marks without a label."""
+    found: dict[str, LabelLook] = {}
+    for protocol in protocols:
+        for look in looks(protocol).values():
+            own = LabelLook(label=look.label, title=look.title, slot=look.slot.name, flag=look.flag, key=look.key)
+            found.setdefault(look.label, own)
+    unlabelled = found.pop("")
+    return (*found.values(), unlabelled)

@@ -1,0 +1,202 @@
+"""Gold that researchers decide place by place: one annotation for each text, written with every decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.records import Annotation, Annotator, Mark
+from finecomb.gold.disputes import Decision, Dispute, What, finished, gold_marks, standings
+from finecomb.gold.merge import GOLD
+from finecomb.store import rows, tables
+from finecomb.store.access import note
+from finecomb.store.database import Transaction
+
+if TYPE_CHECKING:
+    from finecomb.store.store import Store
+
+META, COUNT = "adjudication", "rulings"
+"""Where an annotation's meta keeps the decisions, and how many were ever made, those taken back included."""
+_A, _E, _P = tables.annotation.c, tables.entry.c, tables.annotator.c
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text to be adjudicated, as it was read a moment ago."""
+
+    document: str
+    protocol: str
+    places: tuple[Dispute, ...]
+    made_from: tuple[str, ...]
+    """Ids of the annotations that were read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What somebody wants decided about one place."""
+
+    place: Dispute
+    base: int
+    """The version that was on the screen; 0 where nothing was decided yet."""
+    what: What | None
+    """None takes the decision back."""
+    marks: tuple[Mark, ...] = ()
+    """What gold is to have there."""
+    taken: str | None = None
+
+
+class OvertakenError(FinecombError):
+    """Somebody else decided in the meantime."""
+
+
+def adjudicated(store: Store, transaction: Transaction, document: str, protocol: str) -> Annotation | None:
+    """The gold annotation of a text, if decisions were made about it; gold from elsewhere is refused."""
+    found = rows.some_annotations(transaction, store.key, sa.and_(*_own(document, protocol)))
+    if found and META not in found[0].meta:
+        raise FinecombError(
+            f"text {document!r} has gold already ({found[0].id!r}), which was not decided here; "
+            "export the study without it to adjudicate the text"
+        )
+    return found[0] if found else None
+
+
+def _own(document: str, protocol: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return _A.document == document, _A.annotator == GOLD, _A.protocol == protocol, _A.round == 0, _A.about == ""
+
+
+def decisions(gold: Annotation | None) -> dict[str, Decision]:
+    """What was decided so far, by place."""
+    kept = gold.meta.get(META) if gold else None
+    return {key: Decision.model_validate(each) for key, each in kept.items()} if isinstance(kept, dict) else {}
+
+
+def decide(store: Store, transaction: Transaction, by: str, text: Text, rulings: Sequence[Ruling]) -> Annotation | None:
+    """Write decisions about places of one text, all or none; returns the gold annotation as it is then.
+
+    Asking for what is decided already changes nothing. A decision about another version than the present one raises
+    `OvertakenError`. The annotation is a draft until every place is settled.
+    """
+    gold = adjudicated(store, transaction, text.document, text.protocol)
+    before, marks = decisions(gold), {mark.id: mark for mark in gold.marks} if gold else {}
+    now, kept = dict(before), dict(marks)
+    count = _count(gold)
+    for ruling in rulings:
+        count += _apply(store, by, text.document, ruling, count + 1, now, kept)
+    if now == before and gold is not None:
+        return gold
+    made = _annotation(store, text, gold, now, count, kept.values())
+    _write(store, transaction, made, new=gold is None)
+    for key in dict.fromkeys([*now, *before]):
+        if now.get(key) != before.get(key):
+            said = [each[key].what if key in each else "undecided" for each in (now, before)]
+            note(store, transaction, by, "adjudicated", document=text.document, place=key, now=said[0], before=said[1])
+    return made
+
+
+def _count(gold: Annotation | None) -> int:
+    found = gold.meta.get(COUNT) if gold else None
+    return found if isinstance(found, int) else 0
+
+
+def _apply(
+    store: Store, by: str, document: str, ruling: Ruling, number: int, now: dict[str, Decision], marks: dict[str, Mark]
+) -> bool:
+    """Change decisions and gold marks as one ruling says; returns whether anything changed."""
+    key = ruling.place.key
+    old = now.get(key)
+    wanted = gold_marks(document, ruling.place, ruling.marks)
+    same = old is not None and (old.what, old.taken) == (ruling.what, ruling.taken)
+    if (old is None and ruling.what is None) or (same and old and tuple(marks[id] for id in old.gold) == wanted):
+        return False
+    if (old.version if old else 0) != ruling.base:
+        raise OvertakenError(_overtaken(old))
+    for id in old.gold if old else ():
+        del marks[id]
+    now.pop(key, None)
+    if ruling.what is not None:
+        now[key] = Decision(
+            what=ruling.what,
+            by=by,
+            when=datetime.fromtimestamp(store.clock(), UTC),
+            version=number,
+            taken=ruling.taken,
+            readings=tuple(voice.mark.id for voice in ruling.place.voices),
+            gold=tuple(mark.id for mark in wanted),
+        )
+        marks.update({mark.id: mark for mark in wanted})
+    return True
+
+
+def _overtaken(old: Decision | None) -> str:
+    if old is None:
+        return "Somebody took the decision about this place back since you opened it. Look at it again."
+    return f"{old.by} decided about this place since you opened it. Look at what they decided, then change it or not."
+
+
+def _annotation(
+    store: Store, text: Text, gold: Annotation | None, now: Mapping[str, Decision], count: int, marks: Iterable[Mark]
+) -> Annotation:
+    moment = datetime.fromtimestamp(store.clock(), UTC)
+    done = finished(standings(text.places, now))
+    kept = {key: each.model_dump(mode="json", exclude_defaults=True) for key, each in now.items()}
+    return Annotation(
+        id=f"{text.document}/adjudicated",
+        document=text.document,
+        annotator=GOLD,
+        protocol=text.protocol,
+        status="submitted" if done else "draft",
+        marks=tuple(marks),
+        made_from=tuple(dict.fromkeys([*(gold.made_from if gold else ()), *text.made_from])),
+        started=gold.started if gold else moment,
+        submitted=moment if done else None,
+        excluded=gold.excluded if gold else None,
+        meta={**(gold.meta if gold else {}), META: kept, COUNT: count},
+    )
+
+
+# --- writing -----------------------------------------------------------------------------------------------------
+
+
+def _write(store: Store, transaction: Transaction, gold: Annotation, new: bool) -> None:
+    columns = rows.annotation_row(gold)
+    if new:
+        _meet_gold(store, transaction)
+        made = sa.insert(tables.annotation).values(study=store.key, number=None, lease=None, **columns)
+        (key,) = transaction.one(made.returning(_A.key)) or (None,)
+    else:
+        mine = (_A.study == store.key, _A.id == gold.id)
+        transaction.run(sa.update(tables.annotation).values(**columns).where(*mine))
+        (key,) = transaction.one(sa.select(_A.key).where(*mine)) or (None,)
+    _write_marks(store, transaction, key, gold.marks)
+
+
+def _meet_gold(store: Store, transaction: Transaction) -> None:
+    """Have an annotator that is gold; somebody else of that name is refused."""
+    found = transaction.one(sa.select(_P.kind).where(_P.study == store.key, _P.id == GOLD))
+    if found is not None and found[0] != "gold":
+        raise FinecombError(f"annotator {GOLD!r} is of kind {found[0]}; that name is kept for gold")
+    if found is None:
+        (place,) = transaction.one(sa.select(sa.func.count()).where(_P.study == store.key)) or (0,)
+        row: dict[str, Any] = rows.annotator_row(Annotator(id=GOLD, kind="gold"))
+        transaction.run(sa.insert(tables.annotator).values(study=store.key, place=place, **row))
+
+
+def _write_marks(store: Store, transaction: Transaction, key: int, marks: Iterable[Mark]) -> None:
+    """Bring the entries of an annotation to what it has now; what is gone stays as a deleted entry."""
+    own = (_E.annotation == key, _E.kind == "mark")
+    known = {
+        id: (version, body) for id, version, body in transaction.all(sa.select(_E.id, _E.version, _E.body).where(*own))
+    }
+    wanted: dict[str, str | None] = {**dict.fromkeys(known), **{mark.id: rows.mark_body(mark) for mark in marks}}
+    for id, body in wanted.items():
+        if id not in known:
+            values = {"study": store.key, "annotation": key, "kind": "mark", "id": id, "version": 1, "body": body}
+            transaction.run(sa.insert(tables.entry).values(**values))
+        elif known[id][1] != body:
+            changed = sa.update(tables.entry).values(version=known[id][0] + 1, body=body)
+            transaction.run(changed.where(*own, _E.id == id))

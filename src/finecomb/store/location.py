@@ -1,0 +1,53 @@
+"""Where a study is kept: a folder, a SQLite file or a PostgreSQL URL, with the study's name after `#` in a database."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+FILE = "study.db"
+"""The database in a study's folder."""
+_URL = re.compile(r"(?P<scheme>postgres(?:ql)?(?:\+psycopg)?):/+(?P<rest>.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class StudyLocation:
+    """A database, and which of its studies is meant."""
+
+    url: str
+    """As SQLAlchemy takes it."""
+    study: str = ""
+    """The only one there is, when empty."""
+    file: Path | None = None
+    """The file of a SQLite database."""
+
+    def __str__(self) -> str:
+        """For messages: without the password."""
+        shown = (
+            str(self.file) if self.file else re.sub(r"^[^:]+://", "postgresql://", re.sub(r":[^:@/]*@", "@", self.url))
+        )
+        return f"{shown}#{self.study}" if self.study else shown
+
+
+def is_url(path: Path | str) -> bool:
+    """Whether a path is in truth the URL of a PostgreSQL database."""
+    return _URL.fullmatch(str(path)) is not None
+
+
+def place(where: Path | str) -> StudyLocation:
+    """The database meant by a URL, a file, or a file with `#study`.
+
+    A URL that went through `Path` has lost a slash, which is put back: a database's name is always there, so that
+    nothing is lost.
+
+    >>> place(Path("postgresql://ann@db.example/lab#harbour")).url, str(place("postgresql:///lab"))
+    ('postgresql+psycopg://ann@db.example/lab', 'postgresql:///lab')
+    """
+    text = where.as_posix() if isinstance(where, Path) else where
+    if found := _URL.fullmatch(text):
+        rest, _, study = found["rest"].partition("#")
+        host = rest if "/" in rest.partition("?")[0] else f"/{rest}"
+        return StudyLocation(f"postgresql+psycopg://{host}", study)
+    file, _, study = text.partition("#") if not Path(text).exists() else (text, "", "")
+    return StudyLocation(f"sqlite+pysqlite:///{Path(file)}", study, Path(file))

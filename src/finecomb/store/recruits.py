@@ -1,0 +1,230 @@
+"""Where annotators came from: what a platform and a browser told when somebody signed in.
+
+Nothing of it is in the study's records or in any export: worker ids are in the table `arrival` and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, fields
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from finecomb.people.onboarding import noted, with_step
+from finecomb.store import access, tables
+from finecomb.store.assignment import iso
+from finecomb.store.database import Database, Transaction
+from finecomb.store.researcher_actions import one_annotator, replace_annotator
+from finecomb.store.tables import given
+
+if TYPE_CHECKING:
+    from finecomb.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """What is known about somebody who opens a link; empty where it is not."""
+
+    platform: str = ""
+    worker: str = ""
+    """The platform's id of the person."""
+    place: str = ""
+    """Its id of the study or HIT."""
+    session: str = ""
+    """Its id of this person's part in it."""
+    device: str = ""
+    """Keyed hash of a random cookie."""
+    address: str = ""
+    """Keyed hash of the internet address."""
+    submit: str = ""
+    """Where the platform wants to be told of the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One time that somebody signed in."""
+
+    annotator: str
+    at: float
+    came: Came
+
+
+class TookPartError(Exception):
+    """Somebody who has finished wants to take part again, where everybody may once only."""
+
+
+class ClosedError(Exception):
+    """Somebody new comes when the study is over; nothing is kept about them."""
+
+
+_TOLD = tuple(field.name for field in fields(Came))
+_OWN = tables.arrival.c
+_SELECT = sa.select(_OWN.annotator, _OWN.at, *(_OWN[name] for name in _TOLD)).where(_OWN.study == given("study"))
+_ALL = _SELECT.order_by(_OWN.key)
+_LAST = _SELECT.where(_OWN.annotator == given("annotator")).order_by(_OWN.key.desc()).limit(1)
+_WORKER = (
+    sa.select(_OWN.annotator)
+    .where(_OWN.study == given("study"), _OWN.platform == given("platform"), _OWN.worker == given("worker"))
+    .order_by(_OWN.key)
+    .limit(1)
+)
+_DEVICE = (
+    sa.select(_OWN.annotator)
+    .where(_OWN.study == given("study"), _OWN.platform == "", _OWN.device == given("device"))
+    .order_by(_OWN.key.desc())
+    .limit(1)
+)
+
+
+def _arrival(row: tuple[object, ...]) -> Arrival:
+    annotator, at, *told = row
+    return Arrival(str(annotator), float(str(at)), Came(*map(str, told)))
+
+
+def arrivals(store: Store, transaction: Transaction) -> list[Arrival]:
+    """Everybody's, in the order they came."""
+    return [_arrival(row) for row in transaction.all(_ALL, study=store.key)]
+
+
+def last(store: Store, transaction: Transaction, annotator: str) -> Arrival | None:
+    """How an annotator came in the last time."""
+    found = transaction.one(_LAST, study=store.key, annotator=annotator)
+    return _arrival(found) if found else None
+
+
+def known(store: Store, transaction: Transaction, came: Came) -> str | None:
+    """Who comes back: the same worker of a platform from any device or, where everybody may take part once only,
+    somebody in the browser of the one who came by our open link before."""
+    if came.worker:
+        found = transaction.one(_WORKER, study=store.key, platform=came.platform, worker=came.worker)
+    elif came.device and store.head.protocol.work.once:
+        found = transaction.one(_DEVICE, study=store.key, device=came.device)
+    else:
+        found = None
+    return str(found[0]) if found else None
+
+
+# --- coming in ---------------------------------------------------------------------------------------------------
+
+
+def enter(store: Store, transaction: Transaction, token: str, came: Came) -> str | None:
+    """Sign an annotator in by a link and remember where they came from; returns the session's token.
+
+    None when the link opens nothing (any more).
+    """
+    kind = access.link_kind(store, transaction, token)
+    if kind == "personal":
+        made = access.follow_link(store, transaction, token, "annotator")
+        session = access.session(store, transaction, made or "")
+        who = session.who if session else ""
+    elif kind == "open":
+        who = _by_open_link(store, transaction, came)
+        made = access.start_session(store, transaction, "annotator", who)
+    else:
+        return None
+    arrive(store, transaction, who, came)
+    return made
+
+
+def _by_open_link(store: Store, transaction: Transaction, came: Came) -> str:
+    who = known(store, transaction, came)
+    if who is None and store.head.state == "closed":
+        raise ClosedError
+    if who is None:
+        made = access.new_annotator(store, transaction)
+        if came.platform:
+            replace_annotator(store, transaction, made.model_copy(update={"platform": came.platform}))
+        return made.id
+    before = last(store, transaction, who)
+    again = before is not None and came.session != before.came.session
+    if again and store.head.protocol.work.once and _finished(store, transaction, who):
+        raise TookPartError
+    return who
+
+
+def arrive(store: Store, transaction: Transaction, annotator: str, came: Came) -> None:
+    """Remember that somebody came in, and that they agreed to take part."""
+    told = dict(zip(_TOLD, astuple(came), strict=True))
+    values = {"study": store.key, "annotator": annotator, "at": store.clock(), **told}
+    transaction.run(sa.insert(tables.arrival).values(**values))
+    _agree(store, transaction, annotator)
+
+
+def _agree(store: Store, transaction: Transaction, id: str) -> None:
+    """Starting is agreeing: kept once for each protocol among the steps of the way."""
+    protocol, one = store.head.protocol, one_annotator(store, transaction, id)
+    if protocol.consent and "consent" not in store.head.settings.skip and not noted(protocol, one, "consent"):
+        replace_annotator(store, transaction, with_step(protocol, one, "consent", done=iso(store.clock())))
+
+
+_SUBMITTED = sa.select(sa.func.count()).where(
+    tables.annotation.c.study == given("study"),
+    tables.annotation.c.annotator == given("annotator"),
+    tables.annotation.c.phase == "work",
+    tables.annotation.c.status == "submitted",
+)
+
+
+def _finished(store: Store, transaction: Transaction, annotator: str) -> bool:
+    """Whether somebody handed in all the texts that a person gets."""
+    (done,) = transaction.one(_SUBMITTED, study=store.key, annotator=annotator) or (0,)
+    return int(done) >= (store.head.protocol.work.texts or len(store.plan().documents))
+
+
+# --- forgetting --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PersonalData:
+    """How much there is to forget, or was."""
+
+    arrivals: int
+    workers: int
+    """Different ids of a platform."""
+    links: int
+    sessions: int
+
+
+def kept(store: Store, transaction: Transaction, annotators: Iterable[str] | None = None) -> PersonalData:
+    """What is kept about some annotators, or about all, apart from their work."""
+    mine = _mine(store, annotators)
+    count = [sa.select(sa.func.count()).select_from(table).where(*only) for table, only in mine.items()]
+    arrived, linked, signed = (int((transaction.one(each) or (0,))[0]) for each in count)
+    workers = sa.select(sa.func.count(sa.distinct(_OWN.worker))).where(*mine[tables.arrival], _OWN.worker != "")
+    return PersonalData(arrived, int((transaction.one(workers) or (0,))[0]), linked, signed)
+
+
+def forget(store: Store, transaction: Transaction, by: str, annotators: Iterable[str] | None = None) -> PersonalData:
+    """Remove worker ids, devices, addresses, sessions and personal links, of some annotators or of all.
+
+    Their work stays, under the names it has; nobody can tell from the study any more whose it is.
+    """
+    named = None if annotators is None else list(annotators)
+    was = kept(store, transaction, named)
+    for table, only in _mine(store, named).items():
+        transaction.run(sa.delete(table).where(*only))
+    access.note(store, transaction, by, "forgot where annotators came from", annotators=named or "all")
+    return was
+
+
+def wipe(database: Database) -> None:
+    """Write a database anew, so that what was removed is not left in free pages of its file or in its journal."""
+    connection = database.connect()
+    try:
+        connection.execute("VACUUM" if database.sqlite else "VACUUM arrival, link, session")
+        if database.sqlite:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        connection.close()
+
+
+def _mine(store: Store, annotators: Iterable[str] | None) -> dict[sa.Table, tuple[sa.ColumnElement[bool], ...]]:
+    """What holds personal matters, and which of its rows are meant."""
+    named = None if annotators is None else list(annotators)
+    kinds = {tables.arrival: _OWN.annotator, tables.link: tables.link.c.who, tables.session: tables.session.c.who}
+    found: dict[sa.Table, tuple[sa.ColumnElement[bool], ...]] = {}
+    for table, who in kinds.items():
+        only = [table.c.study == store.key, *([table.c.kind == "annotator"] if "kind" in table.c else [])]
+        found[table] = (*only, *([] if named is None else [who.in_(named)]))
+    return found

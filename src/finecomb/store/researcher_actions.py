@@ -1,0 +1,280 @@
+"""What researchers do with a study. Each is a job for the writer, and each leaves a line in the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from pydantic_core import from_json
+
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotator, Document, Exclusion, Settings
+from finecomb.store import access, rows, tables
+from finecomb.store.access import Role, note
+from finecomb.store.database import Transaction
+from finecomb.store.importing import take
+from finecomb.store.tables import given
+
+if TYPE_CHECKING:
+    from finecomb.store.store import State, Store
+
+
+def _update_study(store: Store, transaction: Transaction, **values: Any) -> None:
+    transaction.run(sa.update(tables.study).values(**values).where(tables.study.c.key == store.key))
+
+
+def set_state(store: Store, transaction: Transaction, by: str, state: State) -> None:
+    """Open, pause or close the study, or hand out its first texts only."""
+    _update_study(store, transaction, state=state)
+    note(store, transaction, by, "set state", state=state)
+
+
+def set_settings(store: Store, transaction: Transaction, by: str, settings: Settings) -> None:
+    """Other settings; protocols must be there. Only what differs from the settings known to whoever asks is changed."""
+    for id in settings.protocols:
+        if id not in store.head.protocols:
+            raise FinecombError(f"the study has no protocol {id!r}{did_you_mean(id, store.head.protocols)}")
+    known = store.head.settings
+    changed = [name for name in Settings.model_fields if getattr(settings, name) != getattr(known, name)]
+    now = _settings(store, transaction).model_copy(update={name: getattr(settings, name) for name in changed})
+    _update_study(store, transaction, settings=now.to_json())
+    note(store, transaction, by, "set settings", **settings.model_dump(mode="json", include=set(changed)))
+
+
+def _settings(store: Store, transaction: Transaction) -> Settings:
+    """As they are now, also where another change of this batch has set them."""
+    mine = tables.study.c.key == store.key
+    (body,) = transaction.one(sa.select(tables.study.c.settings).where(mine)) or ("{}",)
+    return Settings.model_validate_json(body)
+
+
+def add_protocol(store: Store, transaction: Transaction, by: str, protocol: Protocol) -> None:
+    """A protocol, or a new version of one; from now on texts are given out under it.
+
+    One that nobody has worked with yet may be replaced; one in use is frozen.
+    """
+    take(transaction, store.key, [protocol])
+    before = _settings(store, transaction)
+    others = tuple(id for id in before.protocols if id != protocol.id)
+    settings = before.model_copy(update={"protocols": (protocol.id, *others)})
+    _update_study(store, transaction, settings=settings.to_json())
+    note(store, transaction, by, "put protocol in force", protocol=protocol.id)
+
+
+def add_documents(store: Store, transaction: Transaction, by: str, documents: Sequence[Document]) -> None:
+    """More texts, all or none."""
+    take(transaction, store.key, documents)
+    note(store, transaction, by, "added documents", count=len(documents), first=[each.id for each in documents[:5]])
+
+
+# --- annotators and their work -----------------------------------------------------------------------------------
+
+
+def _exclusion(store: Store, by: str, reason: str) -> Exclusion:
+    if not reason.strip():
+        raise FinecombError("say why; the reason is kept with the work that is set aside")
+    return Exclusion(by=by, when=datetime.fromtimestamp(store.clock(), UTC), reason=reason.strip())
+
+
+def exclude_annotator(store: Store, transaction: Transaction, by: str, id: str, reason: str) -> None:
+    """Set all work of an annotator aside; nothing is deleted, and their texts are given to others."""
+    excluded = _exclusion(store, by, reason)
+    one = one_annotator(store, transaction, id)
+    replace_annotator(store, transaction, one.model_copy(update={"excluded": excluded}))
+    note(store, transaction, by, "excluded annotator", annotator=id, reason=excluded.reason)
+
+
+def restore_annotator(store: Store, transaction: Transaction, by: str, id: str) -> None:
+    """Undo `exclude_annotator`."""
+    replace_annotator(store, transaction, one_annotator(store, transaction, id).model_copy(update={"excluded": None}))
+    note(store, transaction, by, "restored annotator", annotator=id)
+
+
+def name_annotator(store: Store, transaction: Transaction, by: str, id: str, name: str) -> None:
+    """What researchers call an annotator, in `meta.name`; an empty name takes it away."""
+    one = one_annotator(store, transaction, id)
+    meta = {key: value for key, value in one.meta.items() if key != "name"} | ({"name": name} if name else {})
+    replace_annotator(store, transaction, one.model_copy(update={"meta": meta}))
+    note(store, transaction, by, "named annotator", annotator=id, name=name)
+
+
+def one_annotator(store: Store, transaction: Transaction, id: str) -> Annotator:
+    """The record of an annotator."""
+    mine = (tables.annotator.c.study == store.key, tables.annotator.c.id == id)
+    found = transaction.one(sa.select(tables.annotator.c.body).where(*mine))
+    if found is None:
+        raise FinecombError(f"no annotator is called {id!r}")
+    return Annotator.model_validate_json(found[0])
+
+
+def replace_annotator(store: Store, transaction: Transaction, annotator: Annotator) -> None:
+    """Another record in its place."""
+    mine = (tables.annotator.c.study == store.key, tables.annotator.c.id == annotator.id)
+    transaction.run(sa.update(tables.annotator).values(**rows.annotator_row(annotator)).where(*mine))
+
+
+def exclude_annotation(store: Store, transaction: Transaction, by: str, id: str, reason: str) -> None:
+    """Set one annotation aside; nothing is deleted, and its text is given to somebody else."""
+    excluded = _exclusion(store, by, reason)
+    _set_excluded(store, transaction, id, excluded)
+    note(store, transaction, by, "excluded annotation", annotation=id, reason=excluded.reason)
+
+
+def restore_annotation(store: Store, transaction: Transaction, by: str, id: str) -> None:
+    """Undo `exclude_annotation`."""
+    _set_excluded(store, transaction, id, None)
+    note(store, transaction, by, "restored annotation", annotation=id)
+
+
+def keep_annotation(store: Store, transaction: Transaction, by: str, id: str, rules: Sequence[str]) -> None:
+    """Keep an annotation in spite of what speaks against it; in its `meta.kept`, so that nobody is asked again."""
+    mine = (tables.annotation.c.study == store.key, tables.annotation.c.id == id)
+    found = transaction.one(sa.select(tables.annotation.c.rest).where(*mine))
+    if found is None:
+        raise FinecombError(f"no annotation has the id {id!r}")
+    rest = from_json(found[0])
+    meta = rest.get("meta", {})
+    kept = sorted({*meta.get("kept", ()), *rules})
+    body = rows.dumps(rest | {"meta": meta | {"kept": kept}})
+    transaction.run(sa.update(tables.annotation).values(rest=body).where(*mine))
+    note(store, transaction, by, "kept annotation", annotation=id, rules=list(rules))
+
+
+def _set_excluded(store: Store, transaction: Transaction, id: str, excluded: Exclusion | None) -> None:
+    mine = (tables.annotation.c.study == store.key, tables.annotation.c.id == id)
+    found = transaction.one(sa.select(tables.annotation.c.rest, tables.annotation.c.status).where(*mine))
+    if found is None:
+        raise FinecombError(f"no annotation has the id {id!r}")
+    rest = from_json(found[0])
+    rest.pop("excluded", None)
+    if excluded:
+        rest["excluded"] = excluded.model_dump(mode="json")
+    aside = int(excluded is not None or found[1] == "excluded")
+    transaction.run(sa.update(tables.annotation).values(rest=rows.dumps(rest), excluded=aside).where(*mine))
+
+
+# --- links -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PersonalLink:
+    """A link just made; its token is shown once and then forgotten."""
+
+    annotator: str
+    token: str
+
+
+def make_links(
+    store: Store, transaction: Transaction, by: str, count: int = 0, names: Iterable[str] = ()
+) -> list[PersonalLink]:
+    """Personal links: for people with these names, new or known, and for `count` new ones."""
+    known = {id for id, _ in transaction.all(access.TAKEN, study=store.key)}
+    wanted = [
+        *(name if name in known else access.new_annotator(store, transaction, name).id for name in names),
+        *(access.new_annotator(store, transaction).id for _ in range(count)),
+    ]
+    made = [PersonalLink(id, access.make_link(store, transaction, "annotator", id)) for id in wanted]
+    note(store, transaction, by, "made personal links", annotators=wanted)
+    return made
+
+
+def revoke_links(store: Store, transaction: Transaction, by: str, annotator: str) -> None:
+    """Let an annotator's links open nothing any more, and sign them out."""
+    mine = (tables.link.c.study == store.key, tables.link.c.kind == "annotator", tables.link.c.who == annotator)
+    transaction.run(sa.update(tables.link).values(revoked=store.clock()).where(*mine, tables.link.c.revoked.is_(None)))
+    access.end_sessions(store, transaction, "annotator", annotator)
+    note(store, transaction, by, "revoked links", annotator=annotator)
+
+
+_LINKED = (
+    sa.select(tables.link.c.who, sa.func.count(), sa.func.max(tables.link.c.used))
+    .where(
+        tables.link.c.study == given("study"),
+        tables.link.c.kind == "annotator",
+        tables.link.c.revoked.is_(None),
+    )
+    .group_by(tables.link.c.who)
+)
+
+
+def linked(store: Store, transaction: Transaction) -> dict[str, tuple[int, float | None]]:
+    """How many links work for each annotator, and when one was last used."""
+    return {who: (count, used) for who, count, used in transaction.all(_LINKED, study=store.key)}
+
+
+def set_joining(store: Store, transaction: Transaction, by: str, on: bool) -> None:
+    """A new open link that replaces the old one, or none at all."""
+    made = tables.study.c.joining
+    number = (transaction.one(sa.select(made).where(tables.study.c.key == store.key)) or (0,))[0]
+    _update_study(store, transaction, joining=abs(number) + 1 if on else -abs(number))
+    note(store, transaction, by, "renewed the open link" if on else "closed the open link")
+
+
+# --- researchers -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Researcher:
+    """Somebody who may see the study's pages."""
+
+    id: str
+    role: Role
+    created: float
+
+
+_RESEARCHERS = (
+    sa.select(tables.researcher.c.id, tables.researcher.c.role, tables.researcher.c.created)
+    .where(tables.researcher.c.study == given("study"), tables.researcher.c.removed.is_(None))
+    .order_by(tables.researcher.c.created)
+)
+
+
+def researchers(store: Store, transaction: Transaction) -> list[Researcher]:
+    """Everybody who has signed in and may again."""
+    return [Researcher(*row) for row in transaction.all(_RESEARCHERS, study=store.key)]
+
+
+def invite(store: Store, transaction: Transaction, by: str, id: str, role: Role) -> str:
+    """The token of a link that lets one more researcher in, once and within a week; it replaces earlier ones."""
+    _revoke_invitations(store, transaction, id)
+    token = access.make_link(store, transaction, "researcher", id, role, access.INVITED)
+    note(store, transaction, by, "invited researcher", researcher=id, role=role)
+    return token
+
+
+def set_role(store: Store, transaction: Transaction, by: str, id: str, role: Role) -> None:
+    """Give a researcher another role; somebody has to stay owner."""
+    _keep_an_owner(store, transaction, id, role)
+    _revoke_invitations(store, transaction, id)
+    access.set_researcher(store, transaction, id, role)
+    note(store, transaction, by, "set role", researcher=id, role=role)
+
+
+def remove_researcher(store: Store, transaction: Transaction, by: str, id: str) -> None:
+    """Take a researcher's access away, or an invitation that was not used; somebody has to stay owner."""
+    invited = _revoke_invitations(store, transaction, id)
+    if id in {each.id for each in researchers(store, transaction)} or not invited:
+        _keep_an_owner(store, transaction, id, None)
+    mine = (tables.researcher.c.study == store.key, tables.researcher.c.id == id)
+    transaction.run(sa.update(tables.researcher).values(removed=store.clock()).where(*mine))
+    access.end_sessions(store, transaction, "researcher", id)
+    note(store, transaction, by, "removed researcher", researcher=id)
+
+
+def _revoke_invitations(store: Store, transaction: Transaction, id: str) -> int:
+    """Let links that a researcher has not used yet open nothing; how many there were."""
+    mine = (tables.link.c.study == store.key, tables.link.c.kind == "researcher", tables.link.c.who == id)
+    unused = (*mine, tables.link.c.used.is_(None), tables.link.c.revoked.is_(None))
+    return int(transaction.run(sa.update(tables.link).values(revoked=store.clock()).where(*unused)).rowcount)
+
+
+def _keep_an_owner(store: Store, transaction: Transaction, id: str, role: Role | None) -> None:
+    everybody = {each.id: each.role for each in researchers(store, transaction)}
+    if id not in everybody:
+        raise FinecombError(f"no researcher is called {id!r}{did_you_mean(id, everybody)}")
+    if role != "owner" and [who for who, has in everybody.items() if has == "owner"] == [id]:
+        raise FinecombError(f"{id!r} is the only owner; make somebody else owner first")
