@@ -136,13 +136,14 @@ def skill(seen: Patterns, draws: int, rng: np.random.Generator) -> Skill:
     """Fit to the data and to resampled documents; ends are NaN with fewer than two documents."""
     whole = fit(seen, seen.counts.sum(axis=0)[None])
     used = seen.counts[seen.counts.sum(axis=1) > 0]
-    fits = [
-        fit(seen, weights @ used) for weights in weight_batches(len(used), draws if len(used) > 1 else 0, rng, _BATCH)
-    ]
+    batches = weight_batches(len(used), draws, rng, _BATCH) if len(used) > 1 and draws else ()
+    fits = [fit(seen, weights @ used) for weights in batches]
     rows = []
     for name in ("recall", "precision"):
         value = getattr(whole, name)[0]
-        values = np.concatenate([getattr(part, name) for part in fits])  # (draws, annotators)
+        values = np.concatenate(
+            [np.zeros((0, len(value))), *(getattr(part, name) for part in fits)]
+        )  # (draws, annotators)
         ends = [percentiles(column) for column in values.T]
         rows.append(np.column_stack([value, np.array(ends).reshape(-1, 2)]))
     return Skill(*rows)
