@@ -21,7 +21,7 @@ import polars as pl
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.core.tokens import sentences
+from finecomb.core.sentences import sentences
 from finecomb.critics.base import CriticScores, Dropped, PriorCritic
 from finecomb.critics.chains import Chains, Mention, Resolver, TokenChains, read_chains
 from finecomb.critics.coreference_model import FEMALE, MALE, OTHERS, PLURAL, SENTENCE, ChainModel, Kind

@@ -18,7 +18,8 @@ from typing import Literal
 
 import yaml
 
-from finecomb.core.tokens import sentences, words
+from finecomb.core.sentences import sentences
+from finecomb.core.tokens import words
 from finecomb.critics.chains import Chains, Mention, only_chains
 from finecomb.critics.coreference_model import FEMALE, MALE, OTHERS, PLURAL
 

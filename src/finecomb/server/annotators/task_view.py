@@ -13,7 +13,8 @@ from finecomb.core.palette import looks
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Answer, Document, Mark
-from finecomb.core.tokens import sentences, windows
+from finecomb.core.sentences import sentences
+from finecomb.core.tokens import windows
 from finecomb.server.annotators.schema import (
     About,
     AnswersBody,
