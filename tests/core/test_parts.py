@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from finecomb.core.parts import part_offsets, text_parts
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Segment
-from finecomb.core.study import Study
+from finecomb.core.study import Item, Study
 from finecomb.core.tokens import sentences
 from finecomb.measure.grid import lay
 from finecomb.server.annotators.task_view import shown
@@ -32,7 +32,10 @@ def test_pages_and_statistics_cut_a_text_alike() -> None:
     work = {"unit": "segment", "sentences": 2}
     protocol = Protocol.model_validate({"name": "p", "version": "1", "title": "P", "summary": "", "work": work})
     document = Document(id="d", text="One. Two. Three. Four. Five.")
-    people = [Annotator(id="a", kind="human"), Annotation(id="1", document="d", annotator="a", protocol="p@1")]
+    people: list[Item] = [
+        Annotator(id="a", kind="human"),
+        Annotation(id="1", document="d", annotator="a", protocol="p@1"),
+    ]
     grid = lay(Study.from_items([protocol, document, *people]), "segment")
     parts = shown(document, protocol).parts
     assert list(zip(grid.starts.tolist(), grid.ends.tolist(), strict=True)) == [(p.start, p.end) for p in parts]
