@@ -255,7 +255,7 @@ def _split(windows: Encoded, n: int) -> Floats:
     """(symbols,): of words that follow with the leaving entity or a new one, the share of the first, smoothed."""
     back, new = _leaver(windows, n)
     last = windows.symbols[:, -1]
-    backs, news = (np.bincount(last[each], minlength=len(SYMBOLS)).astype(float) for each in (back, new))
+    backs, news = (np.bincount(last[rows], minlength=len(SYMBOLS)).astype(float) for rows in (back, new))
     overall = (backs.sum() + 1) / (backs.sum() + news.sum() + 2)
     share: Floats = (backs + _SPLIT_WEIGHT * overall) / (backs + news + _SPLIT_WEIGHT)
     return share

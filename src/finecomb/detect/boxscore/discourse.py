@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from finecomb.detect.boxscore.claims import Entity, Mention, Slip
-from finecomb.detect.boxscore.reading import Sentence, Word, pattern
 from finecomb.detect.boxscore.record import Game, Player, Team
+from finecomb.detect.boxscore.report_parser import Sentence, Word, pattern
 
 # Words before a team that is a subject; before a player who is not: `right behind X`; and after one: `X's absence`.
 _BEFORE_SUBJECT = set(
@@ -44,7 +44,7 @@ class Story:
     """Whom `he` means."""
     subject: Team | None = None
     """Whom `they` means."""
-    told: tuple[Player, ...] = ()
+    recent_players: tuple[Player, ...] = ()
     """Players told about since the section began."""
     named: Mapping[str, Player] = field(default_factory=dict)
     """The last bearer of each surname."""
@@ -71,7 +71,7 @@ class Scene:
         """Its words."""
         return self.sentence.words
 
-    def said(self, at: int) -> str:
+    def quote(self, at: int) -> str:
         """A word as it stands in the text."""
         return self.text[self.words[at].start : self.words[at].end]
 
@@ -115,8 +115,8 @@ class Scene:
     def _name(self, word: Word) -> Mention:
         if word.code == "X":
             return Mention(word.start, word.end, (Player(self.text[word.start : word.end]),))
-        known = tuple(player for player in word.value if player in self.story.named.values())
-        return Mention(word.start, word.end, known or tuple(word.value), fixed=word.code == "H")
+        bearers = tuple(player for player in word.value if player in self.story.named.values())
+        return Mention(word.start, word.end, bearers or tuple(word.value), fixed=word.code == "H")
 
     def team(self, number: int | None) -> Mention | None:
         """The team of the game named by this word; None for others."""
@@ -160,12 +160,12 @@ class Scene:
     @functools.cached_property
     def subjects(self) -> list[Names]:
         """For each word the players, or the team, that it is said of."""
-        found: list[Names] = []
+        subjects: list[Names] = []
         now: Names = ()
         team: Names = self._they()
         group: Names = ()
         people: Names = ()
-        held = {found.at("t") for found in self.find("held")}
+        held = {match.at("t") for match in self.find("held")}
         for number, word in enumerate(self.words):
             of_player = bool(now) and now[0].is_player
             if word.code in "PX":
@@ -181,8 +181,8 @@ class Scene:
                 now = people or self._he()
             elif word.code in {"former", "latter"} and group:
                 now = group[:1] if word.code == "former" else group[-1:]
-            found.append(now)
-        return found
+            subjects.append(now)
+        return subjects
 
     def _they(self) -> Names:
         team = self.story.subject or self.story.section
@@ -227,15 +227,15 @@ class PatternMatch:
     """Where a pattern fits a sentence."""
 
     scene: Scene
-    match: re.Match[str]
+    raw: re.Match[str]
 
     def __getitem__(self, group: str) -> str:
         """What a group covers; empty when it is absent."""
-        return self.match.groupdict().get(group) or ""
+        return self.raw.groupdict().get(group) or ""
 
     def at(self, group: str) -> int | None:
         """Number of the word where a group begins; None when the group is absent."""
-        return self.scene.sentence.index.get(self.match.start(group)) if self[group] else None
+        return self.scene.sentence.index.get(self.raw.start(group)) if self[group] else None
 
     def team(self, group: str) -> Mention | None:
         """The team of the game that a group names."""
@@ -243,12 +243,12 @@ class PatternMatch:
 
     def span(self, group: str) -> tuple[int, int]:
         """Where the words of a group are in the text."""
-        return self.scene.sentence.span(self.match.start(group), self.match.end(group))
+        return self.scene.sentence.span(self.raw.start(group), self.raw.end(group))
 
     @property
     def whose(self) -> Names:
         """Of whom the first word is said."""
-        first = self.scene.sentence.index.get(self.match.start())
+        first = self.scene.sentence.index.get(self.raw.start())
         return self.scene.subjects[first] if first is not None else ()
 
     def whose_at(self, group: str) -> Names:
@@ -258,12 +258,12 @@ class PatternMatch:
 
     def before(self, name: str, width: int = 1000) -> bool:
         """Whether a pattern fits in what precedes, as far back as `width`."""
-        start = self.match.start()
+        start = self.raw.start()
         return bool(pattern(name).search(self.scene.view[max(0, start - width) : start]))
 
     def then(self, name: str) -> PatternMatch | None:
         """Where a pattern fits right after."""
-        match = pattern(name).match(self.scene.view, self.match.end())
+        match = pattern(name).match(self.scene.view, self.raw.end())
         return PatternMatch(self.scene, match) if match else None
 
 
@@ -272,7 +272,7 @@ def fixed(entity: Entity) -> Mention:
     return Mention(-1, -1, (entity,), fixed=True)
 
 
-def tell(scene: Scene, meant: Mapping[Mention, Entity], paired: Mention | None) -> Story:
+def next_story(scene: Scene, meant: Mapping[Mention, Entity], paired: Mention | None) -> Story:
     """What the next sentence may build on; `meant` corrects names, `paired` is a team said to have a player."""
     story = _with_players(scene, meant)
     acting = [scene.names[at] for at in scene.teams_acting]
@@ -280,9 +280,13 @@ def tell(scene: Scene, meant: Mapping[Mention, Entity], paired: Mention | None) 
     section = meant.get(name, name.options[0]) if name else None
     if not isinstance(section, Team):
         return replace(story, fresh=None)
-    told = story.told if section is story.section else tuple(each for each in story.told if each.team is section)
+    players = (
+        story.recent_players
+        if section is story.section
+        else tuple(player for player in story.recent_players if player.team is section)
+    )
     alone = not scene.sentence.indices("P") and not scene.upcoming
-    return replace(story, section=section, subject=section, told=told, fresh=section if alone else None)
+    return replace(story, section=section, subject=section, recent_players=players, fresh=section if alone else None)
 
 
 def _with_players(scene: Scene, meant: Mapping[Mention, Entity]) -> Story:
@@ -296,7 +300,9 @@ def _with_players(scene: Scene, meant: Mapping[Mention, Entity]) -> Story:
                 story,
                 person=player,
                 last_team=player.team or story.last_team,
-                told=story.told if player in story.told else (*story.told, player),
+                recent_players=story.recent_players
+                if player in story.recent_players
+                else (*story.recent_players, player),
                 named={**story.named, **surnames},
             )
     return story
