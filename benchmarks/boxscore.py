@@ -19,7 +19,7 @@ from rich.console import Console
 from finecomb import formats
 from finecomb.core.records import Document
 from finecomb.core.study import Study
-from finecomb.detect.boxscore.ranker_training import Fold, cross_validate, drawn, examples, train, validation
+from finecomb.detect.boxscore.ranker_training import Fold, cross_validate, examples, shuffled, train, validation
 from finecomb.formats import Options
 from finecomb.report.tables import print_rows
 
@@ -42,7 +42,7 @@ def game(document: Document) -> str:
 def held_out(documents: Sequence[Document]) -> set[str]:
     """Ids of the texts set aside: whole games, by the order of their hashes."""
     games = {document.id: game(document) for document in documents}
-    chosen = drawn(games.values(), SEED)[:HELD_OUT]
+    chosen = shuffled(games.values(), SEED)[:HELD_OUT]
     return {id for id, name in games.items() if name in chosen}
 
 

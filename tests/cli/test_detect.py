@@ -11,7 +11,7 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
 from finecomb.detect.boxscore.ranker import parse_ranker
-from finecomb.detect.boxscore.ranker_training import cross_validate, drawn, examples, train
+from finecomb.detect.boxscore.ranker_training import cross_validate, examples, shuffled, train
 from finecomb.protocols import shipped
 from tests.detect.games import document, record
 from tests.test_cli import refused, run
@@ -137,7 +137,7 @@ def test_no_game_is_in_the_fold_that_was_fitted_on_it() -> None:
 
 def test_an_order_depends_on_the_seed_alone() -> None:
     names = [f"game {number}" for number in range(20)]
-    assert drawn(names, 0) == drawn(reversed(names), 0) != drawn(names, 1)
+    assert shuffled(names, 0) == shuffled(reversed(names), 0) != shuffled(names, 1)
 
 
 def test_mistakes_are_said_in_one_line(games: Path, tmp_path: Path) -> None:

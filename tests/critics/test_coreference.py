@@ -85,7 +85,9 @@ def test_gender_is_that_of_most_pronouns() -> None:
 
 @pytest.mark.parametrize("model", ["kneser-ney", "paper"])
 def test_odd_reference_is_less_likely(model: str) -> None:
-    critic = Coreference.fit(documents(STORY, 30), rng(), model=model)  # type: ignore[arg-type]
+    critic = Coreference.fit(
+        [*documents(STORY, 30), *documents("Maria saw Peter. He greeted her.", 1)], rng(), model=model
+    )  # type: ignore[arg-type]
     real, odd = scores(critic, documents(STORY, 9)), scores(critic, documents(ODD, 9))
     assert latent_ppl(odd).value > 2 * latent_ppl(real).value
 
@@ -185,3 +187,10 @@ def test_a_critic_is_saved_without_pickle(tmp_path: Path) -> None:
     save(critic, tmp_path / "critic")
     again = load(tmp_path / "critic")
     assert scores(again, documents(ODD, 3)).values == pytest.approx(scores(critic, documents(ODD, 3)).values)
+
+
+def test_you_is_plural_for_the_authors_program_only() -> None:
+    text = "Anna spoke. You know her, said Paul. You do."
+    chain = [[(0, 4), (12, 15), (37, 40)]]
+    assert [states(text, chain, kind)[0][1] for kind in ("kneser-ney", "paper")] == ["N:0", "P:0"]  # type: ignore[index]
+    assert gender_of("your friends", [(0, 4)], "paper") == "N"

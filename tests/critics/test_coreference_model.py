@@ -39,9 +39,9 @@ def relabel(gram: Gram) -> Gram:
     return tuple(labels)
 
 
-def windows(z: Chain, order: int) -> list[Gram]:
-    padded = [""] * (order - 1) + [*z, END]
-    return [tuple(padded[at : at + order]) for at in range(len(z) + 1)]
+def windows(z: Chain, order: int, ends: bool = True) -> list[Gram]:
+    padded = [""] * (order - 1) + ([*z, END] if ends else [*z])
+    return [tuple(padded[at : at + order]) for at in range(len(padded) - order + 1)]
 
 
 class SlowPaper:
@@ -51,7 +51,7 @@ class SlowPaper:
         self.order = order
         self.counts: list[Counter[Gram]] = [Counter() for _ in range(order + 1)]
         for z in zs:
-            for window in windows(z, order):
+            for window in windows(z, order, ends=False):
                 framed = relabel(window)
                 for n in range(1, order + 1):
                     self.counts[n][framed[order - n :]] += 1
@@ -76,7 +76,7 @@ class SlowPaper:
         if n == 1:
             return first if first > 0 else 1e-20
         lower = discount * self.types[n][gram[:-1]] / total * self._recursive(gram[1:], n - 1)
-        return max(first + lower, 1e-20)  # theirs stops with an error at 0
+        return first + lower  # theirs stops with an error at 0
 
 
 class SlowKneserNey:
@@ -138,11 +138,32 @@ class SlowKneserNey:
 
 
 @settings(max_examples=30)
-@given(chains, chains)
+@given(chains.filter(any), chains)
 def test_paper_equals_its_definition(fitted: list[Chain], scored: list[Chain]) -> None:
     model, slow = ChainModel.fit(fitted, "paper", ORDER), SlowPaper(fitted, ORDER)
     for z in scored:
-        assert model.log_prob(z) == pytest.approx([math.log(slow.probability(window)) for window in windows(z, ORDER)])
+        expected = [slow.probability(window) for window in windows(z, ORDER, ends=False)]
+        assert np.exp(model.log_prob(z)) == pytest.approx(expected, rel=1e-9, abs=0)
+
+
+def test_paper_is_the_authors_program_worked_by_hand() -> None:
+    """No end state; the floor of 1e-20 is for single states only, so that a seen context leaves less than that."""
+    model = ChainModel.fit([[".", "M:0", "he:0"], [".", "M:0", "he:0"], [".", "F:0"]], "paper", 2)
+    # single states: . 3, M:0 2, he:0 2, F:0 1, of 8
+    # pairs: begin-. 3, .-M:0 2, M:0-he:0 2, .-F:0 1, so that D = 1 / (1 + 2 x 2)
+    after_begin = (3 - 0.2) / 3 + 0.2 * 1 / 3 * 3 / 8
+    female = (1 - 0.2) / 3 + 0.2 * 2 / 3 * 1 / 8
+    assert np.exp(model.log_prob([".", "F:4"])) == pytest.approx([after_begin, female])
+    never_seen = 0.2 * 2 / 3 * 1e-20  # `.` was seen, `she` was not
+    assert np.exp(model.log_prob([".", "she:0"])) == pytest.approx([after_begin, never_seen], rel=1e-9, abs=0)
+    # F:0 is no context, so single states decide; in the frame of the pair he is number 1, and no single state is he:1
+    assert np.exp(model.log_prob([".", "F:0", "he:1"]))[2] == pytest.approx(1e-20, rel=1e-9, abs=0)
+    assert list(model.names([".", "F:0"])) == [".", "F:0"]
+
+
+def test_paper_has_probability_nil_where_nothing_is_discounted() -> None:
+    model = ChainModel.fit([[".", "M:0"]] * 2 + [[".", "F:0"]] * 2, "paper", 2)
+    assert np.isneginf(model.log_prob([".", "."])[1])
 
 
 @settings(max_examples=20, deadline=None)

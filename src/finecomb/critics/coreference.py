@@ -35,6 +35,8 @@ RESOLVERS: dict[str, Resolver] = {"sieve": sieve}
 """By name; any other is named `module:function`, takes a text and returns chains of (start, end)."""
 
 _GENDER = {**dict.fromkeys(MALE, "M"), **dict.fromkeys(FEMALE, "F"), **dict.fromkeys(PLURAL, "P")}
+_PAPER_GENDER = {**_GENDER, "you": "P"}  # the authors' program counts `you`, not `your`, as plural
+_GENDERS: dict[Kind, dict[str, str]] = {"kneser-ney": _GENDER, "paper": _PAPER_GENDER}
 _PRONOUNS = _GENDER.keys() | set(OTHERS)
 _NO_CHAINS = "mentions no person twice, so it has no chains"
 _AFTER_HEAD = re.compile(r"\s(?:of|in|at|from|with|on|for|by|who|whom|whose|that|which)\s|,")
@@ -66,7 +68,8 @@ class Coreference(PriorCritic):
         Documents that mention no person twice have nothing to fit. Nothing is drawn, so `rng` is not used.
         """
         sequences = [
-            _fitted_on(document, resolver, chains) for document in track(real, "resolving coreference", len(real))
+            _fitted_on(document, resolver, chains, model)
+            for document in track(real, "resolving coreference", len(real))
         ]
         zs = [z for z in sequences if z]
         if not zs:
@@ -76,7 +79,7 @@ class Coreference(PriorCritic):
 
     def project(self, document: Document) -> Posterior:
         """The states of a document, a point: resolvers do not say how sure they are."""
-        sequence = _finder(self.resolver, self.chains)(document)
+        sequence = _finder(self.resolver, self.chains, self.prior.kind)(document)
         if sequence is None:
             raise ProjectionError(_NO_CHAINS)
         return Point(*sequence)
@@ -111,9 +114,9 @@ StateRow = tuple[tuple[str, ...], tuple[Mention, ...]]
 """The states of a document and the text of each."""
 
 
-def _fitted_on(document: Document, resolver: str, chains: Path | None) -> tuple[str, ...] | None:
+def _fitted_on(document: Document, resolver: str, chains: Path | None, kind: Kind) -> tuple[str, ...] | None:
     try:
-        sequence = _finder(resolver, chains)(document)
+        sequence = _finder(resolver, chains, kind)(document)
     except ProjectionError as error:
         raise FinecombError(f"document {document.id!r} {error}") from None
     return sequence[0] if sequence else None
@@ -126,10 +129,10 @@ def _by_system(table: Callable[[CriticScores], pl.DataFrame], systems: Mapping[s
 
 
 @functools.cache
-def _finder(resolver: str, chains: Path | None) -> Callable[[Document], StateRow | None]:
+def _finder(resolver: str, chains: Path | None, kind: Kind) -> Callable[[Document], StateRow | None]:
     """How a document becomes states; None where it has no chains."""
     if chains is None:
-        return functools.partial(_resolved, resolver, _resolver(resolver))
+        return functools.partial(_resolved, resolver, _resolver(resolver), kind)
     stored = read_chains(chains)
 
     def look_up(document: Document) -> StateRow | None:
@@ -142,19 +145,19 @@ def _finder(resolver: str, chains: Path | None) -> Callable[[Document], StateRow
             else stored_chains
         )
         _check_within(laid, len(document.text), f"{chains}: {document.id}")
-        return states(document.text, laid)
+        return states(document.text, laid, kind)
 
     return look_up
 
 
-def _resolved(name: str, resolve: Resolver, document: Document) -> StateRow | None:
+def _resolved(name: str, resolve: Resolver, kind: Kind, document: Document) -> StateRow | None:
     try:
         mentions = resolve(document.text)
     except Exception as error:
         why = f"{type(error).__name__}: {error}"
         raise FinecombError(f"document {document.id!r}: resolver {name} failed: {why}") from error
     _check_within(mentions, len(document.text), f"resolver {name}: {document.id}")
-    return states(document.text, mentions)
+    return states(document.text, mentions, kind)
 
 
 def _check_within(chains: Chains, length: int, where: str) -> None:
@@ -179,7 +182,7 @@ def _resolver(name: str) -> Resolver:
     return resolver
 
 
-def states(text: str, chains: Chains) -> StateRow | None:
+def states(text: str, chains: Chains, kind: Kind = "kneser-ney") -> StateRow | None:
     """The states of z and the text of each: `.` where a sentence starts, and every mention of a person.
 
     >>> states("Ann left. She ran.", [[(0, 3), (10, 13)]])
@@ -190,7 +193,7 @@ def states(text: str, chains: Chains) -> StateRow | None:
     mentions = [
         (head(text, mention), mention, f"{_symbol(text[slice(*mention)], gender)}:{number}")
         for number, chain in enumerate(people)
-        for gender in [gender_of(text, chain)]
+        for gender in [gender_of(text, chain, kind)]
         for mention in chain
     ]
     if not mentions:
@@ -206,9 +209,13 @@ def head(text: str, mention: Mention) -> int:
     return start + core.rfind(" ") + 1
 
 
-def gender_of(text: str, chain: Sequence[Mention]) -> str:
-    """M, F or P by the majority of the chain's pronouns, the first of several; N where there is none."""
-    genders = [_GENDER[word] for start, end in chain if (word := text[start:end].lower()) in _GENDER]
+def gender_of(text: str, chain: Sequence[Mention], kind: Kind = "kneser-ney") -> str:
+    """M, F or P by the majority of the chain's pronouns, the first of several; N where there is none.
+
+    With `paper` also `you` is plural.
+    """
+    table = _GENDERS[kind]
+    genders = [table[word] for start, end in chain if (word := text[start:end].lower()) in table]
     return Counter(genders).most_common(1)[0][0] if genders else "N"
 
 

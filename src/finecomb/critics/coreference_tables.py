@@ -17,8 +17,8 @@ def contributions(model: ChainModel, real: Sequence[Z], generated: Sequence[Z], 
 
     That is (share in generated - share in real) x -log P(last state | those before it); shares are in percent.
     """
-    ours, theirs = tally(real, model.order), tally(generated, model.order)
-    everything = tally([*real, *generated], model.order)
+    ours, theirs = tally(real, model.order, model.ends), tally(generated, model.order, model.ends)
+    everything = tally([*real, *generated], model.order, model.ends)
     shares = [100 * _counts(everything.keys, counts) / counts.counts.sum() for counts in (ours, theirs)]
     nll = -np.log(model.probabilities(everything.windows))
     added = (shares[1] - shares[0]) / 100 * nll
@@ -29,7 +29,7 @@ def contributions(model: ChainModel, real: Sequence[Z], generated: Sequence[Z], 
 
 def unlikely(model: ChainModel, generated: Sequence[Z], below: float = -7.0, count: int = 20) -> pl.DataFrame:
     """Table 15: n-grams of generated text whose last state has a log P under `below`, and what was expected there."""
-    ngrams = tally(generated, model.order)
+    ngrams = tally(generated, model.order, model.ends)
     log_p: Floats = np.log(model.probabilities(ngrams.windows))
     worst = np.argsort(log_p, kind="stable")
     worst = worst[log_p[worst] < below][:count]
@@ -47,7 +47,7 @@ def shifted(
     Both probabilities are from models fitted like `model` on each side; n-grams occur `least` times in both.
     """
     sides = [ChainModel.fit(side, model.kind, model.order) for side in (real, generated)]
-    ours, theirs = tally(real, model.order), tally(generated, model.order)
+    ours, theirs = tally(real, model.order, model.ends), tally(generated, model.order, model.ends)
     common = (ours.counts >= least) & (_counts(ours.keys, theirs) >= least)
     p_real, p_generated = (side.probabilities(ours.windows) for side in sides)
     rise = np.log(p_generated) - np.log(p_real)

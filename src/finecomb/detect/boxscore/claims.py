@@ -61,7 +61,7 @@ Check = Callable[..., Iterable[Slip]]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """`check` takes an entity for each name and gives the words that are then wrong."""
+    """A claim about named entities: `check` takes an entity for each name and gives the words that are then wrong."""
 
     names: tuple[Mention, ...]
     check: Check
@@ -79,7 +79,7 @@ class Interpretation:
 
     @property
     def cost(self) -> float:
-        """How many places must be mended.
+        """The cost of a reading: how many places must be mended.
 
         A name that clashes with another is better replaced than only marked. Being told about among the other team's
         players counts against a new name only: as written it is common, and no reason to look for another name.
@@ -98,7 +98,7 @@ _MOST_LEFT = 1  # another name must make true all but this much of what is said 
 
 
 def solve(claims: Sequence[Claim], game: Game) -> tuple[list[Slip], dict[Mention, Entity]]:
-    """What is wrong in a sentence by its best reading, and whom each name then means."""
+    """The slips of a sentence by its best reading, and whom each name then means."""
     slips: list[Slip] = []
     meant: dict[Mention, Entity] = {}
     for group in _connected(claims):

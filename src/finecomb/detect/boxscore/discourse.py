@@ -32,7 +32,7 @@ Names = tuple[Mention, ...]
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What earlier sentences leave behind."""
+    """The context that earlier sentences leave behind: teams, players, whom pronouns mean."""
 
     section: Team | None = None
     """Whose players are being told about."""
@@ -68,7 +68,7 @@ class Scene:
 
     @property
     def words(self) -> tuple[Word, ...]:
-        """Its words."""
+        """The words of the sentence."""
         return self.sentence.words
 
     def quote(self, at: int) -> str:
@@ -80,7 +80,7 @@ class Scene:
         return self.words[at].start, self.words[at].end
 
     def find(self, *names: str) -> Iterator[PatternMatch]:
-        """Where any of these patterns fits."""
+        """Matches of any of these patterns."""
         for match in itertools.chain.from_iterable(pattern(name).finditer(self.view) for name in names):
             yield PatternMatch(self, match)
 
@@ -217,14 +217,14 @@ class Scene:
     def wrong_number(
         self, at: int, kind: str, claim: str, right: int, where: str, *flags: str, unit: str = ""
     ) -> Iterator[Slip]:
-        """The number there, unless it is right."""
+        """A slip for the number at a word, unless the number is right."""
         if self.words[at].value != right:
             yield Slip(*self.span(at), "number", kind, claim, str(right), where, unit=unit, flags=frozenset(flags))
 
 
 @dataclass(frozen=True, slots=True)
 class PatternMatch:
-    """Where a pattern fits a sentence."""
+    """A match of a pattern in a sentence, its groups as words."""
 
     scene: Scene
     raw: re.Match[str]
@@ -247,12 +247,12 @@ class PatternMatch:
 
     @property
     def whose(self) -> Names:
-        """Of whom the first word is said."""
+        """The mentions that the first word is said of."""
         first = self.scene.sentence.index.get(self.raw.start())
         return self.scene.subjects[first] if first is not None else ()
 
     def whose_at(self, group: str) -> Names:
-        """Of whom a group is said."""
+        """The mentions that a group is said of."""
         at = self.at(group)
         return self.scene.subjects[at] if at is not None else ()
 
@@ -262,18 +262,18 @@ class PatternMatch:
         return bool(pattern(name).search(self.scene.view[max(0, start - width) : start]))
 
     def then(self, name: str) -> PatternMatch | None:
-        """Where a pattern fits right after."""
+        """The match of a pattern right after this one, or None."""
         match = pattern(name).match(self.scene.view, self.raw.end())
         return PatternMatch(self.scene, match) if match else None
 
 
 def fixed(entity: Entity) -> Mention:
-    """Somebody meant without being named."""
+    """A mention of somebody who is meant without being named."""
     return Mention(-1, -1, (entity,), fixed=True)
 
 
 def next_story(scene: Scene, meant: Mapping[Mention, Entity], paired: Mention | None) -> Story:
-    """What the next sentence may build on; `meant` corrects names, `paired` is a team said to have a player."""
+    """The story after a sentence; `meant` corrects names, `paired` is a team said to have a player."""
     story = _with_players(scene, meant)
     acting = [scene.names[at] for at in scene.teams_acting]
     name = paired or (acting[-1] if acting else None)

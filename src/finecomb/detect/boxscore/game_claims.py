@@ -17,12 +17,12 @@ Numbers = tuple[int | None, int | None]
 
 
 def fields(quarters: Quarters) -> str:
-    """Where the record says what was scored then."""
+    """The record's fields for points in these quarters."""
     return ", ".join(f"TEAM-PTS_QTR{quarter}" for quarter in quarters)
 
 
 def lead(game: Game, team: Team, quarters: Quarters) -> int | None:
-    """By how many points a team was better in these quarters."""
+    """The lead of a team: by how many points it was better in these quarters."""
     mine, theirs = game.scored(team, quarters), game.scored(game.other(team), quarters)
     return None if mine is None or theirs is None else mine - theirs
 

@@ -25,7 +25,7 @@ ASIDES = (
 
 
 def statement(span: tuple[int, int], label: str, kind: str, claim: str, *flags: str) -> Slip:
-    """Something that only counting can judge."""
+    """A slip for a statement that the record cannot decide; how often such statements are wrong judges it."""
     return Slip(*span, label, kind, claim, basis="base-rate", flags=frozenset(flags))
 
 
@@ -140,7 +140,7 @@ def _fits(match: PatternMatch) -> list[str]:
 def sums(scene: Scene) -> Iterator[Slip]:
     """`averaging 17 points`, `combined for 42 points over his last two games`."""
     for match in scene.find("count"):
-        kind, at, what = stat_claims.beyond(match), match.at("n"), match.at("s")
+        kind, at, what = stat_claims.period_kind(match), match.at("n"), match.at("s")
         if kind and at is not None and what is not None:
             statistic = scene.words[what].value
             claim = f"{kind}: {scene.quote(at)} {statistic}"

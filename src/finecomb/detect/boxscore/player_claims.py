@@ -19,7 +19,7 @@ _STARTER = {"starter": True, "T starter": True, "starters": True} | dict.fromkey
 
 
 def points(player: Player) -> int:
-    """What he scored, as far as the record says."""
+    """Points of a player, 0 where the record does not say."""
     return player.count("PTS") or 0
 
 
@@ -46,7 +46,7 @@ class Pair(NamedTuple):
 
 
 def pairs(scene: Scene) -> Iterator[Pair]:
-    """Whom a sentence says to play for whom, in so many words."""
+    """Pairs of a team and players that a sentence says belong together, in so many words."""
     if scene.upcoming:
         return
     for name in ("only_of_team", "led_by", "led_team", "team_of"):

@@ -38,7 +38,7 @@ class TrainingText:
 
 
 def examples(documents: Iterable[Document], gold: Mapping[str, Sequence[Mark]]) -> list[TrainingText]:
-    """Texts that have a record and that gold has read."""
+    """Training texts: those that have a record and that gold has read."""
     texts = []
     for document in documents:
         game = read_game(document.data)
@@ -53,7 +53,7 @@ def examples(documents: Iterable[Document], gold: Mapping[str, Sequence[Mark]]) 
     return texts
 
 
-def drawn(names: Iterable[str], seed: int | str) -> list[str]:
+def shuffled(names: Iterable[str], seed: int | str) -> list[str]:
     """Names in an order that depends on the seed and on nothing else."""
     return sorted(set(names), key=lambda name: hashlib.sha256(f"{seed}/{name}".encode()).hexdigest())
 
@@ -98,7 +98,7 @@ def _split(texts: Sequence[TrainingText], folds: int, seed: int) -> Iterable[tup
 
 
 def _folds(texts: Sequence[TrainingText], folds: int, seed: int) -> list[set[str]]:
-    games = drawn((example.game for example in texts), seed)
+    games = shuffled((example.game for example in texts), seed)
     if not 2 <= folds <= len(games):
         raise FinecombError(f"{folds} folds need at least as many games and at least 2, not {len(games)}")
     return [set(games[first::folds]) for first in range(folds)]

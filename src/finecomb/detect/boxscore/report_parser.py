@@ -135,7 +135,7 @@ def tokens(text: str) -> Iterator[re.Match[str]]:
 
 
 def plain(token: str) -> str:
-    """How a token is compared."""
+    """A token as it is compared: lower case, without dots and apostrophes."""
     return re.sub(r"[.'’]", "", token).lower() or token
 
 
@@ -173,7 +173,7 @@ def _league() -> tuple[Phrase, ...]:
 
 
 def phrases(game: Game) -> Phrases:
-    """Everything that gets a code in a report about this game."""
+    """Phrases that get a code in a report about this game."""
     by_words: dict[tuple[str, ...], Phrase] = {}
     for phrase in (*_statistics(), *_known_teams(game), *_days(), *_known_players(game)):
         by_words.setdefault(phrase.words, phrase)
@@ -219,7 +219,7 @@ def _known_players(game: Game) -> Iterator[Phrase]:
 
 
 def sentences(text: str, game: Game) -> list[Sentence]:
-    """The report, sentence by sentence."""
+    """The sentences of a report, names and numbers as codes."""
     codes = phrases(game)
     matches = list(tokens(text))
     result: list[list[Word]] = [[]]

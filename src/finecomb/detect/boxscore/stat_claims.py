@@ -13,7 +13,7 @@ from finecomb.detect.boxscore.report_parser import table
 _FEWEST_POINTS = 60  # fewer are never a team's total
 
 
-def beyond(match: PatternMatch) -> str:
+def period_kind(match: PatternMatch) -> str:
     """`average` or `combined` when a count sums up several games, else empty."""
     if match.before("averaged") or match.then("per_game"):
         return "average"
@@ -40,7 +40,7 @@ def counts(scene: Scene) -> Iterator[Claim]:
     """`21 points`, `a 12-rebound`, `a pair of steals`, by player or team."""
     for match in scene.find("count"):
         number, at = match.at("n"), match.at("s")
-        if number is None or at is None or beyond(match) or match.then("not_a_total"):
+        if number is None or at is None or period_kind(match) or match.then("not_a_total"):
             continue
         if not match.before("not_exact", 24) or match.before("exact", 30):
             yield from _counts(match, number, scene.words[at].value, _whose(match, number))
@@ -139,7 +139,7 @@ def shooting(scene: Scene) -> Iterator[Claim]:
     for match in scene.find("shooting"):
         hits, tried, at = match.at("made"), match.at("tried"), match.at("where")
         line = scene.words[at].value if at is not None and scene.words[at].value in lines else None
-        if hits is None or tried is None or beyond(match) or not _is_line(match, line):
+        if hits is None or tried is None or period_kind(match) or not _is_line(match, line):
             continue
         whose = scene.subjects[hits]
         if whose and not (len(whose) > 1 and match.before("combined")):
@@ -166,7 +166,7 @@ def percentages(scene: Scene) -> Iterator[Claim]:
     """`48 percent from the field`, by team or player."""
     for match in scene.find("percent", "percent_there"):
         number, at = match.at("n"), match.at("l")
-        if number is None or at is None or beyond(match) or match.before("percent_unclear"):
+        if number is None or at is None or period_kind(match) or match.before("percent_unclear"):
             continue
         after = match.then("percent_of")
         team = after.team("t") if after else None
