@@ -11,6 +11,7 @@ from finecomb.core.records import Document
 from finecomb.critics.base import annotated, latent_ppl, parts, scores
 from finecomb.critics.chains import Chains, b_cubed, muc, passages
 from finecomb.critics.coreference import Coreference, gender_of, head, states
+from finecomb.critics.coreference_model import Kind
 from finecomb.critics.coreference_sieve import sieve
 from finecomb.critics.coreference_tables import contributions, shifted, unlikely
 from finecomb.critics.posteriors import Point
@@ -84,10 +85,9 @@ def test_gender_is_that_of_most_pronouns() -> None:
 
 
 @pytest.mark.parametrize("model", ["kneser-ney", "paper"])
-def test_odd_reference_is_less_likely(model: str) -> None:
-    critic = Coreference.fit(
-        [*documents(STORY, 30), *documents("Maria saw Peter. He greeted her.", 1)], rng(), model=model
-    )  # type: ignore[arg-type]
+def test_odd_reference_is_less_likely(model: Kind) -> None:
+    fitted_on = [*documents(STORY, 30), *documents("Maria saw Peter. He greeted her.", 1)]
+    critic = Coreference.fit(fitted_on, rng(), model=model)
     real, odd = scores(critic, documents(STORY, 9)), scores(critic, documents(ODD, 9))
     assert latent_ppl(odd).value > 2 * latent_ppl(real).value
 
