@@ -13,6 +13,7 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from finecomb.core.hooks import HTML_HOOK
 from finecomb.version import __version__
 
 if TYPE_CHECKING:
@@ -115,6 +116,15 @@ def _package(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+def _study_html(study: Study) -> str:
+    from finecomb.report.marked_text import study_html
+
+    return study_html(study)
+
+
+HTML_HOOK[:] = [_study_html]
 
 
 def check(study: Study) -> list[Problem]:
