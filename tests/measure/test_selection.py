@@ -42,7 +42,7 @@ def mark(id: str, label: str, severity: int | None) -> Mark:
 
 def study() -> Study:
     documents = [Document(id=id, text="So it is.", meta=meta) for id, meta in METAS.items()]
-    annotators = [Annotator(id=id, kind=kind, condition=arm) for id, (kind, arm) in READERS.items()]  # type: ignore[arg-type]
+    annotators = [Annotator(id=id, kind=kind, condition=arm) for id, (kind, arm) in READERS.items()]
     annotations = [
         Annotation(
             id=f"{text.id}-{reader.id}",
