@@ -18,10 +18,11 @@ LAYERS: list[set[str]] = [
     {"gold"},
     {"people"},
     {"critics", "detect", "formats", "simulate", "store"},
-    {"__init__", "cli", "report", "server"},
+    {"report", "server"},
+    {"__init__", "cli"},
 ]
 """From the lowest to the highest; packages of one layer stand side by side."""
-SIDEWAYS = {("formats", "store"), ("cli", "report"), ("cli", "server")}
+SIDEWAYS = {("formats", "store")}
 """Who may import whom beside it."""
 LEVELS = {package: level for level, layer in enumerate(LAYERS) for package in layer}
 
