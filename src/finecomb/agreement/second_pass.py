@@ -10,7 +10,8 @@ import polars as pl
 from pydantic_core import to_json
 
 from finecomb.agreement import alpha as alphas
-from finecomb.agreement.agree import AgreeOptions, source
+from finecomb.agreement.agree_options import AgreeOptions
+from finecomb.agreement.sources import source_of
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.frames import entries
 from finecomb.core.study import Study
@@ -171,7 +172,7 @@ def _agreement(before: View, after: View, draws: int, seed: int) -> Sequence[Fin
         return ()
     weights = study_and_resample_weights(len(texts), draws, seed)
     asked = AgreeOptions(by_label=False)
-    both = [source(each, asked) for each in (before, after)]
+    both = [source_of(each, asked) for each in (before, after)]
     first, last = (alphas.pooled_alpha(own.tallies[0], weights)[:, 0] for own in both)
     whys = [own.why(ANY) if np.isnan(values[0]) else "" for own, values in zip(both, (first, last), strict=True)]
     values = {

@@ -30,7 +30,7 @@ def depth(
     by: Sequence[str] = (),
     *,
     of: Of = "annotators",
-    unit: Level = "token",
+    level: Level = "token",
     tokens: str = "words",
     draws: int = 1000,
     seed: int = 0,
@@ -43,8 +43,8 @@ def depth(
     """
     findings = []
     for columns, part in view.split(by):
-        reading = read_view(part, (), unit, tokens)
-        said: dict[str, Any] = {"of": of, "tokens": tokens, "unit": unit if unit != "token" else None, **view.fields}
+        reading = read_view(part, (), level, tokens)
+        said: dict[str, Any] = {"of": of, "tokens": tokens, "unit": level if level != "token" else None, **view.fields}
         said |= {"where": _where(view, columns), "draws": draws, "seed": seed}
         drawn = document_resamples(len(reading.grid.documents), draws, seed)
         for label, counted in zip(reading.labels, _DEPTHS[of](reading), strict=True):
