@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from finecomb import formats, protocols
 from finecomb.cli import app
+from finecomb.cli.commands import load_commands
 from finecomb.core import frames, practice, protocol, question, records
 from finecomb.formats.features import EVERYTHING
 
@@ -63,6 +64,7 @@ def fields(record: type[BaseModel]) -> str:
 
 def commands() -> dict[str, Any]:
     """Every command by its name, e.g. `protocols show`."""
+    load_commands()
     return dict(_commands(typer.main.get_command(app), ""))
 
 
