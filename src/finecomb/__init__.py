@@ -18,7 +18,7 @@ from finecomb.core.estimate import Estimate
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Unit
 from finecomb.core.span import Span
-from finecomb.core.study import Study
+from finecomb.core.study import HTML_HOOK, Study
 from finecomb.formats import Options, read, with_lines, write
 from finecomb.gold.merge import gold
 from finecomb.gold.score import score
@@ -64,6 +64,15 @@ __all__ = [
     "view",
     "write",
 ]
+
+
+def _study_html(study: Study) -> str:
+    from finecomb.report.marked_text import study_html
+
+    return study_html(study)
+
+
+HTML_HOOK[:] = [_study_html]
 
 
 def check(study: Study) -> list[Problem]:

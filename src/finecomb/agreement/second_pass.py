@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from finecomb.agreement import alpha as alphas
 from finecomb.agreement.agree import AgreeOptions, draw, estimated, source
 from finecomb.core.estimate import Finding, Signature
+from finecomb.core.frames import entries
 from finecomb.core.study import Study
 from finecomb.measure.view import ANY, Filters, View, view
 
@@ -152,7 +153,7 @@ def _content() -> dict[str, pl.Expr]:
 
 def _sorted(answers: str) -> str:
     """The same answers are the same text, in whatever order they were given."""
-    return to_json(dict(sorted(from_json(answers).items()))).decode()
+    return to_json(dict(sorted(entries(answers).items()))).decode()
 
 
 def _count(marks: pl.DataFrame, **counts: pl.Expr) -> pl.DataFrame:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.frames import meta
+from finecomb.core.frames import entry, meta
 from finecomb.core.study import Study
 from finecomb.critics.compare import Comparison
 from finecomb.measure.metrics import Scored, pearson, spearman
@@ -41,7 +41,7 @@ def incoherent_organisations(study: Study, top: int = 30) -> pl.DataFrame:
     verdicts = work.answers.filter((pl.col("of") == "annotation") & (pl.col("question") == "coherent"))
     wrong = verdicts.filter(pl.col("number") == 0)["annotation"]
     units = work.units.filter(pl.col("annotation").is_in(wrong.implode()))
-    types = units.with_columns(type=pl.col("answers").str.json_path_match("$.section").fill_null("?"))
+    types = units.with_columns(type=entry("answers", "section").fill_null("?"))
     paths = types.sort("annotation", "start").group_by("annotation", maintain_order=True).agg(pl.col("type"))
     named = paths.select(organisation=pl.col("type").list.join(" > "))
     counted = named.group_by("organisation").agg(annotations=pl.len())

@@ -12,6 +12,7 @@ import scipy  # its parts load when first used: start-up stays quick
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.frames import entry
 from finecomb.core.records import Annotation
 from finecomb.core.study import Study
 from finecomb.measure.annotation_matrix import AnnotationMatrix, Floats, read_view
@@ -35,7 +36,7 @@ def audit_sample(view: View, per_cell: int = 10, by: Sequence[str] = ("model",),
     groups = described(view.study, by).select(
         "annotation", *(each for each in by if each not in ("document", "annotator"))
     )
-    explanation = pl.col("answers").str.json_path_match("$.explanation").alias("explanation")
+    explanation = entry("answers", "explanation")
     marks = view.study.marks.select("annotation", "document", "annotator", "label", "quotes", explanation, mark="id")
     marks = marks.join(groups, on="annotation", how="left").sort("mark")
     chance = pl.Series("chance", np.random.default_rng(seed).random(len(marks)))
@@ -60,7 +61,7 @@ def verdicts(audit: Study | View | Iterable[Annotation]) -> pl.DataFrame:
         audit = audit.study
     if isinstance(audit, Study):
         work = audit.work().annotations.filter(pl.col("about").is_not_null())
-        rows = work.select(mark="about", verdict=pl.col("answers").str.json_path_match("$.verdict"))
+        rows = work.select(mark="about", verdict=entry("answers", "verdict"))
     else:
         told = [
             (each.about, each.answers.get("verdict")) for each in audit if each.status == "submitted" and each.about

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from pydantic_core import from_json
 
+from finecomb.core.frames import entries
 from finecomb.core.protocol import Protocol
+from finecomb.core.scales import Scale
 from finecomb.core.study import Study
 from finecomb.people.screening import folded
 from finecomb.server.annotators.recruitment import TITLE
@@ -68,24 +69,24 @@ def _read() -> pl.Expr:
     return pl.when(pl.col("text") != "").then(pl.col("text")).otherwise(pl.col("context").fill_null(""))
 
 
-def _answers(study: Study, work: pl.DataFrame, scales: Sequence[str]) -> Iterator[tuple[str, str, str, Any]]:
+def _answers(study: Study, work: pl.DataFrame, has: Callable[[Scale], bool]) -> Iterator[tuple[str, str, str, Any]]:
     """Annotator, document, question and answer of all questions about whole texts with such scales."""
-    names = {id: _questions(protocol, scales) for id, protocol in study.protocols.items()}
+    names = {id: _questions(protocol, has) for id, protocol in study.protocols.items()}
     told = work.filter(pl.col("answers").is_not_null()).select("annotator", "document", "protocol", "answers")
     for who, document, protocol, answers in told.iter_rows():
-        for name, answer in from_json(answers).items():
+        for name, answer in entries(answers).items():
             if name in names.get(protocol, ()):
                 yield who, document, name, answer
 
 
-def _questions(protocol: Protocol, scales: Sequence[str]) -> frozenset[str]:
-    return frozenset(each.name for each in protocol.document_questions if each.scale in scales)
+def _questions(protocol: Protocol, has: Callable[[Scale], bool]) -> frozenset[str]:
+    return frozenset(each.name for each in protocol.document_questions if has(each.kind))
 
 
 def _copied(study: Study, work: pl.DataFrame) -> Found:
     """The same words about several texts, or the same words as somebody else."""
     said: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for who, document, _, answer in _answers(study, work, ["text"]):
+    for who, document, _, answer in _answers(study, work, lambda scale: scale.prose):
         key = folded(answer) if isinstance(answer, str) else []
         if len(key) >= LONG:
             said[" ".join(key)][who].add(document)
@@ -103,7 +104,7 @@ def _copied(study: Study, work: pl.DataFrame) -> Found:
 def _alike(study: Study, work: pl.DataFrame) -> Found:
     """One and the same rating for every text."""
     given: dict[tuple[str, str], list[Any]] = defaultdict(list)
-    for who, _, name, answer in _answers(study, work, ["ordinal", "nominal", "number"]):
+    for who, _, name, answer in _answers(study, work, lambda scale: scale.rates):
         given[who, name].append(answer)
     for (who, name), answers in given.items():
         if len(answers) >= ALIKE and all(each == answers[0] for each in answers):

@@ -10,10 +10,9 @@ from typing import Any
 from pydantic_core import from_json
 
 from finecomb.core.palette import looks
+from finecomb.core.parts import text_parts
 from finecomb.core.protocol import Protocol
-from finecomb.core.question import Question
-from finecomb.core.records import Answer, Document, Mark
-from finecomb.core.tokens import sentences, windows
+from finecomb.core.records import Document, Mark
 from finecomb.server.annotators.schema import (
     About,
     AnswersBody,
@@ -65,10 +64,8 @@ def shown(document: Document, protocol: Protocol) -> TaskText:
 
 
 def _parts(document: Document, size: int) -> tuple[TextPart, ...]:
-    if document.segments:
-        return tuple(TextPart(start=s.start, end=s.end, title=s.title, role=s.role) for s in document.segments)
-    groups = windows(sentences(document.text), size)
-    return tuple(TextPart(start=int(start), end=int(end)) for start, end in groups)
+    parts = text_parts(document, size)
+    return tuple(TextPart(start=part.start, end=part.end, title=part.title, role=part.role) for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,20 +146,11 @@ def about(found: judged_work.JudgedContent, protocol: Protocol, sign: Sign) -> A
         looks=_looks(protocol),
         marks=_offered(Names.of(found.marks, sign)),
         said=tuple(
-            Told(ask=each.ask, answer=_words(each, found.answers[each.name]))
+            Told(ask=each.ask, answer=each.kind.words(each, found.answers[each.name]))
             for each in asked
             if each.name in found.answers
         ),
     )
-
-
-def _words(question: Question, answer: Answer) -> str:
-    """An answer as people read it."""
-    if isinstance(answer, bool):
-        return "Yes" if answer else "No"
-    titles = {option.value: option.title for option in question.options}
-    chosen = answer if isinstance(answer, tuple) else (answer,)
-    return ", ".join(titles.get(each) or str(each) for each in chosen)
 
 
 AnyEntry = MarkEntry | UnitEntry | AnswersEntry | SuggestionEntry

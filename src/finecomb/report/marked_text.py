@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
 from finecomb.core.palette import UNLABELLED, Look, lanes, looks
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark
+from finecomb.core.scales import joined
 from finecomb.core.span import Piece, pieces
-
-if TYPE_CHECKING:
-    from finecomb.core.study import Study
+from finecomb.core.study import Study
 
 SHOWN_DOCUMENTS = 3
 _TINTS = 3  # more than three tints on one word make the ink hard to read
@@ -151,17 +149,17 @@ def _mark_table(annotation: Annotation, known: Mapping[str, Mapping[str | None, 
 
 def _mark_row(mark: Mark, look: Look) -> str:
     quote = " … ".join(mark.quotes) + (f" ({mark.unlocated})" if mark.unlocated else "")
-    cells = [_flag(look), escape(look.title), f"“{escape(quote)}”", escape(said(mark))]
+    cells = [_flag(look), escape(look.title), f"“{escape(quote)}”", escape(answers_line(mark))]
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
-def said(mark: Mark) -> str:
+def answers_line(mark: Mark) -> str:
     """What was answered about a mark, in one line: severity, explanation as it is, the rest by name, then votes."""
     parts = [f"severity {mark.answers['severity']}"] if "severity" in mark.answers else []
     parts += [str(mark.answers["explanation"])] if "explanation" in mark.answers else []
     for name, answer in mark.answers.items():
         if name not in ("severity", "explanation"):
-            parts.append(f"{name}: {', '.join(answer) if isinstance(answer, tuple) else answer}")
+            parts.append(f"{name}: {joined(answer)}")
     parts += [f"{mark.votes} votes"] if mark.votes is not None else []
     return " · ".join(parts)
 
