@@ -22,6 +22,7 @@ from finecomb.core.study import HTML_HOOK, Study
 from finecomb.formats import Options, read, with_lines, write
 from finecomb.gold.merge import gold
 from finecomb.gold.score import score
+from finecomb.judges.alt_test import alt_test
 from finecomb.measure.compare import compare
 from finecomb.measure.coverage import coverage
 from finecomb.measure.measures import measure
@@ -50,6 +51,7 @@ __all__ = [
     "__version__",
     "agree",
     "agreement",
+    "alt_test",
     "check",
     "compare",
     "coverage",

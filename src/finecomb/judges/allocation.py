@@ -2,9 +2,9 @@ r"""Which text a person should read next, so that the interval of the overall me
 
 Texts lie in strata (systems, domains, or how far judges disagree). With $W_h$ the share of stratum h among all texts,
 $s_h$ the standard deviation of its values and $n_h$ how many people have read, the variance of the stratified mean is
-$\sum_h W_h^2 s_h^2 / n_h$; Neyman (1934) makes $n_h$ proportional to $W_h s_h$. One text at a time that means: give one of
-the stratum where $W_h^2 s_h^2 / (n_h (n_h + 1))$ is largest. A fixed share of texts is drawn at random from all strata, so
-that no text ever has probability zero, and the probability with which a text was given is kept with it.
+$\sum_h W_h^2 s_h^2 / n_h$; Neyman (1934) makes $n_h$ proportional to $W_h s_h$. One text at a time that means: give one
+of the stratum where $W_h^2 s_h^2 / (n_h (n_h + 1))$ is largest. A fixed share of texts is drawn at random from all
+strata, so that no text ever has probability zero, and the probability with which a text was given is kept with it.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def stratum_probabilities(
     """How likely the next text comes from each stratum, (strata,).
 
     `sizes` are all texts of each stratum, `counts` those read, `left` those that may still be given. Strata with fewer
-    than five come first; then the one where the variance falls most has all but `exploration`, which is spread over what
-    is left.
+    than five come first; then the one where the variance falls most has all but `exploration`, which is spread over
+    what is left.
     """
     if not left.sum():
         raise FinecombError("no text is left to give out")
@@ -93,8 +93,8 @@ def next_offer(
 ) -> Offer:
     """The text to give next: a stratum by `stratum_probabilities`, and any of its texts alike.
 
-    `strata`, (N,), is the stratum of every text; `read` are the positions of texts that people have read or are reading;
-    `closed` those that this person may not have.
+    `strata`, (N,), is the stratum of every text; `read` are the positions of texts that people have read or are
+    reading; `closed` those that this person may not have.
     """
     gone = np.zeros(len(strata), dtype=np.bool_)
     gone[read] = True

@@ -2,9 +2,9 @@ r"""The alternative annotator test: is a judge, person by person, at least as cl
 
 Calderon, Reichart and Dror (2025), "The Alternative Annotator Test for LLM-as-a-Judge". Person $j$ is left out; on each
 item $i$ that $j$ answered, the judge and $j$ are scored against the remaining people. With
-$d_i = 1[S(h_j) \ge S(f)] - 1[S(f) \ge S(h_j)]$ a one-sided t-test asks whether $E(d) < \epsilon$; the judge wins against
-$j$ where that is so after the correction of Benjamini and Yekutieli. The winning rate is the share of people against
-whom it wins, the advantage the mean over people of $P(S(f) \ge S(h_j))$.
+$d_i = 1[S(h_j) \ge S(f)] - 1[S(f) \ge S(h_j)]$ a one-sided t-test asks whether $E(d) < \epsilon$; the judge wins
+against $j$ where that is so after the correction of Benjamini and Yekutieli. The winning rate is the share of people
+against whom it wins, the advantage the mean over people of $P(S(f) \ge S(h_j))$.
 
 Two things differ from the authors' program unless `authors=True`: items of one text are not taken for independent
 (`clusters`), and a person whom the judge equals on every item is won against at every epsilon above 0, where the
@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy
@@ -28,7 +29,8 @@ from finecomb.judges.score_rules import Answer, ScoreRule, score_rule
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-Item = Hashable
+Item = Any
+"""Whatever names an item: a string, a number, a pair."""
 Answers = Mapping[Item, Answer]
 Clusters = Mapping[Item, Hashable] | Callable[[Item], Hashable]
 
@@ -222,9 +224,9 @@ def alt_test(
 
     `people` is {person: {item: answer}}, `judge` {item: answer}. `score` is `accuracy`, `rmse`, `char-f1` or `typed-f1`
     (answers are then lists of marks, (start, end) or (start, end, label)), or a function of an answer and the others'
-    answers. `clusters` says which text an item belongs to, as a mapping or a function; without it every item is its own.
-    `epsilon` is how much worse the judge may be in exchange for being cheap. A person needs `least_items` items: 30, or,
-    with ours, items of at least 8 texts when there are fewer than 30 texts at all. Intervals draw texts again.
+    answers. `clusters` says which text an item belongs to, as a mapping or a function; without it every item is its
+    own. `epsilon` is how much worse the judge may be in exchange for being cheap. A person needs `least_items` items:
+    30, or, with ours, items of at least 8 texts when there are fewer than 30 texts at all. Intervals draw texts again.
 
     >>> people = {name: {item: item % 2 for item in range(40)} for name in "abc"}
     >>> result = alt_test(people, {item: item % 2 for item in range(40)}, epsilon=0.1)
@@ -274,9 +276,7 @@ def _notes(tested: Sequence[Contest], judge: Answers) -> tuple[str, ...]:
     texts = len(np.unique(np.concatenate([contest.cluster for contest in tested])))
     notes = []
     if texts < FEWEST_ITEMS:
-        notes.append(
-            f"{texts} texts are few: a judge that is a little worse than people cannot be told from one that is not"
-        )
+        notes.append(f"{texts} texts are few: a judge a little worse than people looks like one that is not")
     try:
         constant = len({str(answer) for answer in judge.values()}) == 1
     except TypeError:
@@ -384,7 +384,8 @@ def _p_values(sums: _ClusterSums, epsilon: float, weights: Floats) -> Floats:
 def _shares(sums: _ClusterSums, weights: Floats) -> Floats:
     """How often the judge is at least as close, (draws, people); NaN where a draw has none of a person's texts."""
     top, bottom = weights @ sums.judge.T, weights @ sums.items.T
-    return np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom > 0)
+    shares: Floats = np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom > 0)
+    return shares
 
 
 def _mean_defined(values: Floats) -> Floats:
@@ -404,13 +405,8 @@ def _person(
 ) -> PersonResult:
     difference = contest.difference
     flat = np.ptp(difference) == 0
-    why = (
-        EQUAL
-        if flat and difference[0] == 0 and epsilon == 0
-        else "equal on every item"
-        if flat and not difference[0]
-        else ""
-    )
+    equal = flat and not difference[0]
+    why = "" if not equal else "equal on every item" if epsilon else EQUAL
     texts = int((sums.items[at] > 0).sum())
     return PersonResult(
         contest.person, len(difference), texts, advantage, float(difference.mean()), float(p), wins, why

@@ -6,9 +6,9 @@ zero, is wrong far more often than one time in twenty. Two kinds of confidence s
 - **bounded** values (shares, coverage, ratings on a scale): the hedged betting sequence of Waudby-Smith and Ramdas
   (2023), "Estimating means of bounded random variables by betting". The error is at most 1 - level, from the first text
   on, whatever the distribution.
-- **counts** and other values without a bound: the asymptotic sequence of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas
-  (2024), whose boundary replaces the quantile of t in our interval for skewed means. It is approximate, and starts at 30
-  texts.
+- **counts** and other values without a bound: the asymptotic sequence of Waudby-Smith, Arbour, Sinha, Kennedy and
+  Ramdas (2024), whose boundary replaces the quantile of t in our interval for skewed means. It is approximate, and
+  starts at 30 texts.
 """
 
 from __future__ import annotations
@@ -70,7 +70,11 @@ def watched_mean(values: Floats, bounds: tuple[float, float] | None = None, leve
 
 
 def boundary(texts: int, level: float = 0.95, tightest: int = TIGHTEST) -> float:
-    r"""What stands in place of 1.96 after so many texts: $\sqrt{2 (t\rho^2 + 1) / (t\rho^2) \log(\sqrt{t\rho^2 + 1} / \alpha)}$."""
+    r"""What stands in place of 1.96 after so many texts.
+
+    $\sqrt{2 (t\rho^2 + 1) / (t\rho^2) \cdot \log(\sqrt{t\rho^2 + 1} / \alpha)}$, with $\rho$ such that it is smallest
+    at `tightest` texts.
+    """
     alpha = 1 - level
     rho = (-2 * math.log(alpha) + math.log(-2 * math.log(alpha)) + 1) / tightest
     scaled = texts * rho

@@ -1,12 +1,12 @@
 r"""A mean over all texts from people's values of some and judges' values of all.
 
-The estimate is a regression estimate: with $\bar y$ the mean of people's values, $\bar f$ the mean of a judge's values on
-the same texts and $\bar F$ its mean on all texts,
+The estimate is a regression estimate: with $\bar y$ the mean of people's values, $\bar f$ the mean of a judge's
+values on the same texts and $\bar F$ its mean on all texts,
 
 $$\hat\theta = \bar y + \lambda (\bar F - \bar f).$$
 
-With the best $\lambda$ it is prediction-powered inference with power tuning (Angelopoulos, Duchi and Zrnic 2023, "PPI++"),
-written so that the texts people read stay among all texts. What is added for few texts:
+With the best $\lambda$ it is prediction-powered inference with power tuning (Angelopoulos, Duchi and Zrnic 2023,
+"PPI++"), written so that the texts people read stay among all texts. What is added for few texts:
 
 - $\lambda$ is shrunk towards 0 by $1 - 2/F$, F being that of the regression, so that a judge of no use costs nothing;
 - residuals are those of each text when $\lambda$ is fitted without it (leave-one-out, in one step by the leverages), so
@@ -61,7 +61,7 @@ class TextValues:
     @property
     def texts(self) -> int:
         """N, all texts."""
-        return self.judges.shape[1]
+        return int(self.judges.shape[1])
 
     @functools.cached_property
     def shares(self) -> Floats:
@@ -143,12 +143,12 @@ def _centred(rows: Floats, values: TextValues, base: Floats) -> Floats:
     size = len(values.shares)
     means = np.array([np.bincount(values.stratum, row * base, size) for row in rows]).reshape(len(rows), size)
     means = np.divide(means, values.shares, out=np.zeros_like(means), where=values.shares > 0)
-    return rows - means[:, values.stratum]
+    return np.asarray(rows - means[:, values.stratum], dtype=np.float64)
 
 
 def _all_means(values: TextValues) -> Floats:
     """(judges,): each judge's mean over all texts."""
-    return values.judges.mean(axis=1)
+    return np.asarray(values.judges.mean(axis=1), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class _Regression:
     def fitted(cls, values: TextValues, base: Floats, centred: Floats) -> _Regression:
         columns = _centred(values.judges[:, values.read], values, base)
         products = (columns * base) @ columns.T
-        inverse = np.linalg.pinv(products, rcond=1e-9, hermitian=True) if len(columns) else products
+        inverse = np.asarray(np.linalg.pinv(products, rcond=1e-9, hermitian=True), dtype=np.float64)
         whole = inverse @ ((columns * base) @ centred)
         shrinkage = _shrinkage(base, centred, centred - whole @ columns, int(np.linalg.matrix_rank(inverse)), values)
         slopes = shrinkage * whole

@@ -20,7 +20,7 @@ def accuracy(answer: Answer, others: Sequence[Answer]) -> float:
     >>> accuracy("a", ["a", "b"])
     0.5
     """
-    return sum(answer == other for other in others) / len(others)
+    return sum(bool(answer == other) for other in others) / len(others)
 
 
 def negative_rmse(answer: Answer, others: Sequence[Answer]) -> float:
