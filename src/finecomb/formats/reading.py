@@ -14,10 +14,10 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from finecomb.core.errors import FormatError, ProtocolError, did_you_mean, shorten
-from finecomb.core.protocol import Label, Protocol, fold
+from finecomb.core.protocol import Label, Protocol
 from finecomb.core.protocol_text import explain
-from finecomb.core.question import Question
 from finecomb.core.records import Record
+from finecomb.core.spelling import fold
 
 R = TypeVar("R", bound=Record)
 
@@ -273,12 +273,6 @@ def label_name(protocol: Protocol, spelling: str, where: str) -> str:
         return protocol.label(spelling).name
     except ProtocolError as error:
         raise FormatError(f"{where}: {error}") from None
-
-
-def option_values(question: Question) -> dict[str, bool | int | float | str]:
-    """The values of a question's options by everything they are called: value, title and aliases."""
-    named = {word: option.value for option in question.options for word in (option.title, *option.aliases) if word}
-    return named | {str(option.value): option.value for option in question.options}
 
 
 # --- protocols that a file implies -------------------------------------------------------------------------------
