@@ -129,6 +129,7 @@ BOX = {
 }
 
 
+@pytest.mark.long
 def test_accuracy_with_data_hints_and_corrections(browser: Browser, tmp_path: Path) -> None:
     document = text("r1", REPORT, data=BOX)
     with serving(study_of("accuracy", document), tmp_path / "study") as server:
@@ -174,6 +175,7 @@ STORY = (
 )
 
 
+@pytest.mark.long
 def test_snac_part_by_part(browser: Browser, tmp_path: Path) -> None:
     words = "\n".join(STORY)
     edges = [(words.index(part), words.index(part) + len(part)) for part in STORY]
@@ -248,6 +250,7 @@ document_questions:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "words", [MARKUP, EMOJI, HEBREW, THAI, CHINESE], ids="markup emoji hebrew thai chinese".split()
 )
@@ -284,6 +287,7 @@ def test_any_text_stays_as_it_is(browser: Browser, tmp_path: Path, words: str) -
     assert annotation.answers["quality"] == 7
 
 
+@pytest.mark.long
 def test_discontinuous_marks_gaps_resizing_and_deleting(browser: Browser, tmp_path: Path) -> None:
     words = "The bridge was built in 1932 and opened in 1929."
     with serving(study_of(parse_protocol(OWN, "own.yaml"), text("d1", words)), tmp_path / "study") as server:
@@ -318,6 +322,7 @@ def test_discontinuous_marks_gaps_resizing_and_deleting(browser: Browser, tmp_pa
     ]
 
 
+@pytest.mark.long
 def test_machine_marks_are_accepted_edited_or_rejected(browser: Browser, tmp_path: Path) -> None:
     document = text("r1", REPORT)
     found = [
@@ -349,6 +354,7 @@ def test_machine_marks_are_accepted_edited_or_rejected(browser: Browser, tmp_pat
     assert "guess-27" in str(annotation.meta)  # the rejection is kept, too
 
 
+@pytest.mark.long
 def test_no_errors_and_cannot_judge_are_said_explicitly(browser: Browser, tmp_path: Path) -> None:
     documents = [text("d1", "All is well."), text("d2", "Nothing can be said here.")]
     with serving(study_of("accuracy", *documents), tmp_path / "study") as server:

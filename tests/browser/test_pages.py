@@ -15,6 +15,8 @@ from finecomb.simulate.demo import demo_study
 from tests.browser.served import Reader, Server, new_reader, serving
 from tests.browser.test_marking import BOX, FERRY, PROMPT, REPORT, STORY, study_of, text, work
 
+pytestmark = pytest.mark.long
+
 AXE = Path(__file__).parents[2] / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 _RUN = "() => axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations)"
 

@@ -23,6 +23,8 @@ from finecomb.store.store import open_store
 from tests.browser.served import Server, serving
 from tests.browser.test_pages import violations
 
+pytestmark = pytest.mark.long
+
 SUBMIT = "https://workersandbox.mturk.com/mturk/externalSubmit"
 PREVIEW = {"assignmentId": "ASSIGNMENT_ID_NOT_AVAILABLE", "hitId": "3HIT"}
 ACCEPTED = {
