@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from finecomb.core.frames import values_of
 from finecomb.gold.scored_pair import Ints
+from finecomb.measure.span_pairs import Line, mark_pairs, span_pairs
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -80,39 +81,15 @@ class Candidates(NamedTuple):
 
 
 def candidates(gold: Marks, judge: Marks) -> Candidates:
-    """Every pair that shares a character; an omission meets what it lies in or touches.
-
-    Spans of all texts lie on one line in half steps: [2s, 2e), and an omission at s is [2s - 1, 2s + 1).
-    """
+    """Every pair that shares a character; an omission meets what it lies in or touches."""
     last = np.zeros(max(gold.part.max(initial=-1), judge.part.max(initial=-1)) + 2, dtype=np.int64)
-    for side in (gold, judge):
-        np.maximum.at(last, side.part + 1, side.end + 1)
+    for marks in (gold, judge):
+        np.maximum.at(last, marks.part + 1, marks.end + 1)
     origins = np.cumsum(last)
-    lines = [(side.start + origins[side.part], side.end + origins[side.part]) for side in (gold, judge)]
-    (g_low, g_high), (j_low, j_high) = ((2 * a - (a == b), 2 * b + (a == b)) for a, b in lines)
-    first = _starting_within(g_low, g_high, j_low, "left")  # judge's spans that start inside a gold span
-    second = _starting_within(j_low, j_high, g_low, "right")  # gold's that start later, inside a judge's span
-    one, other = np.concatenate([first[0], second[1]]), np.concatenate([first[1], second[0]])
-    shared = np.minimum(lines[0][1][one], lines[1][1][other]) - np.maximum(lines[0][0][one], lines[1][0][other])
-    return _summed(gold.owner[one], judge.owner[other], np.maximum(shared, 0), len(judge))
-
-
-def _starting_within(low: Ints, high: Ints, starts: Ints, side: Any) -> tuple[Ints, Ints]:
-    """Pairs (i, j) with low[i] <= starts[j] < high[i], or low[i] < starts[j] with side `right`."""
-    order = np.argsort(starts, kind="stable")
-    ordered = starts[order]
-    first, last = np.searchsorted(ordered, low, side), np.searchsorted(ordered, high, "left")
-    counts = np.maximum(last - first, 0)
-    one = np.repeat(np.arange(len(low)), counts)
-    at = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-    return one, order[at]
-
-
-def _summed(gold: Ints, mark: Ints, shared: Ints, marks: int) -> Candidates:
-    keys, inverse = np.unique(gold * max(marks, 1) + mark, return_inverse=True)
-    total = np.bincount(inverse, shared, len(keys))
-    one, other = np.divmod(keys, max(marks, 1))
-    return Candidates(one, other, total.astype(np.float64))
+    one, other = (
+        Line(marks.start + origins[marks.part], marks.end + origins[marks.part], marks.owner) for marks in (gold, judge)
+    )
+    return Candidates(*mark_pairs(span_pairs(one, other), one, other))
 
 
 def iou(pairs: Candidates, gold: Marks, judge: Marks) -> Floats:
