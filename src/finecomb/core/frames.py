@@ -239,8 +239,8 @@ _JSON_COLUMNS = frozenset(
 
 def _parsed(row: dict[str, Any], drop: tuple[str, ...] = ()) -> dict[str, Any]:
     """A row as keywords for its record: JSON parsed, nulls left to the defaults."""
-    kept = {name: value for name, value in row.items() if value is not None and name not in drop}
-    return {name: from_json(value) if name in _JSON_COLUMNS else value for name, value in kept.items()}
+    filled = {name: value for name, value in row.items() if value is not None and name not in drop}
+    return {name: from_json(value) if name in _JSON_COLUMNS else value for name, value in filled.items()}
 
 
 def _from_rows(frame: pl.DataFrame, make: Callable[[dict[str, Any]], Any]) -> Iterator[Any]:
@@ -263,8 +263,8 @@ def annotations_of(annotations: pl.DataFrame, marks: pl.DataFrame, units: pl.Dat
     marks_by = _grouped(marks, _mark)
     units_by = _grouped(units, _unit)
     for row in annotations.iter_rows(named=True):
-        own = {"marks": marks_by.get(row["id"], ()), "units": units_by.get(row["id"], ())}
-        yield Annotation.model_validate(_parsed(row) | own)
+        contents = {"marks": marks_by.get(row["id"], ()), "units": units_by.get(row["id"], ())}
+        yield Annotation.model_validate(_parsed(row) | contents)
 
 
 def _grouped(frame: pl.DataFrame, make: Callable[[dict[str, Any]], Any]) -> dict[str, list[Any]]:

@@ -70,15 +70,15 @@ def records(path: Path, kind: type[R]) -> Iterator[R]:
     slips: list[Problem] = []
     for number, line in json_lines(path):
         try:
-            made = kind.model_validate_json(line)
+            value = kind.model_validate_json(line)
         except ValidationError as error:
             where = f"{path}:{number}"
-            slips += [Problem(_slip(each, kind), where=where) for each in error.errors()]
+            slips += [Problem(_slip(slip, kind), where=where) for slip in error.errors()]
             if len(slips) >= _MOST_SLIPS:
                 break
             continue
         if not slips:
-            yield made
+            yield value
     if slips:
         raise StudyError(slips)
 

@@ -81,7 +81,7 @@ def _text(value: Any) -> str:
         case datetime() | date() | time():
             return value.isoformat()
         case str():
-            return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value)
+            return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), value)
         case _:
             return str(value)
 
@@ -122,12 +122,12 @@ def _cell(sheet: Any, column: str, text: str, row: int) -> Any:
 
 
 def _storable(text: str, where: str) -> str:
-    if found := ILLEGAL_CHARACTERS_RE.search(text) or _NO_CHARACTERS.search(text):
-        raise FormatError(f"{where}: Excel cannot hold the control character {found[0]!r}; {_WAY_OUT}")
-    kept = re.sub(r"_(?=x[0-9A-Fa-f]{4}_)", "_x005F_", text).replace("\r", "_x000D_")
-    if max(len(kept), len(text.encode("utf-16-le")) // 2) > LONGEST:
+    if match := ILLEGAL_CHARACTERS_RE.search(text) or _NO_CHARACTERS.search(text):
+        raise FormatError(f"{where}: Excel cannot hold the control character {match[0]!r}; {_WAY_OUT}")
+    storable = re.sub(r"_(?=x[0-9A-Fa-f]{4}_)", "_x005F_", text).replace("\r", "_x000D_")
+    if max(len(storable), len(text.encode("utf-16-le")) // 2) > LONGEST:
         raise FormatError(f"{where}: has {len(text):,} characters, but Excel allows {LONGEST:,} in a cell; {_WAY_OUT}")
-    return kept
+    return storable
 
 
 FORMAT = Format("xlsx", "an Excel table", read, write, suffixes=(".xlsx",), holds=HOLDS, options=OPTIONS)

@@ -75,9 +75,9 @@ class Candidates(NamedTuple):
     shared: Floats
     """Characters that both cover."""
 
-    def only(self, kept: Bools | Ints) -> Candidates:
+    def only(self, selection: Bools | Ints) -> Candidates:
         """Some of them, in order."""
-        return Candidates(self.gold[kept], self.mark[kept], self.shared[kept])
+        return Candidates(self.gold[selection], self.mark[selection], self.shared[selection])
 
 
 def candidates(gold: Marks, judge: Marks) -> Candidates:
@@ -123,7 +123,10 @@ def readings_of(
     for at, document, alternatives in having.select("at", "document", "alternatives").iter_rows():
         for way in values_of(alternatives):
             ways.setdefault(at, []).append(list(range(len(rows), len(rows) + len(way))))
-            rows += [{"document": document, "label": each["label"], "spans": _on_frame(each["spans"])} for each in way]
+            rows += [
+                {"document": document, "label": alternative["label"], "spans": _on_frame(alternative["spans"])}
+                for alternative in way
+            ]
     kinds = {name: gold.schema[name] for name in ("document", "label", "spans")}
     marks = marks_of(pl.DataFrame(rows, schema=kinds, orient="row"), documents, labels, parts)
     return Readings(marks, ways, [row["spans"] for row in rows])
@@ -149,11 +152,13 @@ class Compared:
 
     def same_label(self) -> Compared:
         """Only pairs that agree on a label; marks without one pair with nothing."""
-        kept = [
+        selections = [
             (side.label[pairs.gold] == self.judge.label[pairs.mark]) & (side.label[pairs.gold] >= 0)
             for side, pairs in ((self.gold, self.pairs), (self.readings.marks, self.others))
         ]
-        return Compared(self.gold, self.judge, self.pairs.only(kept[0]), self.readings, self.others.only(kept[1]))
+        return Compared(
+            self.gold, self.judge, self.pairs.only(selections[0]), self.readings, self.others.only(selections[1])
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +204,9 @@ def _left_to_right(compared: Compared, scope: Ints, pairs: Candidates) -> Matchi
     choices = _grouped(pairs, len(compared.gold))
     partner = np.full(len(compared.gold), -1, dtype=np.int64)
     used: set[tuple[int, int]] = set()
-    for at, own in enumerate(choices):
+    for at, candidates_here in enumerate(choices):
         key = int(scope[at])
-        for mark in own:
+        for mark in candidates_here:
             if (key, mark) not in used:
                 used.add((key, mark))
                 partner[at] = mark
@@ -225,8 +230,8 @@ def _assigned(compared: Compared, scope: Ints) -> Ints:
     partner[pairs.gold[alone]] = pairs.mark[alone]
     problem = compared.gold.document[pairs.gold] * scopes + scope[pairs.gold]
     order = np.flatnonzero(~alone)[np.argsort(problem[~alone], kind="stable")]
-    for own in np.split(order, np.flatnonzero(np.diff(problem[order])) + 1) if len(order) else ():
-        gold, mark = _best(pairs.gold[own], pairs.mark[own], quality[own])
+    for contested in np.split(order, np.flatnonzero(np.diff(problem[order])) + 1) if len(order) else ():
+        gold, mark = _best(pairs.gold[contested], pairs.mark[contested], quality[contested])
         partner[gold] = mark
     return partner
 
@@ -252,13 +257,13 @@ def overlap(compared: Compared, scope: Ints) -> Matching:
     choices = _grouped(compared.others, len(compared.readings.marks))
     for at, ways in compared.readings.ways.items():
         for number, readings in enumerate(ways) if partner[at] < 0 else ():
-            if all(choices[each] for each in readings):
+            if all(choices[reading] for reading in readings):
                 way[at] = number
-                right[[mark for each in readings for mark in choices[each]]] = 1
+                right[[mark for reading in readings for mark in choices[reading]]] = 1
                 break
-    found = (partner >= 0).astype(np.float64)
-    found[list(way)] = 1
-    return Matching(found, right, partner, way)
+    credit = (partner >= 0).astype(np.float64)
+    credit[list(way)] = 1
+    return Matching(credit, right, partner, way)
 
 
 def partial(compared: Compared, scope: Ints) -> Matching:
@@ -276,12 +281,12 @@ def _credited(compared: Compared, scope: Ints, share: Callable[[Floats, Ints], F
     at = np.flatnonzero(matching.partner >= 0)
     keys = compared.pairs.gold * max(len(compared.judge), 1) + compared.pairs.mark
     where = np.searchsorted(keys, at * max(len(compared.judge), 1) + matching.partner[at])
-    own = compared.pairs.only(where)
-    found, right = matching.found.copy(), matching.right.copy()
-    quality = iou(own, compared.gold, compared.judge)
-    found[at] = share(own.shared, compared.gold.length[at]) if share else quality
-    right[own.mark] = share(own.shared, compared.judge.length[own.mark]) if share else quality
-    return Matching(found, right, matching.partner, matching.way)
+    partners = compared.pairs.only(where)
+    credit, right = matching.found.copy(), matching.right.copy()
+    quality = iou(partners, compared.gold, compared.judge)
+    credit[at] = share(partners.shared, compared.gold.length[at]) if share else quality
+    right[partners.mark] = share(partners.shared, compared.judge.length[partners.mark]) if share else quality
+    return Matching(credit, right, matching.partner, matching.way)
 
 
 RULES: dict[str, Rule] = {
@@ -310,16 +315,16 @@ def _with_readings(compared: Compared, scope: Ints, partner: Ints) -> Matching:
     for at, ways in compared.readings.ways.items():
         for number, readings in enumerate(ways) if partner[at] < 0 else ():
             taken: set[tuple[int, int]] = set()
-            for each in readings:
-                keys = ((int(scope[at]), mark) for mark in choices[each])
+            for reading in readings:
+                keys = ((int(scope[at]), mark) for mark in choices[reading])
                 free = (key for key in keys if key not in used and key not in taken)
                 taken |= set(itertools.islice(free, 1))
             if len(taken) == len(readings):
                 used |= taken
                 way[at] = number
                 break
-    found = (partner >= 0).astype(np.float64)
-    found[list(way)] = 1
+    credit = (partner >= 0).astype(np.float64)
+    credit[list(way)] = 1
     right = np.zeros(len(compared.judge))
     right[[mark for _, mark in used]] = 1
-    return Matching(found, right, partner, way)
+    return Matching(credit, right, partner, way)

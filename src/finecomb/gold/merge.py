@@ -274,11 +274,11 @@ def merged_answers(given: Sequence[Answers], protocol: Protocol, label: str | No
 
     Of answers equally frequent the first counts. Answers to questions that the label does not ask stay behind.
     """
-    asked = {question.name: question for question in protocol.questions_of(label)}
+    questions = {question.name: question for question in protocol.questions_of(label)}
     merged: dict[str, Answer] = {}
     for name in dict.fromkeys(name for answers in given for name in answers):
-        if name in asked:
-            merged[name] = asked[name].kind.merge([answers[name] for answers in given if name in answers])
+        if name in questions:
+            merged[name] = questions[name].kind.merge([answers[name] for answers in given if name in answers])
     return merged
 
 

@@ -68,9 +68,11 @@ class Score:
         counts = {name: _whole(getattr(self, name)) for name in ("gold", "predicted", "matched", "right")}
         ratios: dict[str, object] = {}
         for name in ("recall", "precision", "f1"):
-            own: Estimate = getattr(self, name)
-            ratios |= {name: own.value, f"{name}_low": own.low, f"{name}_high": own.high}
-        whys = dict.fromkeys(each.why for each in (self.recall, self.precision, self.f1) if each.why)
+            estimate: Estimate = getattr(self, name)
+            ratios |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+        whys = dict.fromkeys(
+            ratio_estimate.why for ratio_estimate in (self.recall, self.precision, self.f1) if ratio_estimate.why
+        )
         return {**self.columns, **counts, **ratios, "why": "; ".join(whys), "signature": str(self.recall.signature)}
 
 
@@ -139,22 +141,22 @@ def score(
     both = sides(gold, predicted, gold_annotator, judges, protocol, unread)
     grids = _Grids(both.documents, tokens)
     judged = tuple(_judged(both, judge, match, category, grids) for judge in both.judges)
-    said = {"match": match, "category": category, "tokens": tokens if match == "token" else None, **both.fields}
-    said |= {"draws": draws, "seed": seed}
-    rows = [row for each in judged for row in _rows(both, each, match, by, said, draws, seed)]
-    return Scores(both, judged, tuple(rows), said)
+    fields = {"match": match, "category": category, "tokens": tokens if match == "token" else None, **both.fields}
+    fields |= {"draws": draws, "seed": seed}
+    rows = [row for comparison in judged for row in _rows(both, comparison, match, by, fields, draws, seed)]
+    return Scores(both, judged, tuple(rows), fields)
 
 
 # --- counting ----------------------------------------------------------------------------------------------------
 
 
 def _judged(both: Sides, judge: Judge, match: str, category: str, grids: _Grids) -> JudgeComparison:
-    own = both.gold.filter(pl.col("document").is_in(list(judge.documents)))
+    gold_marks = both.gold.filter(pl.col("document").is_in(list(judge.documents)))
     places = {id: at for at, id in enumerate(judge.documents)}
     codes = {label: at for at, label in enumerate(both.labels)}
     parts: dict[tuple[str, str], int] = {}
-    truth, marks = (marks_of(frame, places, codes, parts) for frame in (own, judge.marks))
-    readings = readings_of(own, places, codes, parts)
+    truth, marks = (marks_of(frame, places, codes, parts) for frame in (gold_marks, judge.marks))
+    readings = readings_of(gold_marks, places, codes, parts)
     compared = compare_marks(truth, marks, readings)
     if match == "task":
         _refuse_overlaps(judge, marks)
@@ -163,12 +165,12 @@ def _judged(both: Sides, judge: Judge, match: str, category: str, grids: _Grids)
     whole = rule(compared, everything)
     if match in UNITS:
         grid = grids.of(judge.documents, UNITS[match])
-        sums = _unit_sums(both, judge, resolved(own, readings, whole), grid, category)
+        sums = _unit_sums(both, judge, resolved(gold_marks, readings, whole), grid, category)
     else:
         sums = _mark_sums(compared, rule, whole, len(judge.documents), len(both.labels), category)
     typed = sums[1:].sum(axis=0, keepdims=True)
     rows = np.concatenate([sums[:1], typed, sums[1:]])
-    return JudgeComparison(judge, own, whole, (ANY, TYPED, *both.labels), rows)
+    return JudgeComparison(judge, gold_marks, whole, (ANY, TYPED, *both.labels), rows)
 
 
 def _refuse_overlaps(judge: Judge, marks: Marks) -> None:
@@ -180,7 +182,7 @@ def _refuse_overlaps(judge: Judge, marks: Marks) -> None:
     clash = [at for at in both if marks.owner[order[at]] != marks.owner[order[at + 1]]]
     if clash:
         first, second = (judge.marks.row(int(marks.owner[order[clash[0] + at]]), named=True) for at in (0, 1))
-        words = [" … ".join(each["quotes"]) for each in (first, second)]
+        words = [" … ".join(mark["quotes"]) for mark in (first, second)]
         what = f"{judge.name}: marks {first['id']!r} ({words[0]!r}) and {second['id']!r} ({words[1]!r}) overlap"
         more = f", and {len(clash) - 1:,} more pairs" if len(clash) > 1 else ""
         raise FinecombError(f"{what}{more}; the task's rule gives a word to one mark only: use --match optimal")
@@ -198,18 +200,18 @@ def _mark_sums(
     gold, judge = compared.gold, compared.judge
     scopes = np.maximum(gold.label, -1) + 1
     same = rule(compared.same_label(), scopes) if how == "both" else rule(compared, scopes)
-    found, right = same.found, same.right if how == "both" else whole.right
+    credit, right = same.found, same.right if how == "both" else whole.right
     sums = np.zeros((1 + labels, documents, 4))
-    for side, column, all_, own in (
+    for side, column, credit_of_any, label_credit in (
         (gold, GOLD, np.ones(len(gold)), np.ones(len(gold))),
         (judge, PREDICTED, np.ones(len(judge)), np.ones(len(judge))),
-        (gold, MATCHED, whole.found, found),
+        (gold, MATCHED, whole.found, credit),
         (judge, RIGHT, whole.right, right),
     ):
-        known = side.label >= 0
-        cell = side.label[known] * documents + side.document[known]
-        sums[0, :, column] = np.bincount(side.document, all_, documents)
-        sums[1:, :, column] = np.bincount(cell, own[known], labels * documents).reshape(labels, documents)
+        labelled = side.label >= 0
+        cell = side.label[labelled] * documents + side.document[labelled]
+        sums[0, :, column] = np.bincount(side.document, credit_of_any, documents)
+        sums[1:, :, column] = np.bincount(cell, label_credit[labelled], labels * documents).reshape(labels, documents)
     return sums
 
 
@@ -219,7 +221,7 @@ def resolved(gold: pl.DataFrame, readings: Readings, matching: Matching) -> pl.D
         return gold
     spans = gold["spans"].to_list()
     for at, number in matching.way.items():
-        spans[at] = [span for each in readings.ways[at][number] for span in readings.spans[each]]
+        spans[at] = [span for reading in readings.ways[at][number] for span in readings.spans[reading]]
     return gold.with_columns(spans=pl.Series(spans, dtype=gold.schema["spans"]))
 
 
@@ -242,7 +244,7 @@ class _Grids:
 def _unit_sums(both: Sides, judge: Judge, gold: pl.DataFrame, grid: Grid, how: str) -> Floats:
     """Counts of tokens or characters, each once, (1 + labels, documents, 4)."""
     truth, marked = (_covered(frame, grid, both.labels) for frame in (gold, judge.marks))
-    return np.stack([grid.per_document(each) for each in _crossed(truth, marked, how)], axis=-1)
+    return np.stack([grid.per_document(units) for units in _crossed(truth, marked, how)], axis=-1)
 
 
 def _covered(frame: pl.DataFrame, grid: Grid, labels: Sequence[str]) -> Bools:
@@ -264,7 +266,7 @@ def _covered(frame: pl.DataFrame, grid: Grid, labels: Sequence[str]) -> Bools:
 def _crossed(gold: Bools, judge: Bools, how: str) -> Iterator[Floats]:
     """Gold, predicted, matched and right units of every row."""
     others = (judge, gold) if how == "both" else (judge[:1], gold[:1])
-    yield from (each.astype(np.float64) for each in (gold, judge, gold & others[0], judge & others[1]))
+    yield from (units.astype(np.float64) for units in (gold, judge, gold & others[0], judge & others[1]))
 
 
 # --- rows --------------------------------------------------------------------------------------------------------
@@ -275,22 +277,22 @@ def _rows(
     judged: JudgeComparison,
     match: str,
     by: Sequence[str],
-    said: Mapping[str, object],
+    fields_of_all: Mapping[str, object],
     draws: int,
     seed: int,
 ) -> Iterator[Score]:
     """One row for each label and combination of document meta."""
     names = [name for name in by if name != "label"]
-    shown = [ANY] if said["category"] == "gold" else [ANY, TYPED]
-    shown += judged.labels[2:] if "label" in by else []
-    rows = [judged.labels.index(label) for label in shown]
+    labels = [ANY] if fields_of_all["category"] == "gold" else [ANY, TYPED]
+    labels += judged.labels[2:] if "label" in by else []
+    rows = [judged.labels.index(label) for label in labels]
     for columns, at in _groups(both, judged.judge, names):
         where = "+".join(f"{name}={value}" for name, value in columns.items()) or None
         sums = judged.sums[rows][:, at]
-        for label, own, drawn in zip(shown, sums, resampled(sums, draws, seed), strict=True):
-            fields = {"statistic": "score", "label": label, **said, "where": where, "documents": len(at)}
-            about = {"judge": judged.judge.name, **columns, "label": label, "match": match}
-            yield estimated(own, drawn, about, Signature.of(**fields))
+        for label, label_sums, resamples in zip(labels, sums, resampled(sums, draws, seed), strict=True):
+            fields = {"statistic": "score", "label": label, **fields_of_all, "where": where, "documents": len(at)}
+            row_columns = {"judge": judged.judge.name, **columns, "label": label, "match": match}
+            yield estimated(label_sums, resamples, row_columns, Signature.of(**fields))
 
 
 def _groups(both: Sides, judge: Judge, names: Sequence[str]) -> Iterator[tuple[dict[str, object], Ints]]:
