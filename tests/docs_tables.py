@@ -52,8 +52,9 @@ def _first_line(text: str | None) -> str:
 
 def fields(record: type[BaseModel]) -> str:
     """The fields of a record, with the prose under each."""
+    prose = records.field_prose(record)
     rows = (
-        (f"`{name}`", "yes" if field.is_required() else "", _first_line(field.description))
+        (f"`{name}`", "yes" if field.is_required() else "", _first_line(prose.get(name)))
         for name, field in record.model_fields.items()
     )
     return markdown(["field", "needed", "what it holds"], rows)

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from finecomb.core.parts import part_offsets, text_parts
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Segment
+from finecomb.core.sentences import sentences
 from finecomb.core.study import Item, Study
-from finecomb.core.tokens import sentences
 from finecomb.measure.grid import lay
-from finecomb.server.annotators.task_view import shown
+from finecomb.server.annotators.task_view import task_text
 
 
 @given(st.lists(st.sampled_from(["One here.", "Two there!", "Is it three?"]), max_size=9), st.integers(1, 5))
@@ -37,6 +37,6 @@ def test_pages_and_statistics_cut_a_text_alike() -> None:
         Annotation(id="1", document="d", annotator="a", protocol="p@1"),
     ]
     grid = lay(Study.from_items([protocol, document, *people]), "segment")
-    parts = shown(document, protocol).parts
+    parts = task_text(document, protocol).parts
     assert list(zip(grid.starts.tolist(), grid.ends.tolist(), strict=True)) == [(p.start, p.end) for p in parts]
     assert len(parts) == 3

@@ -91,7 +91,7 @@ def test_the_gold_study_is_usable_everywhere(merged: Gold, tmp_path: Path) -> No
     again = fc.read(tmp_path / "gold")
     assert len(again.marks) == 418
     assert again.marks["label"].null_count() == 21
-    assert fc.measure(again, ["count"], draws=0)[-1].estimate.value == pytest.approx(418 / 21)
+    assert fc.measures(again, ["count"], draws=0)[-1].estimate.value == pytest.approx(418 / 21)
 
 
 def test_gold_from_two_of_three_loses_a_fifth(basketball: Study) -> None:

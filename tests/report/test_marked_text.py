@@ -4,10 +4,11 @@ from html.parser import HTMLParser
 
 from hypothesis import given, settings
 
+from finecomb.core.hooks import HTML_HOOK
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark, Settings
 from finecomb.core.span import Span
-from finecomb.core.study import HTML_HOOK, Item, Study
+from finecomb.core.study import Item, Study
 from finecomb.report.marked_text import document_html, study_html
 from tests.strategies import PROTOCOL, studies
 

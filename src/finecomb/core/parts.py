@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from finecomb.core.records import Document, Segment
+from finecomb.core.sentences import sentences
 from finecomb.core.span import Offsets
-from finecomb.core.tokens import sentences, windows
+from finecomb.core.tokens import windows
 
 
 def text_parts(document: Document, size: int) -> tuple[Segment, ...]:

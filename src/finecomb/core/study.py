@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-import html
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import polars as pl
 
 from finecomb.core import frames
 from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.hooks import HTML_HOOK
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
 
@@ -143,10 +143,6 @@ class Study:
 
     def _repr_html_(self) -> str:
         return HTML_HOOK[0](self)
-
-
-HTML_HOOK: list[Callable[[Study], str]] = [lambda study: html.escape(repr(study))]
-"""What shows a study in a notebook: one function, set by `finecomb`, since pages are made further up."""
 
 
 def _answer_rows(of: str, frame: pl.DataFrame) -> Iterator[tuple[object, ...]]:

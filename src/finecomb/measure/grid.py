@@ -11,9 +11,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finecomb.core.parts import part_offsets
+from finecomb.core.sentences import sentences
 from finecomb.core.span import TEXT, Offsets
 from finecomb.core.study import Study
-from finecomb.core.tokens import Tokenizer, sentences, tokenizer
+from finecomb.core.tokens import Tokenizer, tokenizer
 
 Level = Literal["token", "char", "sentence", "segment", "document"]
 Ints = NDArray[np.int64]

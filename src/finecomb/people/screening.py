@@ -27,6 +27,7 @@ from finecomb.core.records import Annotation, Answer, Answers, Document, Mark
 from finecomb.core.scales import among
 from finecomb.core.study import Study
 from finecomb.core.tokens import words
+from finecomb.people.circumstances import Circumstances
 
 Rule = Literal["copied", "too-short", "vague", "contradicts", "instructions", "failed-check"]
 RULES: tuple[Rule, ...] = ("copied", "too-short", "vague", "contradicts", "instructions", "failed-check")
@@ -304,8 +305,7 @@ def _again(answer: str, documents: Sequence[str], own: str) -> Iterator[Found]:
 
 
 def _suggestion(row: dict[str, object], rule: Rule, question: str, reason: str, evidence: str) -> Suggestion:
-    meta = entries(str(row["meta"] or ""))
-    kept = rule in meta.get("kept", ())
+    kept = rule in Circumstances.from_meta(entries(str(row["meta"] or ""))).kept
     id, annotator, document = (str(row[name]) for name in ("id", "annotator", "document"))
     return Suggestion(id, annotator, document, rule, question, reason, evidence, kept)
 
@@ -356,7 +356,6 @@ def _same(one: Mark, other: Mark) -> bool:
 def _of_checks(study: Study) -> Iterator[Suggestion]:
     for own, gold in _checked(study):
         if wrong := list(_misses(own, gold)):
-            kept = own.meta.get("kept")
             yield Suggestion(
                 own.id,
                 own.annotator,
@@ -365,5 +364,5 @@ def _of_checks(study: Study) -> Iterator[Suggestion]:
                 "",
                 "an attention check was not answered as it should be",
                 "; ".join(wrong),
-                isinstance(kept, list) and "failed-check" in kept,
+                "failed-check" in Circumstances.from_meta(own.meta).kept,
             )

@@ -50,8 +50,8 @@ class TaskText:
     """The parts' ids, `start-end`."""
 
 
-def shown(document: Document, protocol: Protocol) -> TaskText:
-    """What the protocol lets annotators see of a document."""
+def task_text(document: Document, protocol: Protocol) -> TaskText:
+    """The text of a document as far as the protocol lets annotators see it."""
     work = protocol.work
     parts = _parts(document, work.sentences) if work.unit == "segment" else ()
     blind = Document(
@@ -69,7 +69,7 @@ def _parts(document: Document, size: int) -> tuple[TextPart, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class OfferedNames:
     """Offered marks under names that do not give their makers away."""
 
     marks: Mapping[str, Mark]
@@ -78,13 +78,13 @@ class Names:
     """That name, by id."""
 
     @classmethod
-    def of(cls, marks: Iterable[Mark], sign: Sign) -> Names:
+    def of(cls, marks: Iterable[Mark], sign: Sign) -> OfferedNames:
         """Name marks."""
         named = {sign(f"offered/{mark.id}")[:16]: mark for mark in marks if mark.spans}
         return cls(named, {mark.id: name for name, mark in named.items()})
 
     def hide(self, ids: Iterable[str]) -> tuple[str, ...]:
-        """Names instead of ids."""
+        """OfferedNames instead of ids."""
         return tuple(self.shown[id] for id in ids if id in self.shown)
 
 
@@ -93,7 +93,7 @@ def task(
     facts: Facts,
     state: TaskState,
     text: TaskText,
-    names: Names,
+    names: OfferedNames,
     practice: Practice | None = None,
     about: About | None = None,
 ) -> Task:
@@ -123,7 +123,7 @@ def task(
     )
 
 
-def _offered(names: Names) -> tuple[Offered, ...]:
+def _offered(names: OfferedNames) -> tuple[Offered, ...]:
     return tuple(
         Offered(id=name, spans=mark.spans, quotes=mark.quotes, label=mark.label, answers=mark.answers)
         for name, mark in names.marks.items()
@@ -144,7 +144,7 @@ def about(found: judged_work.JudgedContent, protocol: Protocol, sign: Sign) -> A
     return About(
         labels=protocol.labels,
         looks=_looks(protocol),
-        marks=_offered(Names.of(found.marks, sign)),
+        marks=_offered(OfferedNames.of(found.marks, sign)),
         said=tuple(
             Told(ask=each.ask, answer=each.kind.words(each, found.answers[each.name]))
             for each in asked
@@ -156,7 +156,7 @@ def about(found: judged_work.JudgedContent, protocol: Protocol, sign: Sign) -> A
 AnyEntry = MarkEntry | UnitEntry | AnswersEntry | SuggestionEntry
 
 
-def entry(stored: Stored, names: Names) -> AnyEntry:
+def entry(stored: Stored, names: OfferedNames) -> AnyEntry:
     """An entry as it goes to the browser."""
     id = names.shown.get(stored.id, stored.id) if stored.kind == "decision" else stored.id
     value = None if stored.body is None else _BODIES[stored.kind](from_json(stored.body), names)
@@ -164,7 +164,7 @@ def entry(stored: Stored, names: Names) -> AnyEntry:
     return made
 
 
-def _mark_body(value: dict[str, Any], names: Names) -> MarkBody:
+def _mark_body(value: dict[str, Any], names: OfferedNames) -> MarkBody:
     return MarkBody(
         spans=value["spans"],
         quotes=value["quotes"],
@@ -181,7 +181,7 @@ _ENTRIES: dict[Kind, Any] = {
     "answers": AnswersEntry,
     "decision": SuggestionEntry,
 }
-_BODIES: dict[Kind, Callable[[dict[str, Any], Names], Any]] = {
+_BODIES: dict[Kind, Callable[[dict[str, Any], OfferedNames], Any]] = {
     "mark": _mark_body,
     "unit": lambda value, _: UnitBody(answers=value.get("answers", {}), seconds=value.get("seconds") or 0),
     "answers": lambda value, _: AnswersBody.model_validate(value),

@@ -15,7 +15,7 @@ import polars as pl
 from finecomb.core.errors import FinecombError
 from finecomb.core.frames import entry, meta
 from finecomb.core.study import Study
-from finecomb.critics.compare import Comparison
+from finecomb.critics.comparison import Comparison
 from finecomb.measure.metrics import Scored, pearson, spearman
 
 REAL = "real"
@@ -30,8 +30,8 @@ def coherent_shares(study: Study, by: str = "model") -> dict[str, float]:
     if answered.is_empty():
         raise FinecombError(f"{study.origin or 'the study'}: nobody answered 'coherent', as the sections protocol asks")
     systems = study.documents.select(document="id", system=meta(by))
-    found = answered.join(systems, on="document").filter(pl.col("system").is_not_null())
-    shares = found.group_by("system").agg(pl.col("number").mean()).sort("system")
+    verdicts = answered.join(systems, on="document").filter(pl.col("system").is_not_null())
+    shares = verdicts.group_by("system").agg(pl.col("number").mean()).sort("system")
     return {REAL if system == "human" else system: float(share) for system, share in shares.iter_rows()}
 
 
@@ -52,12 +52,12 @@ def latent_figures(rows: Iterable[Comparison]) -> dict[str, dict[str, float]]:
     """What critics say, by critic and statistic, with the value of real documents as that of one more system."""
     figures: dict[str, dict[str, float]] = {}
     for row in rows:
-        own = figures.setdefault(f"{row.critic} {row.statistic}", {REAL: row.real})
-        own[row.system] = row.generated
+        values = figures.setdefault(f"{row.critic} {row.statistic}", {REAL: row.real})
+        values[row.system] = row.generated
     return figures
 
 
-def beside(table: pl.DataFrame, where: str) -> dict[str, dict[str, float]]:
+def figures_from_table(table: pl.DataFrame, where: str) -> dict[str, dict[str, float]]:
     """Other figures of systems from a table: a column `system`, all other columns numbers."""
     if "system" not in table.columns:
         raise FinecombError(f"{where}: needs a column 'system'; it has {', '.join(table.columns)}")
@@ -84,8 +84,8 @@ def correlations(figures: Figures, human: Mapping[str, float]) -> list[dict[str,
     """
     rows = []
     for name, values in figures.items():
-        shared = [each for each in human if not math.isnan(values.get(each, math.nan))]
-        x, y = (np.array([table[each] for each in shared]) for table in (values, human))
+        shared = [system for system in human if not math.isnan(values.get(system, math.nan))]
+        x, y = (np.array([table[system] for system in shared]) for table in (values, human))
         why = _undefined(x, y)
         pairs = Scored(x[None], y[None], np.zeros(len(x), np.int64))
         both = {of.__name__: math.nan if why else float(of(pairs)[0]) for of in (pearson, spearman)}
@@ -101,4 +101,4 @@ def _undefined(x: np.ndarray, y: np.ndarray) -> str:
 
 def with_figures(rows: Iterable[dict[str, object]], figures: Figures) -> list[dict[str, object]]:
     """Rows of systems with more columns, after those they have; null where a figure is not known."""
-    return [{**row, **{name: own.get(str(row["system"])) for name, own in figures.items()}} for row in rows]
+    return [{**row, **{name: values.get(str(row["system"])) for name, values in figures.items()}} for row in rows]

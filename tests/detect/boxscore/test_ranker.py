@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from finecomb.core.errors import FinecombError
 from finecomb.detect.boxscore.claims import Basis, Slip
-from finecomb.detect.boxscore.rank import (
+from finecomb.detect.boxscore.ranker import (
     PENALTY,
     Ranker,
     best_threshold,
@@ -38,8 +38,8 @@ judged = st.lists(st.tuples(slips, st.booleans()), min_size=1, max_size=30)
 def slow_loss(ranker: Ranker, examples: list[tuple[Slip, bool]]) -> float:
     """Negative log-likelihood plus half the squared weights, example by example."""
     loss = PENALTY / 2 * sum(weight**2 for weight in ranker.weights.values())
-    for each, wrong in examples:
-        chance = 1 / (1 + np.exp(-ranker.intercept - sum(ranker.weights[name] for name in features(each))))
+    for slip, wrong in examples:
+        chance = 1 / (1 + np.exp(-ranker.intercept - sum(ranker.weights[name] for name in features(slip))))
         loss -= np.log(chance if wrong else 1 - chance)
     return float(loss)
 
@@ -48,7 +48,7 @@ def slow_loss(ranker: Ranker, examples: list[tuple[Slip, bool]]) -> float:
 def test_no_other_weights_fit_better(examples: list[tuple[Slip, bool]], data: st.DataObject) -> None:
     if len({wrong for _, wrong in examples}) == 1:
         return  # the free intercept has no best value
-    ranker = fit([each for each, _ in examples], [wrong for _, wrong in examples], games=1)
+    ranker = fit([slip for slip, _ in examples], [wrong for _, wrong in examples], games=1)
     name = data.draw(st.sampled_from(sorted(ranker.weights)))
     for step in (-0.1, 0.1):
         moved = {**ranker.weights, name: ranker.weights[name] + step}
@@ -57,25 +57,25 @@ def test_no_other_weights_fit_better(examples: list[tuple[Slip, bool]], data: st
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=25), st.integers(1, 30))
-def test_the_threshold_is_the_best_of_all(found: list[tuple[float, bool]], errors: int) -> None:
+def test_the_threshold_is_the_best_of_all(rated_claims: list[tuple[float, bool]], errors: int) -> None:
     def f1(level: float) -> float:
-        chosen = [wrong for confidence, wrong in found if confidence >= level]
+        chosen = [wrong for confidence, wrong in rated_claims if confidence >= level]
         return 2 * sum(chosen) / (len(chosen) + errors)
 
-    level = best_threshold([confidence for confidence, _ in found], [wrong for _, wrong in found], errors)
-    reached = max(f1(confidence) for confidence, _ in found)
-    distinct = len({confidence for confidence, _ in found}) == len(found)
+    level = best_threshold([confidence for confidence, _ in rated_claims], [wrong for _, wrong in rated_claims], errors)
+    reached = max(f1(confidence) for confidence, _ in rated_claims)
+    distinct = len({confidence for confidence, _ in rated_claims}) == len(rated_claims)
     assert f1(level) == pytest.approx(reached) or not distinct  # equal confidences are taken or left together
 
 
 @given(st.lists(slips, max_size=15))
-def test_of_slips_that_share_words_the_surest_is_kept(found: list[Slip]) -> None:
+def test_of_slips_that_share_words_the_surest_is_kept(candidates: list[Slip]) -> None:
     ranker = shipped_ranker()
-    kept = rated(found, ranker)
-    for each in found:
-        surer = [other for other in kept if other.slip.start < each.end and each.start < other.slip.end]
+    chosen = rated(candidates, ranker)
+    for slip in candidates:
+        surer = [other for other in chosen if other.slip.start < slip.end and slip.start < other.slip.end]
         assert surer
-        assert max(other.confidence for other in surer) >= ranker.confidence(each)
+        assert max(other.confidence for other in surer) >= ranker.confidence(slip)
 
 
 def test_statements_of_a_kind_that_nobody_checked_are_never_sure() -> None:

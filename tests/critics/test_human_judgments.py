@@ -12,7 +12,7 @@ from finecomb import protocols
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Document, Segment, Unit
 from finecomb.core.study import Study
-from finecomb.critics import people
+from finecomb.critics import human_judgments
 
 TABLE_4 = {
     "ppl": {"lm2-without": 11.09, "lm2-with": 10.96, "lm1-without": 11.50, "lm1-with": 11.38},
@@ -55,17 +55,17 @@ def study() -> Study:
 
 
 def test_the_share_called_coherent_by_system() -> None:
-    assert people.coherent_shares(study()) == pytest.approx({"x": 1 / 3, "real": 1 / 2})
+    assert human_judgments.coherent_shares(study()) == pytest.approx({"x": 1 / 3, "real": 1 / 2})
 
 
 def test_a_study_without_the_question_is_one_clear_line() -> None:
     empty = Study.from_items([Document(id="a", text="b", meta={"model": "x"})])
     with pytest.raises(FinecombError, match="nobody answered 'coherent'"):
-        people.coherent_shares(empty)
+        human_judgments.coherent_shares(empty)
 
 
 def test_incoherent_organisations_are_counted() -> None:
-    assert people.incoherent_organisations(study()).rows() == [
+    assert human_judgments.incoherent_organisations(study()).rows() == [
         ("introduction > result", 2),
         ("discussion > discussion", 1),
     ]
@@ -73,18 +73,18 @@ def test_incoherent_organisations_are_counted() -> None:
 
 def test_latent_ppl_follows_people_better_than_mauve_and_ppl_points_the_wrong_way() -> None:
     """The figures of Table 4; what its text says of them holds as correlations over systems."""
-    found = {str(row["figure"]): row for row in people.correlations(TABLE_4, HUMAN)}
+    rows = {str(row["figure"]): row for row in human_judgments.correlations(TABLE_4, HUMAN)}
     for name, values in TABLE_4.items():
         x, y = list(values.values()), [HUMAN[system] for system in values]
-        assert found[name]["pearson"] == pytest.approx(stats.pearsonr(x, y).statistic)
-        assert found[name]["spearman"] == pytest.approx(stats.spearmanr(x, y).statistic)
-        assert found[name]["systems"] == len(values)
-    assert found["latent ppl"]["spearman"] == pytest.approx(-0.9)
-    assert abs(found["latent ppl"]["pearson"]) > found["mauve"]["pearson"] > found["ppl"]["pearson"] > 0  # type: ignore[arg-type,operator]
+        assert rows[name]["pearson"] == pytest.approx(stats.pearsonr(x, y).statistic)
+        assert rows[name]["spearman"] == pytest.approx(stats.spearmanr(x, y).statistic)
+        assert rows[name]["systems"] == len(values)
+    assert rows["latent ppl"]["spearman"] == pytest.approx(-0.9)
+    assert abs(rows["latent ppl"]["pearson"]) > rows["mauve"]["pearson"] > rows["ppl"]["pearson"] > 0  # type: ignore[arg-type,operator]
 
 
 def test_too_few_systems_or_no_spread_is_nan_with_a_reason() -> None:
-    rows = people.correlations(
+    rows = human_judgments.correlations(
         {"few": {"a": 1.0, "b": 2.0}, "flat": {"a": 1.0, "b": 1.0, "c": 1.0}}, {"a": 1.0, "b": 2.0, "c": 3.0}
     )
     assert all(math.isnan(float(str(row["pearson"]))) for row in rows)
@@ -96,10 +96,10 @@ def test_too_few_systems_or_no_spread_is_nan_with_a_reason() -> None:
 
 def test_other_figures_come_from_a_table() -> None:
     table = pl.DataFrame({"system": ["a", "b"], "ppl": [11.0, None]})
-    found = people.beside(table, "m.csv")
-    assert found["ppl"]["a"] == 11
-    assert math.isnan(found["ppl"]["b"])
+    figures = human_judgments.figures_from_table(table, "m.csv")
+    assert figures["ppl"]["a"] == 11
+    assert math.isnan(figures["ppl"]["b"])
     with pytest.raises(FinecombError, match=r"m.csv: needs a column 'system'; it has x"):
-        people.beside(pl.DataFrame({"x": [1]}), "m.csv")
+        human_judgments.figures_from_table(pl.DataFrame({"x": [1]}), "m.csv")
     with pytest.raises(FinecombError, match=r"m.csv: ppl of a: expected a number, found 'n/a'"):
-        people.beside(pl.DataFrame({"system": ["a"], "ppl": ["n/a"]}), "m.csv")
+        human_judgments.figures_from_table(pl.DataFrame({"system": ["a"], "ppl": ["n/a"]}), "m.csv")

@@ -18,17 +18,17 @@ from finecomb.core.study import Study
 from finecomb.detect import DETECTORS, DetectorOptions, detect, named
 from finecomb.detect.boxscore.checker import BoxScore, slips
 from finecomb.detect.boxscore.claims import Slip
-from finecomb.detect.boxscore.rank import shipped_ranker
-from finecomb.detect.boxscore.reading import sentences
+from finecomb.detect.boxscore.ranker import shipped_ranker
 from finecomb.detect.boxscore.record import Game, read_game
+from finecomb.detect.boxscore.report_parser import sentences
 from finecomb.protocols import shipped
 from tests.detect.games import PLAYERS, document, record
 
 
 def game(data: Any = None) -> Game:
-    found = read_game(record() if data is None else data)
-    assert found is not None
-    return found
+    parsed = read_game(record() if data is None else data)
+    assert parsed is not None
+    return parsed
 
 
 def proved(text: str, data: Any = None) -> list[Slip]:
@@ -177,9 +177,9 @@ def test_the_team_is_blamed_when_player_and_record_belong_to_the_other() -> None
 
 def test_a_player_among_the_others_is_out_of_context() -> None:
     text = "The Gulls were led by Paul Reyes . Dario Vance was next with 27 points ."
-    found = [slip for slip in slips(text, game()) if slip.kind == "context"]
-    assert [text[slip.start : slip.end] for slip in found] == ["Dario Vance"]
-    assert found[0].correction == "he plays for Redwater Miners"
+    context_slips = [slip for slip in slips(text, game()) if slip.kind == "context"]
+    assert [text[slip.start : slip.end] for slip in context_slips] == ["Dario Vance"]
+    assert context_slips[0].correction == "he plays for Redwater Miners"
 
 
 BEYOND = [
@@ -198,8 +198,8 @@ BEYOND = [
 
 @pytest.mark.parametrize(("text", "expected"), BEYOND, ids=[text for text, _ in BEYOND])
 def test_what_the_record_cannot_decide_is_a_base_rate(text: str, expected: dict[str, str]) -> None:
-    found = {text[slip.start : slip.end]: slip.kind for slip in slips(text, game()) if slip.basis == "base-rate"}
-    assert found == expected
+    kinds = {text[slip.start : slip.end]: slip.kind for slip in slips(text, game()) if slip.basis == "base-rate"}
+    assert kinds == expected
 
 
 def test_a_name_that_two_players_share_means_the_one_named_before() -> None:
@@ -265,9 +265,9 @@ def test_teams_of_one_city_are_told_apart_by_their_starters() -> None:
 
 
 def checker(**choices: Any) -> BoxScore:
-    made = named("boxscore").make(shipped("accuracy"), DetectorOptions(**choices))
-    assert isinstance(made, BoxScore)
-    return made
+    program = named("boxscore").make(shipped("accuracy"), DetectorOptions(**choices))
+    assert isinstance(program, BoxScore)
+    return program
 
 
 REPORT = (
@@ -295,18 +295,18 @@ def test_basis_record_leaves_out_what_is_only_likely() -> None:
 
 
 def test_a_higher_threshold_marks_a_subset() -> None:
-    found = [
+    marked = [
         {mark.spans for mark in checker(threshold=level)(document(REPORT)).marks} for level in (0.0, 0.5, 0.95, 1.0)
     ]
-    assert found[0] >= found[1] >= found[2] >= found[3]
-    assert found[0] > found[2]
-    assert found[3] == set()
+    assert marked[0] >= marked[1] >= marked[2] >= marked[3]
+    assert marked[0] > marked[2]
+    assert marked[3] == set()
 
 
 def test_an_annotation_is_sound_in_a_study() -> None:
-    made = list(detect([document(REPORT)], checker()))
+    annotations = list(detect([document(REPORT)], checker()))
     people = [Annotator(id="boxscore", kind="checker")]
-    study = Study.from_items([shipped("accuracy"), document(REPORT), *people, *made])
+    study = Study.from_items([shipped("accuracy"), document(REPORT), *people, *annotations])
     assert check(study) == []
 
 
@@ -339,8 +339,8 @@ def damaged_records(draw: st.DrawFn) -> dict[str, Any]:
 
     def damage(value: Any, rate: float) -> Any:
         if isinstance(value, dict):
-            kept = {key: damage(each, rate) for key, each in value.items() if shuffle.random() > rate / 2}
-            return kept if shuffle.random() > rate / 20 else shuffle.choice(worse)
+            fields = {key: damage(item, rate) for key, item in value.items() if shuffle.random() > rate / 2}
+            return fields if shuffle.random() > rate / 20 else shuffle.choice(worse)
         return shuffle.choice(worse) if shuffle.random() < rate else value
 
     damaged: Any = damage(record(), draw(st.sampled_from([0.0, 0.05, 0.3, 0.9])))
@@ -371,15 +371,15 @@ def numbers() -> Iterator[tuple[str, str, int]]:
 
 
 @given(st.sampled_from(list(numbers())), st.integers(0, 60))
-def test_a_count_is_marked_exactly_when_it_is_wrong(known: tuple[str, str, int], said: int) -> None:
-    name, statistic, value = known
-    text = f"{name} had {said} {statistic} ."
-    assert marked(text) == ([] if said == value else [(str(said), "number", str(value))])
+def test_a_count_is_marked_exactly_when_it_is_wrong(fact: tuple[str, str, int], number: int) -> None:
+    name, statistic, value = fact
+    text = f"{name} had {number} {statistic} ."
+    assert marked(text) == ([] if number == value else [(str(number), "number", str(value))])
 
 
-def fewest_changes(name: str, said: tuple[int, int, int]) -> int:
+def fewest_changes(name: str, line: tuple[int, int, int]) -> int:
     """The definition, slowly: as written, or with another player of whom at most one number is wrong."""
-    wrong = {row[0]: sum(a != b for a, b in zip(row[4:7], said, strict=True)) for row in PLAYERS}
+    wrong = {row[0]: sum(a != b for a, b in zip(row[4:7], line, strict=True)) for row in PLAYERS}
     others = [1 + count for player, count in wrong.items() if player != name and count <= 1]
     return min(wrong[name], *others) if others and wrong[name] > 1 else wrong[name]
 
@@ -391,6 +391,6 @@ nearly = st.tuples(lines, st.integers(0, 3), st.integers(0, 40)).map(
 
 
 @given(st.sampled_from([row[0] for row in PLAYERS]), nearly)
-def test_a_sentence_gets_the_fewest_changes(name: str, said: tuple[int, int, int]) -> None:
-    text = f"{name} had {said[0]} points , {said[1]} rebounds and {said[2]} assists ."
-    assert len(proved(text)) == fewest_changes(name, said)
+def test_a_sentence_gets_the_fewest_changes(name: str, line: tuple[int, int, int]) -> None:
+    text = f"{name} had {line[0]} points , {line[1]} rebounds and {line[2]} assists ."
+    assert len(proved(text)) == fewest_changes(name, line)

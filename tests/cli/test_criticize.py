@@ -16,8 +16,8 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.critics import compare
-from finecomb.critics.criticize import criticize, is_for_fitting, split
-from tests.critics.test_people import study as sections_study
+from finecomb.critics.criticism import criticize, is_for_fitting, split
+from tests.critics.test_human_judgments import study as sections_study
 from tests.critics.test_sections import articles
 from tests.critics.worlds import titled
 from tests.test_cli import refused, run
@@ -47,7 +47,7 @@ class Initials(PriorCritic):
 
 
 def write(path: Path, documents: list[Document]) -> Path:
-    path.write_text("".join(json.dumps({"document": json.loads(each.to_json())}) + "\n" for each in documents))
+    path.write_text("".join(json.dumps({"document": json.loads(document.to_json())}) + "\n" for document in documents))
     return path
 
 
@@ -75,8 +75,8 @@ def test_a_notebook_and_the_command_say_the_same(corpora: Path) -> None:
     rows = table("real.jsonl", "swapped.jsonl", "alike.jsonl", "--set", "min_count=5", "--draws", "200")
     real = articles(0, 160)
     systems = {"swapped": articles(1, 60, ("why", "what", "how", "so")), "alike": articles(2, 60)}
-    found = criticize("sections", real, systems, min_count=5)
-    expected = [row.row() for row in compare(found.real, found.systems, draws=200)]
+    result = criticize("sections", real, systems, min_count=5)
+    expected = [row.row() for row in compare(result.real, result.systems, draws=200)]
     assert [row["difference"] for row in rows] == [row["difference"] for row in expected]
     assert [row["p_adjusted"] for row in rows] == [row["p_adjusted"] for row in expected]
     by_system = {row["system"]: row for row in rows if row["statistic"] == "ppl"}
@@ -92,8 +92,8 @@ def test_documents_fitted_on_take_no_further_part() -> None:
     fit, held_out = split(documents, 0.3, seed=1)
     assert len(fit) + len(held_out) == 1000
     assert len(fit) == pytest.approx(300, abs=60)
-    assert {each.id for each in fit} == {each.id for each in split(documents[::-1], 0.3, seed=1)[0]}
-    assert all(is_for_fitting(each.id, 0.3, 1) for each in fit)
+    assert {document.id for document in fit} == {document.id for document in split(documents[::-1], 0.3, seed=1)[0]}
+    assert all(is_for_fitting(document.id, 0.3, 1) for document in fit)
 
 
 def test_seeds_give_splits_that_know_nothing_of_each_other() -> None:
@@ -113,9 +113,9 @@ def test_real_documents_that_were_fitted_on_are_refused(corpora: Path) -> None:
 
 def test_systems_of_one_file_are_told_apart_by_meta(corpora: Path) -> None:
     mixed = [
-        each.model_copy(update={"meta": {"model": name}})
+        document.model_copy(update={"meta": {"model": name}})
         for name, seed in (("x", 3), ("y", 4))
-        for each in articles(seed, 20)
+        for document in articles(seed, 20)
     ]
     write(corpora / "mixed.jsonl", mixed)
     rows = table("real.jsonl", "mixed.jsonl", "--by", "model", "--set", "min_count=5", "--draws", "50")
@@ -169,8 +169,8 @@ def test_every_table_can_be_shown(corpora: Path, show: str) -> None:
 def test_parts_of_a_document_by_id(corpora: Path) -> None:
     words = ("criticize", "real.jsonl", "swapped.jsonl", "--set", "min_count=5", "--draws", "0")
     assert "Parts of 1-3 in swapped" in run(*words, "--show", "parts", "--document", "1-3").stdout
-    told = run(*words, "--show", "text", "--document", "1-3").stdout
-    assert told.startswith("Text of 1-3 in swapped (sections critic)\n[")
+    output = run(*words, "--show", "text", "--document", "1-3").stdout
+    assert output.startswith("Text of 1-3 in swapped (sections critic)\n[")
     assert "no document has this id" in refused(*words, "--show", "parts", "--document", "zz")
     assert "there is no such table; did you mean 'outliers'?" in refused(*words, "--show", "outlier")
 
@@ -204,11 +204,11 @@ def test_other_figures_and_people_stand_beside(corpora: Path) -> None:
     )
     rows = table(*words)
     assert {row["system"]: row["mauve"] for row in rows} == {"swapped": 0.4, "alike": 0.9}
-    found = table(*words, "--people", "readers", "--show", "correlations")
-    assert [row["figure"] for row in found] == ["sections ppl", "sections nll", "mauve"]
-    assert all(row["pearson"] is None and row["why"] for row in found)  # the readers judged other systems
-    told = table(*words, "--people", "readers", "--show", "incoherent")
-    assert told[0] == {"organisation": "introduction > result", "annotations": 2}
+    rows_beside = table(*words, "--people", "readers", "--show", "correlations")
+    assert [row["figure"] for row in rows_beside] == ["sections ppl", "sections nll", "mauve"]
+    assert all(row["pearson"] is None and row["why"] for row in rows_beside)  # the readers judged other systems
+    organisations = table(*words, "--people", "readers", "--show", "incoherent")
+    assert organisations[0] == {"organisation": "introduction > result", "annotations": 2}
 
 
 @pytest.mark.parametrize(
@@ -227,17 +227,17 @@ def test_other_figures_and_people_stand_beside(corpora: Path) -> None:
     ],
 )
 def test_a_mistake_is_one_clear_line(corpora: Path, words: list[str], message: str) -> None:
-    known = ["--set", "min_count=5"] if words and "--set" not in words and "setions" not in words else []
-    assert message in refused("criticize", *words, *known)
+    extra = ["--set", "min_count=5"] if words and "--set" not in words and "setions" not in words else []
+    assert message in refused("criticize", *words, *extra)
 
 
 def test_nothing_is_dropped_silently(corpora: Path) -> None:
     broken = [Document(id="empty", text=""), Document(id="plain", text="words"), *articles(5, 3)]
     write(corpora / "broken.jsonl", broken)
     result = run("criticize", "real.jsonl", "broken.jsonl", "--set", "min_count=5", "--draws", "50", "--json")
-    found = json.loads(result.stdout)
-    assert found["table"][0]["dropped"] == "0+2"
-    (note,) = found["notes"]
+    output = json.loads(result.stdout)
+    assert output["table"][0]["dropped"] == "0+2"
+    (note,) = output["notes"]
     assert note.startswith("broken: 2 of 5 documents could not be judged by the sections critic: 1 x is empty (empty)")
 
 
@@ -275,7 +275,7 @@ def test_one_document_gives_null_with_a_reason(corpora: Path) -> None:
 
 def test_the_self_test_prints_table_1_beside() -> None:
     words = ["training=300", "evaluation=50", "states=16", "segments=400", "length=8"]
-    rows = table("--synthetic", *[part for each in words for part in ("--set", each)])
+    rows = table("--synthetic", *[part for option in words for part in ("--set", option)])
     assert [row["source"] for row in rows] == [
         "P_data",
         "drawn texts",
@@ -290,14 +290,14 @@ def test_the_self_test_prints_table_1_beside() -> None:
 def test_progress_is_shown_to_whoever_watches() -> None:
     from finecomb.critics.progress import track, watched
 
-    seen: list[tuple[str, int | None]] = []
+    watched_work: list[tuple[str, int | None]] = []
 
     def watch(items: Any, words: str, total: int | None) -> Any:
-        seen.append((words, total))
+        watched_work.append((words, total))
         return items
 
     with watched(watch):
         criticize("sections", articles(0, 60), {"a": articles(1, 5)}, min_count=5)
-    assert ("fitting section classifiers", 3) in seen
-    assert ("sections critic: a", 5) in seen
+    assert ("fitting section classifiers", 3) in watched_work
+    assert ("sections critic: a", 5) in watched_work
     assert list(track(np.arange(3), "unwatched")) == [0, 1, 2]

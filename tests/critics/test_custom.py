@@ -13,10 +13,10 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.critics import latent_ppl, load, parts, save, scores
 from finecomb.critics.base import Dropped
-from finecomb.critics.compare import unused_words
-from finecomb.critics.own import CustomCritic, Kind, NgramPrior
+from finecomb.critics.comparison import unused_words
+from finecomb.critics.custom import CustomCritic, Kind, NgramPrior
 
-HERE = "tests.critics.test_own"
+HERE = "tests.critics.test_custom"
 
 
 def letters(text: str) -> Sequence[str]:
@@ -24,7 +24,7 @@ def letters(text: str) -> Sequence[str]:
 
 
 def numbers(text: str) -> Sequence[float]:
-    return [float(each) for each in text.split()]
+    return [float(number) for number in text.split()]
 
 
 def spelled(text: str) -> str:
@@ -50,9 +50,9 @@ def fit(function: str, kind: Kind, *lines: str, **options: float) -> CustomCriti
 def test_labels_and_a_chain() -> None:
     critic = fit("letters", "markov", "ab", "ab", "aab", add=0.5)
     assert critic.name == "letters"
-    found = scores(critic, texts("ab"))
+    result = scores(critic, texts("ab"))
     # begin: a 3 of 3; after a: a 1, b 3; after b: end 3; a half is added to each of three
-    assert found.values[0] == pytest.approx(-math.log(3.5 / 4.5 * 3.5 / 5.5 * 3.5 / 4.5))
+    assert result.values[0] == pytest.approx(-math.log(3.5 / 4.5 * 3.5 / 5.5 * 3.5 / 4.5))
 
 
 def test_labels_and_n_grams_sum_to_one_and_name_what_they_expected() -> None:
@@ -67,9 +67,9 @@ def test_labels_and_n_grams_sum_to_one_and_name_what_they_expected() -> None:
 
 def test_numbers_and_a_gaussian() -> None:
     critic = fit("numbers", "gaussian", "0 0", "1 1", "0 1", "1 0.5")
-    found = scores(critic, texts("0.5 0.5", "9 9"))
-    assert found.values[1] > found.values[0]
-    assert math.isnan(latent_ppl(found).value)
+    result = scores(critic, texts("0.5 0.5", "9 9"))
+    assert result.values[1] > result.values[0]
+    assert math.isnan(latent_ppl(result).value)
 
 
 def test_proportions_and_a_dirichlet() -> None:
@@ -83,14 +83,14 @@ def test_it_is_stored_by_the_name_of_its_function(kind: Kind, tmp_path: Path) ->
     lines = ("0 1", "1 0", "2 2", "1 1") if kind == "gaussian" else ("ab", "aab", "b", "abab")
     critic = fit("numbers" if kind == "gaussian" else "letters", kind, *lines)
     save(critic, tmp_path / "c")
-    again = load(tmp_path / "c")
+    again = load(tmp_path / "c", code=[critic.function])
     assert scores(again, texts(*lines)).values.tolist() == scores(critic, texts(*lines)).values.tolist()
 
 
 @pytest.mark.parametrize("kind", ["markov", "ngram", "dirichlet"])
 def test_a_label_never_seen_and_a_text_without_labels_are_reasons(kind: Kind) -> None:
     critic = fit("letters", kind, "ab", "ba")
-    assert [each.why for each in scores(critic, texts("ac", "")).dropped] == [
+    assert [loss.why for loss in scores(critic, texts("ac", "")).dropped] == [
         "state 'c' was never seen when the critic was fitted",
         "letters gives nothing for it",
     ]
@@ -133,7 +133,7 @@ def test_texts_that_cannot_be_fitted_on_are_counted() -> None:
 
 def test_a_vector_of_another_size_or_of_nan_is_a_reason() -> None:
     critic = fit("numbers", "gaussian", "0 0", "1 1", "0 1")
-    assert [each.why for each in scores(critic, texts("1", "nan 1")).dropped] == [
+    assert [loss.why for loss in scores(critic, texts("1", "nan 1")).dropped] == [
         "has a vector of 1 numbers where the critic has 2",
         "numbers gives NaN or an infinity for it",
     ]

@@ -16,7 +16,7 @@ from finecomb.core.study import Study
 from finecomb.detect.base import Basis
 from finecomb.detect.boxscore.checker import NAME, BoxScore, slips
 from finecomb.detect.boxscore.claims import Slip
-from finecomb.detect.boxscore.rank import Ranker, best_threshold, fit, rated
+from finecomb.detect.boxscore.ranker import Ranker, best_threshold, fit, rated
 from finecomb.detect.boxscore.record import read_game
 from finecomb.gold.score import score
 
@@ -38,38 +38,38 @@ class TrainingText:
 
 
 def examples(documents: Iterable[Document], gold: Mapping[str, Sequence[Mark]]) -> list[TrainingText]:
-    """Texts that have a record and that gold has read."""
-    made = []
+    """Training texts: those that have a record and that gold has read."""
+    texts = []
     for document in documents:
         game = read_game(document.data)
         if game is None or document.id not in gold:
             continue
         marked = [(span.start, span.end) for mark in gold[document.id] for span in mark.spans if span.part == TEXT]
-        found = tuple(slips(document.text, game))
-        wrong = tuple(any(slip.start < end and start < slip.end for start, end in marked) for slip in found)
-        made.append(
-            TrainingText(document.id, f"{game.date} {game.home} {game.vis}", found, wrong, len(gold[document.id]))
+        candidates = tuple(slips(document.text, game))
+        wrong = tuple(any(slip.start < end and start < slip.end for start, end in marked) for slip in candidates)
+        texts.append(
+            TrainingText(document.id, f"{game.date} {game.home} {game.vis}", candidates, wrong, len(gold[document.id]))
         )
-    return made
+    return texts
 
 
-def drawn(names: Iterable[str], seed: int | str) -> list[str]:
+def shuffled(names: Iterable[str], seed: int | str) -> list[str]:
     """Names in an order that depends on the seed and on nothing else."""
     return sorted(set(names), key=lambda name: hashlib.sha256(f"{seed}/{name}".encode()).hexdigest())
 
 
-def train(known: Sequence[TrainingText], folds: int = FOLDS, seed: int = 0) -> Ranker:
+def train(texts: Sequence[TrainingText], folds: int = FOLDS, seed: int = 0) -> Ranker:
     """The ranker for all examples, its threshold chosen by cross-validation over games."""
     confidences: list[float] = []
     wrong: list[bool] = []
-    for ranker, held in _split(known, folds, seed):
+    for ranker, held in _split(texts, folds, seed):
         for example in held:
             truth = dict(zip(example.slips, example.wrong, strict=True))
-            for each in rated(example.slips, ranker):
-                confidences.append(each.confidence)
-                wrong.append(truth[each.slip])
-    threshold = best_threshold(confidences, wrong, sum(example.errors for example in known))
-    return replace(_fit(known), threshold=round(threshold, 4))
+            for rated_slip in rated(example.slips, ranker):
+                confidences.append(rated_slip.confidence)
+                wrong.append(truth[rated_slip.slip])
+    threshold = best_threshold(confidences, wrong, sum(example.errors for example in texts))
+    return replace(_fit(texts), threshold=round(threshold, 4))
 
 
 class Fold(NamedTuple):
@@ -79,37 +79,37 @@ class Fold(NamedTuple):
     documents: tuple[str, ...]
 
 
-def cross_validate(known: Sequence[TrainingText], folds: int = FOLDS, seed: int = 0) -> list[Fold]:
+def cross_validate(texts: Sequence[TrainingText], folds: int = FOLDS, seed: int = 0) -> list[Fold]:
     """For each fold of games a ranker, weights and threshold, made from the other folds alone."""
-    made = []
-    for games in _folds(known, folds, seed):
-        others = [example for example in known if example.game not in games]
-        held = tuple(example.document for example in known if example.game in games)
-        made.append(Fold(train(others, folds - 1, seed), held))
-    return made
+    result = []
+    for games in _folds(texts, folds, seed):
+        others = [example for example in texts if example.game not in games]
+        held = tuple(example.document for example in texts if example.game in games)
+        result.append(Fold(train(others, folds - 1, seed), held))
+    return result
 
 
-def _split(known: Sequence[TrainingText], folds: int, seed: int) -> Iterable[tuple[Ranker, list[TrainingText]]]:
-    for games in _folds(known, folds, seed):
+def _split(texts: Sequence[TrainingText], folds: int, seed: int) -> Iterable[tuple[Ranker, list[TrainingText]]]:
+    for games in _folds(texts, folds, seed):
         yield (
-            _fit([example for example in known if example.game not in games]),
-            [example for example in known if example.game in games],
+            _fit([example for example in texts if example.game not in games]),
+            [example for example in texts if example.game in games],
         )
 
 
-def _folds(known: Sequence[TrainingText], folds: int, seed: int) -> list[set[str]]:
-    games = drawn((example.game for example in known), seed)
+def _folds(texts: Sequence[TrainingText], folds: int, seed: int) -> list[set[str]]:
+    games = shuffled((example.game for example in texts), seed)
     if not 2 <= folds <= len(games):
         raise FinecombError(f"{folds} folds need at least as many games and at least 2, not {len(games)}")
     return [set(games[first::folds]) for first in range(folds)]
 
 
-def _fit(known: Sequence[TrainingText]) -> Ranker:
-    found = [slip for example in known for slip in example.slips]
-    wrong = [each for example in known for each in example.wrong]
-    if not found:
+def _fit(texts: Sequence[TrainingText]) -> Ranker:
+    candidates = [slip for example in texts for slip in example.slips]
+    wrong = [hit for example in texts for hit in example.wrong]
+    if not candidates:
         raise FinecombError("no claim was found in the texts; the checker reads reports about basketball games")
-    return fit(found, wrong, len({example.game for example in known}))
+    return fit(candidates, wrong, len({example.game for example in texts}))
 
 
 # --- how well it does -----------------------------------------------------------------------------------------------
@@ -141,10 +141,10 @@ def _scores(gold: Study, folds: Sequence[Fold], basis: Basis, annotator: str) ->
     held = {name: fold.ranker for fold in folds for name in fold.documents}
     texts = [document for document in gold.iter_documents() if document.id in held]
     protocol = gold.protocol()
-    made = [BoxScore(protocol, held[document.id], basis=basis)(document) for document in texts]
-    truth = [each for each in gold.iter_annotations() if each.document in held]
+    annotations = [BoxScore(protocol, held[document.id], basis=basis)(document) for document in texts]
+    truth = [annotation for annotation in gold.iter_annotations() if annotation.document in held]
     people = list(gold.iter_annotators())
     true = Study.from_items([gold.settings, protocol, *texts, *people, *truth])
-    found = Study.from_items([gold.settings, protocol, *texts, Annotator(id=NAME, kind="checker"), *made])
-    scores = score(true, found, gold_annotator=annotator, draws=0).rows
-    return {str(each.columns["label"]): each.row() for each in scores}
+    checked = Study.from_items([gold.settings, protocol, *texts, Annotator(id=NAME, kind="checker"), *annotations])
+    scores = score(true, checked, gold_annotator=annotator, draws=0).rows
+    return {str(row.columns["label"]): row.row() for row in scores}

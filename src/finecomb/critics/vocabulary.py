@@ -26,8 +26,8 @@ def terms(text: str) -> list[str]:
     >>> terms(r"The mass \\alpha of @xmath0 is 3 kg, isn't it?")
     ['the', 'mass', 'of', 'is', 'kg', 'isn', 'it']
     """
-    found = _WORD.findall(text.lower())
-    return [word for word in found if not word.startswith(_FORMULA)] if "x" in text else found
+    words = _WORD.findall(text.lower())
+    return [word for word in words if not word.startswith(_FORMULA)] if "x" in text else words
 
 
 _PROSE = re.compile(r"""(?<![^\s("'’«„“‹¿¡])[^\W\d_]{2,}(?=[.,;:!?…)"'’»“”›]*(?:\s|$)|['’])""")
@@ -58,16 +58,16 @@ class Vocabulary:
         occurrences: Counter[str] = Counter()
         documents: Counter[str] = Counter()
         for text in texts:
-            own = Counter(read(text))
-            occurrences.update(own)
-            documents.update(own.keys())
-        kept = [w for w, count in occurrences.items() if count >= least and documents[w] <= most * len(texts)]
-        if not kept:
+            counts = Counter(read(text))
+            occurrences.update(counts)
+            documents.update(counts.keys())
+        chosen = [w for w, count in occurrences.items() if count >= least and documents[w] <= most * len(texts)]
+        if not chosen:
             raise FinecombError(
                 f"of {len(occurrences):,} words in {len(texts):,} documents none occurs {least} times and in at most "
                 f"{most:.0%} of them; give more documents, or other values of `least` and `most`"
             )
-        return cls(tuple(sorted(kept)), read)
+        return cls(tuple(sorted(chosen)), read)
 
     @functools.cached_property
     def index(self) -> dict[str, int]:
@@ -83,6 +83,6 @@ class Vocabulary:
         rows = [self.numbers(text) for text in texts]
         starts = np.cumsum([0, *(len(row) for row in rows)])
         flat: NDArray[np.int64] = np.concatenate([np.zeros(0, np.int64), *rows])
-        found = csr_array((np.ones(len(flat)), flat, starts), shape=(len(rows), len(self.words)))
-        found.sum_duplicates()
-        return found
+        counts = csr_array((np.ones(len(flat)), flat, starts), shape=(len(rows), len(self.words)))
+        counts.sum_duplicates()
+        return counts

@@ -1,4 +1,4 @@
-"""How sure to be: a logistic regression over what is known of a slip, small enough to read."""
+"""The ranker of slips, how sure to be of each: a logistic regression, small enough to read."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class Ranker:
     intercept: float
     weights: Mapping[str, float]
     counts: Mapping[str, Sequence[int]]
-    """Wrong and made, by kind."""
+    """Wrong and all statements, by kind."""
 
     def confidence(self, slip: Slip) -> float:
-        """Chance that readers would mark it too; nil for a statement of a kind that nobody has checked yet."""
+        """The chance that readers would mark it too; nil for a statement of a kind that nobody has checked yet."""
         if slip.basis == "base-rate" and slip.kind not in self.counts:
             return 0.0
         score = self.intercept + sum(self.weights.get(name, 0.0) for name in features(slip))
         return float(1 / (1 + np.exp(-score)))
 
     def to_json(self) -> str:
-        """One readable file."""
+        """The ranker as the text of one JSON file."""
         return json.dumps(asdict(self), indent=1, sort_keys=True) + "\n"
 
 
@@ -60,7 +60,7 @@ def parse_ranker(text: str, where: str) -> Ranker:
 
 @functools.cache
 def shipped_ranker() -> Ranker:
-    """The one that comes with Finecomb."""
+    """The ranker that comes with Finecomb."""
     file = resources.files(__package__).joinpath("weights.json")
     return parse_ranker(file.read_text(encoding="utf-8"), "weights.json")
 
@@ -86,48 +86,50 @@ class RatedSlip(NamedTuple):
 
 def rated(slips: Iterable[Slip], ranker: Ranker) -> list[RatedSlip]:
     """Slips in text order with their confidence; of those that share words only the surest is kept."""
-    kept: list[RatedSlip] = []
+    chosen: list[RatedSlip] = []
     every = [RatedSlip(slip, ranker.confidence(slip)) for slip in slips]
-    for each in sorted(every, key=lambda each: (-each.confidence, each.slip.start, each.slip.end)):
-        if all(each.slip.end <= other.slip.start or other.slip.end <= each.slip.start for other in kept):
-            kept.append(each)
-    return sorted(kept, key=lambda each: each.slip.start)
+    for candidate in sorted(
+        every, key=lambda candidate: (-candidate.confidence, candidate.slip.start, candidate.slip.end)
+    ):
+        if all(candidate.slip.end <= other.slip.start or other.slip.end <= candidate.slip.start for other in chosen):
+            chosen.append(candidate)
+    return sorted(chosen, key=lambda candidate: candidate.slip.start)
 
 
 # --- fitting ------------------------------------------------------------------------------------------------------
 
 
 def fit(slips: Sequence[Slip], wrong: Sequence[bool], games: int, penalty: float = PENALTY) -> Ranker:
-    """Penalised logistic regression by Newton's method; the intercept is free, the threshold is one half."""
-    made = Counter(tuple(features(slip)) for slip in slips)  # many are alike: one row for each sort
+    """A ranker by penalised logistic regression (Newton's method); the intercept is free, the threshold one half."""
+    totals = Counter(tuple(features(slip)) for slip in slips)  # many are alike: one row for each sort
     hits = Counter(tuple(features(slip)) for slip, hit in zip(slips, wrong, strict=True) if hit)
-    names = sorted({name for sort in made for name in sort})
+    names = sorted({name for sort in totals for name in sort})
     index = {name: number for number, name in enumerate(names)}
-    x = np.zeros((len(made), len(names) + 1))  # (sorts, features); the last feature is the intercept
+    x = np.zeros((len(totals), len(names) + 1))  # (sorts, features); the last feature is the intercept
     x[:, -1] = 1
-    for row, sort in enumerate(made):
+    for row, sort in enumerate(totals):
         x[row, [index[name] for name in sort]] = 1
-    counts = np.array([(made[sort], hits[sort]) for sort in made], dtype=np.float64)
+    counts = np.array([(totals[sort], hits[sort]) for sort in totals], dtype=np.float64)
     weights = [round(float(weight), 4) for weight in _newton(x, counts, penalty)]
     return Ranker(0.5, games, weights[-1], dict(zip(names, weights, strict=False)), _counts(slips, wrong))
 
 
 def _counts(slips: Sequence[Slip], wrong: Sequence[bool]) -> dict[str, tuple[int, int]]:
-    made = Counter(slip.kind for slip in slips)
+    totals = Counter(slip.kind for slip in slips)
     hits = Counter(slip.kind for slip, hit in zip(slips, wrong, strict=True) if hit)
-    return {kind: (hits[kind], made[kind]) for kind in sorted(made)}
+    return {kind: (hits[kind], totals[kind]) for kind in sorted(totals)}
 
 
 def _newton(x: NDArray[np.float64], counts: NDArray[np.float64], penalty: float) -> NDArray[np.float64]:
-    """Weights that minimise the penalised loss; `counts` has (made, wrong) for each row of `x`."""
-    made, wrong = counts.T
+    """Weights that minimise the penalised loss; `counts` has (all, wrong) for each row of `x`."""
+    total, wrong = counts.T
     ridge = np.full(x.shape[1], penalty)
     ridge[-1] = 1e-6
     weights = np.zeros(x.shape[1])
     for _ in range(_STEPS):
         chance = 1 / (1 + np.exp(-x @ weights))
-        gradient = x.T @ (made * chance - wrong) + ridge * weights
-        hessian = (x * (made * chance * (1 - chance))[:, None]).T @ x + np.diag(ridge)
+        gradient = x.T @ (total * chance - wrong) + ridge * weights
+        hessian = (x * (total * chance * (1 - chance))[:, None]).T @ x + np.diag(ridge)
         step = np.linalg.solve(hessian, gradient)
         weights -= step
         if np.abs(step).max() < 1e-6:
@@ -136,7 +138,7 @@ def _newton(x: NDArray[np.float64], counts: NDArray[np.float64], penalty: float)
 
 
 def best_threshold(confidences: Iterable[float], wrong: Iterable[bool], errors: int) -> float:
-    """Where F1 against `errors` gold marks is highest when everything at least that sure is reported."""
+    """The confidence for which F1 against `errors` gold marks is highest when all that is as sure is reported."""
     order = sorted(zip(confidences, wrong, strict=True), reverse=True)
     hits = np.cumsum([hit for _, hit in order])
     f1 = 2 * hits / (np.arange(1, len(order) + 1) + errors)

@@ -62,8 +62,8 @@ def is_for_fitting(id: str, share: float = 0.5, seed: int = 0) -> bool:
 
 def refuse_overlap(fit: Iterable[Document], real: Iterable[Document]) -> None:
     """Real documents that a critic was fitted on always look likelier than they should, so they are refused."""
-    seen = {(document.id, document.text) for document in fit}
-    both = [document.id for document in real if (document.id, document.text) in seen]
+    pairs = {(document.id, document.text) for document in fit}
+    both = [document.id for document in real if (document.id, document.text) in pairs]
     if both:
         raise FinecombError(
             f"{len(both)} real documents are also fitted on, e.g. {both[0]!r}; generated ones can only be compared "
@@ -91,8 +91,10 @@ def criticism(
     statistic: Statistic | None = None,
 ) -> Criticism:
     """Scores of everybody; documents are read once and not kept."""
-    found = {name: _scored(critic, documents, name, statistic) for name, documents in {"real": real, **systems}.items()}
-    return Criticism(critic, found["real"], {name: found[name] for name in systems})
+    scores_by_name = {
+        name: _scored(critic, documents, name, statistic) for name, documents in {"real": real, **systems}.items()
+    }
+    return Criticism(critic, scores_by_name["real"], {name: scores_by_name[name] for name in systems})
 
 
 def _scored(critic: Critic, documents: Iterable[Document], name: str, statistic: Statistic | None) -> CriticScores:
@@ -100,18 +102,19 @@ def _scored(critic: Critic, documents: Iterable[Document], name: str, statistic:
     return scores(critic, track(documents, f"{critic.name} critic: {name}", total), statistic)
 
 
-def by_meta(
+def scores_by_system(
     critic: Critic, documents: Iterable[Document], name: str, statistic: Statistic | None
 ) -> dict[str, CriticScores]:
     """Scores of systems that stand in one stream and are told apart by document meta."""
     system: dict[str, str] = {}
-    found = _scored(critic, _noted(documents, name, system), "generated", statistic)
+    generated = _scored(critic, _with_system_recorded(documents, name, system), "generated", statistic)
     return {
-        each: found.only({id for id, own in system.items() if own == each}) for each in sorted(set(system.values()))
+        system_name: generated.only({id for id, other in system.items() if other == system_name})
+        for system_name in sorted(set(system.values()))
     }
 
 
-def _noted(documents: Iterable[Document], name: str, system: dict[str, str]) -> Iterator[Document]:
+def _with_system_recorded(documents: Iterable[Document], name: str, system: dict[str, str]) -> Iterator[Document]:
     """The same documents, the system of each noted by its id on the way."""
     for document in documents:
         if document.id in system:

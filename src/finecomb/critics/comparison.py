@@ -12,7 +12,7 @@ import numpy as np
 
 from finecomb.core.estimate import Estimate, Signature
 from finecomb.critics.base import (
-    Corpus,
+    CorpusStatistic,
     Critic,
     CriticScores,
     Dropped,
@@ -84,11 +84,11 @@ def compare(
     `real` must not be documents that the critic was fitted on: those always look likelier than they should. p-values
     are corrected within each statistic; give the rows of several critics to `corrected` to correct across them.
     """
-    statistics: dict[str, Corpus] = {} if no_ppl(real) else {"ppl": perplexity}
+    statistics: dict[str, CorpusStatistic] = {} if no_ppl(real) else {"ppl": perplexity}
     statistics[real.statistic] = mean_nll
     rows: list[Comparison] = []
-    for system, found in track(systems.items(), "comparing systems", len(systems)):
-        rows += _compared(real, system, found, statistics, draws, seed)
+    for system, generated in track(systems.items(), "comparing systems", len(systems)):
+        rows += _compared(real, system, generated, statistics, draws, seed)
     return corrected(rows, correction)
 
 
@@ -97,17 +97,22 @@ def corrected(rows: Iterable[Comparison], correction: Correction = "holm") -> li
     rows = list(rows)
     result = np.full(len(rows), math.nan)
     for family in (True, False):
-        own = np.array([at for at, row in enumerate(rows) if (row.statistic == "ppl") == family], dtype=np.int64)
-        result[own] = adjusted(np.array([rows[at].p for at in own]), correction)
+        places = np.array([at for at, row in enumerate(rows) if (row.statistic == "ppl") == family], dtype=np.int64)
+        result[places] = adjusted(np.array([rows[at].p for at in places]), correction)
     return [replace(row, p_adjusted=float(p)) for row, p in zip(rows, result, strict=True)]
 
 
 def _compared(
-    real: CriticScores, system: str, found: CriticScores, statistics: Mapping[str, Corpus], draws: int, seed: int
+    real: CriticScores,
+    system: str,
+    generated: CriticScores,
+    statistics: Mapping[str, CorpusStatistic],
+    draws: int,
+    seed: int,
 ) -> list[Comparison]:
     """All statistics of one system, from the same draws."""
     rng = np.random.default_rng([seed, zlib.crc32(f"{real.critic}\x1f{system}".encode())])
-    first, second = found.sums, real.sums
+    first, second = generated.sums, real.sums
     defined = min(len(first), len(second)) >= 2
     draws = draws if defined else 0
     null = _permuted(first, second, draws, rng)
@@ -115,34 +120,36 @@ def _compared(
     rows = []
     for name, of in statistics.items():
         signature = Signature.of(statistic=f"criticize:{name}", critic=real.critic, draws=draws, seed=seed)
-        seen = float(_apart(of(_total(first)), of(_total(second)))[0]) if defined else math.nan
+        difference = float(_apart(of(_total(first)), of(_total(second)))[0]) if defined else math.nan
         low, high = quantiles(_apart(of(spread[0]), of(spread[1])))
-        matched, unmatched = _matched(of, (first, second), (found.lengths, real.lengths)) if defined else (math.nan, 0)
+        matched, unmatched = (
+            _matched(of, (first, second), (generated.lengths, real.lengths)) if defined else (math.nan, 0)
+        )
         row = Comparison(
             critic=real.critic,
             statistic=name,
             system=system,
             real=_value(of, second),
             generated=_value(of, first),
-            difference=Estimate(seen, low, high, signature, "" if defined else _too_few(real, found)),
-            p=_p(_apart(of(null[0]), of(null[1])), seen),
+            difference=Estimate(difference, low, high, signature, "" if defined else _too_few(real, generated)),
+            p=_p(_apart(of(null[0]), of(null[1])), difference),
             p_adjusted=math.nan,
             matched=matched,
             unmatched=unmatched,
-            documents=(len(real.ids), len(found.ids)),
-            dropped=(len(real.dropped), len(found.dropped)),
+            documents=(len(real.ids), len(generated.ids)),
+            dropped=(len(real.dropped), len(generated.dropped)),
         )
         rows.append(row)
     return rows
 
 
-def _too_few(real: CriticScores, found: CriticScores) -> str:
-    side, own = ("real", real) if len(real.ids) < 2 else ("generated", found)
-    reason = f"; {own.dropped[0].id!r}: {own.dropped[0].why}" if own.dropped else ""
-    return f"{len(own.ids)} {side} documents have a score, and a comparison needs two{reason}"
+def _too_few(real: CriticScores, generated: CriticScores) -> str:
+    side, corpus = ("real", real) if len(real.ids) < 2 else ("generated", generated)
+    reason = f"; {corpus.dropped[0].id!r}: {corpus.dropped[0].why}" if corpus.dropped else ""
+    return f"{len(corpus.ids)} {side} documents have a score, and a comparison needs two{reason}"
 
 
-def _value(of: Corpus, sums: Sums) -> float:
+def _value(of: CorpusStatistic, sums: Sums) -> float:
     return float(of(_total(sums))[0])
 
 
@@ -157,9 +164,9 @@ def _apart(first: Floats, second: Floats) -> Floats:
     return np.where(np.isclose(first, second, rtol=1e-12, atol=1e-12), 0.0, first - second)
 
 
-def _p(null: Floats, seen: float) -> float:
+def _p(null: Floats, difference: float) -> float:
     """(1 + hits) / (1 + draws) (Phipson and Smyth 2010); NaN without draws."""
-    hits = int((np.abs(null) >= abs(seen) * (1 - 1e-12) - 1e-12).sum())
+    hits = int((np.abs(null) >= abs(difference) * (1 - 1e-12) - 1e-12).sum())
     return (1 + hits) / (1 + len(null)) if len(null) else math.nan
 
 
@@ -176,24 +183,24 @@ def _permuted(first: Sums, second: Sums, draws: int, rng: np.random.Generator) -
 _STRATA = 10  # tenths of all lengths
 
 
-def _matched(of: Corpus, sides: tuple[Sums, Sums], lengths: tuple[Ints, Ints]) -> tuple[float, int]:
+def _matched(of: CorpusStatistic, sides: tuple[Sums, Sums], lengths: tuple[Ints, Ints]) -> tuple[float, int]:
     """The difference within lengths, and how many documents of the first side have no counterpart."""
     edges = np.unique(np.quantile(np.concatenate(lengths), np.linspace(0, 1, _STRATA + 1)[1:-1]))
-    strata = [np.searchsorted(edges, each, side="left") for each in lengths]
-    counts = [np.bincount(each, minlength=len(edges) + 1) for each in strata]
-    kept = (counts[1] > 0)[strata[0]]
-    if not kept.any():
-        return math.nan, len(kept)
+    strata = [np.searchsorted(edges, side, side="left") for side in lengths]
+    counts = [np.bincount(stratum, minlength=len(edges) + 1) for stratum in strata]
+    matchable = (counts[1] > 0)[strata[0]]
+    if not matchable.any():
+        return math.nan, len(matchable)
     weights = ratio(counts[0].astype(float), counts[1].astype(float))[strata[1]]
-    apart = _apart(of(_total(sides[0][kept])), of(_total(sides[1] * weights[:, None])))
-    return float(apart[0]), int((~kept).sum())
+    apart = _apart(of(_total(sides[0][matchable])), of(_total(sides[1] * weights[:, None])))
+    return float(apart[0]), int((~matchable).sum())
 
 
-def dropped_words(side: str, found: CriticScores) -> str:
+def dropped_words(side: str, corpus: CriticScores) -> str:
     """A line about what a side lost: how many, why, and the first few by name; empty where nothing was lost."""
-    of = len(found.ids) + len(found.dropped)
-    lost = f"{side}: {len(found.dropped)} of {of} documents could not be judged by the {found.critic} critic"
-    return f"{lost}: {_reasons(found.dropped)}" if found.dropped else ""
+    of = len(corpus.ids) + len(corpus.dropped)
+    lost = f"{side}: {len(corpus.dropped)} of {of} documents could not be judged by the {corpus.critic} critic"
+    return f"{lost}: {_reasons(corpus.dropped)}" if corpus.dropped else ""
 
 
 def unused_words(critic: Critic) -> str:
@@ -202,20 +209,20 @@ def unused_words(critic: Critic) -> str:
     return f"{lost}: {_reasons(critic.unused)}" if critic.unused else ""
 
 
-def _reasons(dropped: Sequence[Dropped], shown: int = 3) -> str:
+def _reasons(dropped: Sequence[Dropped], most: int = 3) -> str:
     """Reasons with how often each occurs, the commonest first; those that differ in a name only are one."""
     reasons: dict[str, list[Dropped]] = {}
-    for each in dropped:
-        reasons.setdefault(_QUOTED.sub("", each.why), []).append(each)
+    for loss in dropped:
+        reasons.setdefault(_QUOTED.sub("", loss.why), []).append(loss)
     ranked = sorted(reasons.values(), key=len, reverse=True)
-    more = f"; and {len(ranked) - shown} other reasons" if len(ranked) > shown else ""
-    return "; ".join(_reason(own, shown) for own in ranked[:shown]) + more
+    more = f"; and {len(ranked) - most} other reasons" if len(ranked) > most else ""
+    return "; ".join(_reason(losses, most) for losses in ranked[:most]) + more
 
 
 _QUOTED = re.compile(r"'[^']*'")
 
 
-def _reason(own: Sequence[Dropped], shown: int) -> str:
-    first = own[0].why if len({each.why for each in own}) == 1 else f"like {own[0].why}"
-    ids = ", ".join(each.id for each in own[:shown]) + (", ..." if len(own) > shown else "")
-    return f"{len(own)} x {first} ({ids})"
+def _reason(losses: Sequence[Dropped], most: int) -> str:
+    first = losses[0].why if len({loss.why for loss in losses}) == 1 else f"like {losses[0].why}"
+    ids = ", ".join(loss.id for loss in losses[:most]) + (", ..." if len(losses) > most else "")
+    return f"{len(losses)} x {first} ({ids})"

@@ -126,10 +126,10 @@ class CustomCritic(PriorCritic):
     ) -> Self:
         """`function` is `module:function`; `order` is for n-grams, `add` is what is put to every count of a chain."""
         call = imported(function, function)
-        found, unused = _results(call, real, _short(function))
+        results, unused = _results(call, real, _short(function))
         if kind == "gaussian":
-            return cls(function, kind, (), GaussianPrior.fit(_vectors(found, _short(function))), unused)
-        paths = [[str(label) for label in each] for each in found]
+            return cls(function, kind, (), GaussianPrior.fit(_vectors(results, _short(function))), unused)
+        paths = [[str(label) for label in result] for result in results]
         states = tuple(sorted({label for path in paths for label in path}))
         if kind == "ngram":
             return cls(function, kind, states, NgramPrior.fit(paths, order), unused)
@@ -140,10 +140,10 @@ class CustomCritic(PriorCritic):
 
     def project(self, document: Document) -> Posterior:
         """What the function says of the text."""
-        found = _result(self._call, document, self.name)
+        result = _result(self._call, document, self.name)
         if self.kind == "gaussian":
-            return Point(_vectors([found], self.name)[0])
-        labels = tuple(str(label) for label in found)
+            return Point(_vectors([result], self.name)[0])
+        labels = tuple(str(label) for label in result)
         if not isinstance(self.prior, DirichletPrior):
             return Point(labels)
         unseen = [label for label in labels if label not in self.states]
@@ -156,6 +156,11 @@ class CustomCritic(PriorCritic):
         return {
             "function": self.function, "kind": self.kind, "states": list(self.states), "prior": self.prior.state(),
         }  # fmt: skip
+
+    @classmethod
+    def code_of(cls, state: State) -> Sequence[str]:
+        """The user's function."""
+        return (str(state["function"]),)
 
     @classmethod
     def from_state(cls, state: State) -> Self:
@@ -174,37 +179,37 @@ def _short(function: str) -> str:
 def _result(call: Function, document: Document, name: str) -> Sequence[Any]:
     """What a user's function returns; a string is a mistake, since its letters would pass for labels."""
     try:
-        found = call(document.text)
+        result = call(document.text)
     except Exception as error:
         raise FinecombError(f"document {document.id!r}: {name} failed: {type(error).__name__}: {error}") from error
-    if isinstance(found, str) or not hasattr(found, "__len__"):
+    if isinstance(result, str) or not hasattr(result, "__len__"):
         raise FinecombError(
-            f"document {document.id!r}: the critic's function gave {found!r}; expected a list of labels"
+            f"document {document.id!r}: the critic's function gave {result!r}; expected a list of labels"
         )
-    if not len(found):
+    if not len(result):
         raise ProjectionError(f"{name} gives nothing for it")
-    if any(isinstance(each, float | np.floating) and not math.isfinite(each) for each in found):
+    if any(isinstance(value, float | np.floating) and not math.isfinite(value) for value in result):
         raise ProjectionError(f"{name} gives NaN or an infinity for it")
-    return found
+    return result
 
 
 def _results(call: Function, real: Sequence[Document], name: str) -> tuple[list[Sequence[Any]], tuple[Dropped, ...]]:
     """What the function returns for each text, and the documents for which that is nothing."""
-    found, unused = list[Sequence[Any]](), list[Dropped]()
+    results, unused = list[Sequence[Any]](), list[Dropped]()
     for document in track(real, f"calling {name}", len(real)):
         try:
-            found.append(_result(call, document, name))
+            results.append(_result(call, document, name))
         except ProjectionError as error:
             unused.append(Dropped(document.id, str(error)))
-    if len(found) < 2:
-        told = f"; {unused[0].id!r}: {unused[0].why}" if unused else ""
-        raise FinecombError(f"{name} gives something for {len(found)} of {len(real)} texts; two are needed{told}")
-    return found, tuple(unused)
+    if len(results) < 2:
+        example = f"; {unused[0].id!r}: {unused[0].why}" if unused else ""
+        raise FinecombError(f"{name} gives something for {len(results)} of {len(real)} texts; two are needed{example}")
+    return results, tuple(unused)
 
 
-def _vectors(found: Sequence[Sequence[Any]], name: str) -> Floats:
+def _vectors(results: Sequence[Sequence[Any]], name: str) -> Floats:
     try:
-        return np.array([list(each) for each in found], dtype=np.float64)
+        return np.array([list(result) for result in results], dtype=np.float64)
     except (TypeError, ValueError):
         raise FinecombError(f"{name} must give the same number of numbers for every text; kind=gaussian") from None
 

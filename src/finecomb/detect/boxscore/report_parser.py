@@ -135,7 +135,7 @@ def tokens(text: str) -> Iterator[re.Match[str]]:
 
 
 def plain(token: str) -> str:
-    """How a token is compared."""
+    """A token as it is compared: lower case, without dots and apostrophes."""
     return re.sub(r"[.'’]", "", token).lower() or token
 
 
@@ -146,17 +146,17 @@ def _words(text: str) -> tuple[str, ...]:
 @functools.cache
 def _statistics() -> tuple[Phrase, ...]:
     """The ways people say what a box score counts."""
-    made = []
+    result = []
     for code, group in (("L", "lines"), ("S", "counts")):
         for name, entry in table("statistics")[group].items():
-            made += [Phrase(_words(say), code + re.sub(r"\W", "", name), name, proper=False) for say in entry["say"]]
-    return tuple(made)
+            result += [Phrase(_words(say), code + re.sub(r"\W", "", name), name, proper=False) for say in entry["say"]]
+    return tuple(result)
 
 
 @functools.cache
 def _league() -> tuple[Phrase, ...]:
     """Teams, cities and arenas; a city or an arena stands for all teams that share it."""
-    made: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    names_by_words: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for name, entry in table("league")["teams"].items():
         places = [entry["city"], *entry.get("places", [])]
         nicknames = [name, *entry.get("short", [])]
@@ -168,17 +168,17 @@ def _league() -> tuple[Phrase, ...]:
             ("A", entry.get("arenas", [])),
         ):
             for say in says:
-                made.setdefault((code, _words(say)), []).append(name)
-    return tuple(Phrase(words, code, tuple(names)) for (code, words), names in made.items())
+                names_by_words.setdefault((code, _words(say)), []).append(name)
+    return tuple(Phrase(words, code, tuple(names)) for (code, words), names in names_by_words.items())
 
 
 def phrases(game: Game) -> Phrases:
-    """Everything that gets a code in a report about this game."""
-    found: dict[tuple[str, ...], Phrase] = {}
+    """Phrases that get a code in a report about this game."""
+    by_words: dict[tuple[str, ...], Phrase] = {}
     for phrase in (*_statistics(), *_known_teams(game), *_days(), *_known_players(game)):
-        found.setdefault(phrase.words, phrase)
+        by_words.setdefault(phrase.words, phrase)
     by_first: dict[str, list[Phrase]] = {}
-    for phrase in sorted(found.values(), key=lambda each: -len(each.words)):
+    for phrase in sorted(by_words.values(), key=lambda item: -len(item.words)):
         by_first.setdefault(phrase.words[0], []).append(phrase)
     return by_first
 
@@ -189,15 +189,15 @@ def _days() -> list[Phrase]:
 
 def _known_teams(game: Game) -> Iterator[Phrase]:
     """The league's teams, with the two of the game in place of their names; teams that no league lists are added."""
-    own = {team.name: team for team in game.teams}
+    teams = {team.name: team for team in game.teams}
     for team in game.teams:
         says = [say for say in (f"{team.city} {team.name}", team.name) if say.strip()]
         yield from (Phrase(_words(say), "T", (team,)) for say in says)
         if team.city:
-            yield Phrase(_words(team.city), "C", tuple(each for each in game.teams if each.city == team.city))
+            yield Phrase(_words(team.city), "C", tuple(other for other in game.teams if other.city == team.city))
         yield from (Phrase(_words(say), "H", (team,), proper=False) for say in _SIDES[team.side])
     for phrase in _league():
-        names = [own.get(name, name) for name in phrase.value]
+        names = [teams.get(name, name) for name in phrase.value]
         here = tuple(name for name in names if isinstance(name, Team))
         yield replace(phrase, value=here or tuple(names))
 
@@ -219,13 +219,13 @@ def _known_players(game: Game) -> Iterator[Phrase]:
 
 
 def sentences(text: str, game: Game) -> list[Sentence]:
-    """The report, sentence by sentence."""
-    known = phrases(game)
-    found = list(tokens(text))
+    """The sentences of a report, names and numbers as codes."""
+    codes = phrases(game)
+    matches = list(tokens(text))
     result: list[list[Word]] = [[]]
     at = 0
-    while at < len(found):
-        word, at = _next(found, at, known)
+    while at < len(matches):
+        word, at = _next(matches, at, codes)
         result[-1].append(word)
         if word.code in {".", "!", "?"} and not _abbreviates(result[-1]):
             result.append([])
@@ -237,15 +237,15 @@ def _nearly(word: Word, text: str, game: Game) -> Word:
     """A name that is a slip of the pen or a short form away from one of the record means that one."""
     if not word.odd or word.code not in "PX":
         return word
-    said = text[word.start : word.end].lower()
-    near = difflib.get_close_matches(said, [player.name.lower() for player in game.players], n=1, cutoff=0.85)
-    meant = [player for player in game.players if player.name.lower() in near or _short_form(said, player)]
+    written = text[word.start : word.end].lower()
+    near = difflib.get_close_matches(written, [player.name.lower() for player in game.players], n=1, cutoff=0.85)
+    meant = [player for player in game.players if player.name.lower() in near or _short_form(written, player)]
     return replace(word, code="P", value=tuple(meant[:1]), odd=False) if meant else word
 
 
-def _short_form(said: str, player: Player) -> bool:
+def _short_form(written: str, player: Player) -> bool:
     """`Steph Curry` for Stephen Curry."""
-    first, _, rest = said.partition(" ")
+    first, _, rest = written.partition(" ")
     return len(first) > 2 and player.name.lower().startswith(first) and player.name.lower().endswith(" " + rest)
 
 
@@ -253,15 +253,15 @@ def _abbreviates(words: list[Word]) -> bool:
     return len(words) > 1 and words[-2].code in {"jr", "sr", "st", "vs"}
 
 
-def _next(found: list[re.Match[str]], at: int, known: Phrases) -> tuple[Word, int]:
+def _next(matches: list[re.Match[str]], at: int, codes: Phrases) -> tuple[Word, int]:
     """The word that begins at token `at`, and where the next one begins."""
-    token = found[at][0]
-    for phrase in known.get(plain(token), ()):
+    token = matches[at][0]
+    for phrase in codes.get(plain(token), ()):
         end = at + len(phrase.words)
         begins = not phrase.proper or token[0].isupper() or token[0].isdigit()
-        if begins and tuple(plain(match[0]) for match in found[at:end]) == phrase.words:
-            return Word(phrase.code, found[at].start(), found[end - 1].end(), phrase.value), end
-    return _plain_word(found[at]), at + 1
+        if begins and tuple(plain(match[0]) for match in matches[at:end]) == phrase.words:
+            return Word(phrase.code, matches[at].start(), matches[end - 1].end(), phrase.value), end
+    return _plain_word(matches[at]), at + 1
 
 
 def _plain_word(match: re.Match[str]) -> Word:
@@ -282,31 +282,31 @@ def _plain_word(match: re.Match[str]) -> Word:
 
 def _named(words: list[Word]) -> list[Word]:
     """Names put together: what stands side by side is one person, known, misnamed (`odd`) or not in the record."""
-    made: list[Word] = []
+    result: list[Word] = []
     at = 0
     while at < len(words):
         end = at + 1
         if words[at].code in "PX":
             while end < len(words) and words[end].code in "PX" and words[end].value not in _SUFFIXES:
                 end += 1
-            made += _person(words[at:end], begins=at == 0)
+            result += _person(words[at:end], begins=at == 0)
             end = _after_suffix(words, end)
-            made[-1] = replace(made[-1], end=words[end - 1].end)
+            result[-1] = replace(result[-1], end=words[end - 1].end)
         else:
-            made.append(words[at])
+            result.append(words[at])
         at = end
-    return made
+    return result
 
 
 def _person(run: list[Word], begins: bool) -> list[Word]:
     """One run of name words; a lone capital, and one that only begins the sentence, is an ordinary word."""
     if begins and run[0].code == "X" and (len(run) == 1 or run[1].code == "P") and not run[0].odd:
         return [replace(run[0], code=run[0].value), *(_person(run[1:], begins=False) if run[1:] else [])]
-    known = [word for word in run if word.code == "P"]
+    listed = [word for word in run if word.code == "P"]
     if len(run) == 1:
-        return known or [replace(run[0], code=run[0].value, odd=False)]
+        return listed or [replace(run[0], code=run[0].value, odd=False)]
     whole = replace(run[-1], start=run[0].start, end=run[-1].end, odd=True)
-    if run[0].code == "P" and not known[1:] and all(len(player.words) == 1 for player in run[0].value):
+    if run[0].code == "P" and not listed[1:] and all(len(player.words) == 1 for player in run[0].value):
         return [replace(whole, code="P", value=run[0].value, odd=False)]  # the record calls him by one name
     return [whole]
 
@@ -321,16 +321,16 @@ def _after_suffix(words: list[Word], end: int) -> int:
 
 def _counted(words: list[Word]) -> list[Word]:
     """`a steal`, `a pair of steals`, `twenty - five points`: numbers in other clothes."""
-    made: list[Word] = []
+    result: list[Word] = []
     for number, word in enumerate(words):
-        following = [each.code for each in words[number + 1 : number + 3]]
+        following = [following_word.code for following_word in words[number + 1 : number + 3]]
         if word.code in ARTICLES and _counts(word.code, following):
-            made.append(replace(word, code="N", value=ARTICLES[word.code]))
-        elif _completes_tens(made, word):
-            made[-2:] = [replace(made[-2], end=word.end, value=made[-2].value + word.value)]
+            result.append(replace(word, code="N", value=ARTICLES[word.code]))
+        elif _completes_tens(result, word):
+            result[-2:] = [replace(result[-2], end=word.end, value=result[-2].value + word.value)]
         else:
-            made.append(word)
-    return made
+            result.append(word)
+    return result
 
 
 def _counts(article: str, following: list[str]) -> bool:
@@ -340,10 +340,10 @@ def _counts(article: str, following: list[str]) -> bool:
     return following[:1] != [] and following[0].startswith("S") and following[0] != "Sminutes"
 
 
-def _completes_tens(made: list[Word], word: Word) -> bool:
+def _completes_tens(before: list[Word], word: Word) -> bool:
     """Whether it is the `five` of `twenty - five`, spelled out."""
-    if word.code != "N" or not 0 < word.value < 10 or word.end - word.start < 2 or len(made) < 2:
+    if word.code != "N" or not 0 < word.value < 10 or word.end - word.start < 2 or len(before) < 2:
         return False
-    tens, hyphen = made[-2:]
+    tens, hyphen = before[-2:]
     spelled = tens.code == "N" and tens.value in range(20, 100, 10) and tens.end - tens.start > 2
     return hyphen.code == "-" and spelled
