@@ -57,7 +57,7 @@ def _cases(judged: JudgeComparison) -> Iterator[Case]:
         partner = int(matching.partner[at])
         other = marks[partner] if partner >= 0 else None
         kind = _kind(one, other) if other else MISSED
-        kind = "other reading" if at in matching.way else kind
+        kind = "other reading" if at in matching.alternative_used else kind
         yield _case(name, kind, one, other)
     for at, mark in enumerate(marks):
         if at not in paired and not matching.right[at]:
@@ -182,8 +182,8 @@ def _difference(
 
 
 def _sums(judged: JudgeComparison, label: str, documents: list[str]) -> Floats:
-    places = {id: at for at, id in enumerate(judged.judge.documents)}
-    sums: Floats = judged.sums[judged.labels.index(label)][[places[id] for id in documents]]
+    positions = {id: at for at, id in enumerate(judged.judge.documents)}
+    sums: Floats = judged.sums[judged.labels.index(label)][[positions[id] for id in documents]]
     return sums
 
 

@@ -67,7 +67,7 @@ def gold(study: Study | View, min_votes: int = 2, align: str = "auto", size: Siz
 
     `align` says which marks are one error, see `finecomb.agreement.align`; `auto` goes by the marks' `item` where the
     source gives one, else by overlap. Differences of size are removed by the protocol's `trim` and then by `size`: the
-    widest or narrowest reading, the tokens that more than half of those who marked the error have, or all of them. The
+    widest or narrowest mark, the tokens that more than half of those who marked the error have, or all of them. The
     guidelines that can be checked are applied first, but not to given items, which say already what one error is.
     A label needs more than half of those who marked the error; without one the label is null and `label_votes` says
     what was given. A text with fewer readers than votes needed gets an annotation set aside, since nothing could pass.

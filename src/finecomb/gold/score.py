@@ -18,19 +18,19 @@ from finecomb.core.span import TEXT
 from finecomb.core.study import Study
 from finecomb.gold.matching import (
     RULES,
+    Alternatives,
     Bools,
     Compared,
     Floats,
     Marks,
     Matching,
-    Readings,
     Rule,
+    alternatives_of,
     compare_marks,
     marks_of,
-    readings_of,
     task,
 )
-from finecomb.gold.scored_pair import Ints, Judge, Sides, Unread, sides
+from finecomb.gold.scored_pair import Ints, Judge, ScoredPair, Unread, scored_pair
 from finecomb.measure.bootstrap import ratio
 from finecomb.measure.grid import Grid, Level, lay
 from finecomb.measure.resample import draw, percentiles
@@ -58,7 +58,7 @@ class Score:
     """Gold marks that were found: recall is matched / gold."""
     right: float
     """Marks of the judge that are right: precision is right / predicted. One gold mark found by two numbers that are
-    its other reading makes two marks right."""
+    its alternative makes two marks right."""
     recall: Estimate
     precision: Estimate
     f1: Estimate
@@ -99,7 +99,7 @@ class JudgeComparison:
 class Scores:
     """All that was found out about the judges."""
 
-    sides: Sides
+    pair: ScoredPair
     judged: tuple[JudgeComparison, ...]
     rows: tuple[Score, ...]
     fields: Mapping[str, object] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class Scores:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the reader should know."""
-        return self.sides.notes
+        return self.pair.notes
 
 
 def score(
@@ -138,7 +138,7 @@ def score(
     for name, given, allowed in (("match", match, MATCHES), ("category", category, ("both", "gold"))):
         if given not in allowed:
             raise FinecombError(f"{name} cannot be {given!r}{did_you_mean(given, allowed)}")
-    both = sides(gold, predicted, gold_annotator, judges, protocol, unread)
+    both = scored_pair(gold, predicted, gold_annotator, judges, protocol, unread)
     grids = _Grids(both.documents, tokens)
     judged = tuple(_judged(both, judge, match, category, grids) for judge in both.judges)
     fields = {"match": match, "category": category, "tokens": tokens if match == "token" else None, **both.fields}
@@ -150,14 +150,14 @@ def score(
 # --- counting ----------------------------------------------------------------------------------------------------
 
 
-def _judged(both: Sides, judge: Judge, match: str, category: str, grids: _Grids) -> JudgeComparison:
+def _judged(both: ScoredPair, judge: Judge, match: str, category: str, grids: _Grids) -> JudgeComparison:
     gold_marks = both.gold.filter(pl.col("document").is_in(list(judge.documents)))
-    places = {id: at for at, id in enumerate(judge.documents)}
+    positions = {id: at for at, id in enumerate(judge.documents)}
     codes = {label: at for at, label in enumerate(both.labels)}
     parts: dict[tuple[str, str], int] = {}
-    truth, marks = (marks_of(frame, places, codes, parts) for frame in (gold_marks, judge.marks))
-    readings = readings_of(gold_marks, places, codes, parts)
-    compared = compare_marks(truth, marks, readings)
+    truth, marks = (marks_of(frame, positions, codes, parts) for frame in (gold_marks, judge.marks))
+    alternatives = alternatives_of(gold_marks, positions, codes, parts)
+    compared = compare_marks(truth, marks, alternatives)
     if match == "task":
         _refuse_overlaps(judge, marks)
     rule = RULES.get(match, task)
@@ -165,7 +165,7 @@ def _judged(both: Sides, judge: Judge, match: str, category: str, grids: _Grids)
     whole = rule(compared, everything)
     if match in UNITS:
         grid = grids.of(judge.documents, UNITS[match])
-        sums = _unit_sums(both, judge, resolved(gold_marks, readings, whole), grid, category)
+        sums = _unit_sums(both, judge, resolved(gold_marks, alternatives, whole), grid, category)
     else:
         sums = _mark_sums(compared, rule, whole, len(judge.documents), len(both.labels), category)
     typed = sums[1:].sum(axis=0, keepdims=True)
@@ -200,12 +200,12 @@ def _mark_sums(
     gold, judge = compared.gold, compared.judge
     scopes = np.maximum(gold.label, -1) + 1
     same = rule(compared.same_label(), scopes) if how == "both" else rule(compared, scopes)
-    credit, right = same.found, same.right if how == "both" else whole.right
+    credit, right = same.credit, same.right if how == "both" else whole.right
     sums = np.zeros((1 + labels, documents, 4))
     for side, column, credit_of_any, label_credit in (
         (gold, GOLD, np.ones(len(gold)), np.ones(len(gold))),
         (judge, PREDICTED, np.ones(len(judge)), np.ones(len(judge))),
-        (gold, MATCHED, whole.found, credit),
+        (gold, MATCHED, whole.credit, credit),
         (judge, RIGHT, whole.right, right),
     ):
         labelled = side.label >= 0
@@ -215,13 +215,13 @@ def _mark_sums(
     return sums
 
 
-def resolved(gold: pl.DataFrame, readings: Readings, matching: Matching) -> pl.DataFrame:
-    """Gold with the reading by which a mark was found in place of the mark's own spans."""
-    if not matching.way:
+def resolved(gold: pl.DataFrame, alternatives: Alternatives, matching: Matching) -> pl.DataFrame:
+    """Gold with the alternative by which a mark was found in place of the mark's own spans."""
+    if not matching.alternative_used:
         return gold
     spans = gold["spans"].to_list()
-    for at, number in matching.way.items():
-        spans[at] = [span for reading in readings.ways[at][number] for span in readings.spans[reading]]
+    for at, number in matching.alternative_used.items():
+        spans[at] = [span for member in alternatives.sets[at][number] for span in alternatives.spans[member]]
     return gold.with_columns(spans=pl.Series(spans, dtype=gold.schema["spans"]))
 
 
@@ -241,7 +241,7 @@ class _Grids:
         return self.made[documents]
 
 
-def _unit_sums(both: Sides, judge: Judge, gold: pl.DataFrame, grid: Grid, how: str) -> Floats:
+def _unit_sums(both: ScoredPair, judge: Judge, gold: pl.DataFrame, grid: Grid, how: str) -> Floats:
     """Counts of tokens or characters, each once, (1 + labels, documents, 4)."""
     truth, marked = (_covered(frame, grid, both.labels) for frame in (gold, judge.marks))
     return np.stack([grid.per_document(units) for units in _crossed(truth, marked, how)], axis=-1)
@@ -273,7 +273,7 @@ def _crossed(gold: Bools, judge: Bools, how: str) -> Iterator[Floats]:
 
 
 def _rows(
-    both: Sides,
+    both: ScoredPair,
     judged: JudgeComparison,
     match: str,
     by: Sequence[str],
@@ -295,7 +295,7 @@ def _rows(
             yield estimated(label_sums, resamples, row_columns, Signature.of(**fields))
 
 
-def _groups(both: Sides, judge: Judge, names: Sequence[str]) -> Iterator[tuple[dict[str, object], Ints]]:
+def _groups(both: ScoredPair, judge: Judge, names: Sequence[str]) -> Iterator[tuple[dict[str, object], Ints]]:
     if not names:
         yield {}, np.arange(len(judge.documents))
         return

@@ -35,7 +35,7 @@ class Judge:
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class ScoredPair:
     """Gold and the judges on the same texts."""
 
     documents: pl.DataFrame
@@ -59,14 +59,14 @@ class Sides:
         return self.documents.select("id", *[meta(name) for name in names])
 
 
-def sides(
+def scored_pair(
     gold: Study,
     predicted: Study | None = None,
     gold_annotator: str = "",
     judges: Sequence[str] = (),
     protocol: str = "",
     unread: Unread = "empty",
-) -> Sides:
+) -> ScoredPair:
     """Gold of one study and the judges of another, or of the same one when there is no other.
 
     Gold is the annotator of kind `gold`, or the one named. Judges are all others, or those named. A text counts where
@@ -98,7 +98,9 @@ def sides(
         notes.append(f"labels that gold's protocol {gold_view.protocol.id} does not have: {', '.join(strange)}")
     _note_marks(marks, scored, notes)
     fields = {**gold_view.fields, "who": None, "gold_annotator": truth, "unread": unread if unread != "empty" else None}
-    return Sides(gold.documents, marks, tuple(scored), gold_view.protocol, (*labels, *strange), fields, tuple(notes))
+    return ScoredPair(
+        gold.documents, marks, tuple(scored), gold_view.protocol, (*labels, *strange), fields, tuple(notes)
+    )
 
 
 def the_gold_annotator(study: Study) -> str:

@@ -53,7 +53,7 @@ def _themed(chart: alt.TopLevelMixin, dark: bool) -> Spec:
 def precision_recall(scores: Scores, dark: bool = False) -> Spec:
     """A point for each label with its intervals in both directions, one panel for each judge; curves of equal F1."""
     ink = DARK if dark else LIGHT
-    label_looks = looks(scores.sides.protocol)
+    label_looks = looks(scores.pair.protocol)
     panels: dict[str, list[Point]] = {}
     for row in scores.rows:
         points = panels.setdefault(_panel(row), [])
@@ -96,11 +96,11 @@ def _gathered(points: Sequence[Point]) -> list[Point]:
     flags: dict[tuple[object, object], list[str]] = {}
     for point in points:
         flags.setdefault((point["recall"], point["precision"]), []).append(str(point["flag"]))
-    shown: list[Point] = []
+    gathered: list[Point] = []
     for point in points:
         same_place = [flag for flag in flags.pop((point["recall"], point["precision"]), []) if flag]
-        shown.append({**point, "flag": " ".join(same_place)})
-    return shown
+        gathered.append({**point, "flag": " ".join(same_place)})
+    return gathered
 
 
 def _panels(charts: Mapping[str, alt.LayerChart], columns: int) -> alt.TopLevelMixin:

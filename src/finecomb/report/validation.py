@@ -37,7 +37,7 @@ def write_report(scores: Scores, folder: Path) -> list[Path]:
     title = f"{', '.join(names) if len(names) < 4 else f'{len(names)} judges'} against gold"
     texts = folder / "texts"
     texts.mkdir(parents=True, exist_ok=True)
-    label_looks = looks(scores.sides.protocol)
+    label_looks = looks(scores.pair.protocol)
     cases_by_judge = {judged.judge.name: _by_document(judged) for judged in scores.judged}
     pages = {id: f"{number:05}.html" for number, id in enumerate(_read(scores), 1)}
     written = [folder / "index.html"]
@@ -46,7 +46,7 @@ def write_report(scores: Scores, folder: Path) -> list[Path]:
         for ending in (".svg", ".png"):
             charts.save(draw(scores), folder / f"{name}{ending}")
             written.append(folder / f"{name}{ending}")
-    documents = scores.sides.documents.filter(pl.col("id").is_in(list(pages)))
+    documents = scores.pair.documents.filter(pl.col("id").is_in(list(pages)))
     for id, text in documents.select("id", "text").iter_rows():
         (texts / pages[id]).write_text(
             _document(id, text, scores, label_looks, cases_by_judge, pages), encoding="utf-8"
@@ -57,7 +57,7 @@ def write_report(scores: Scores, folder: Path) -> list[Path]:
 
 def _read(scores: Scores) -> list[str]:
     counted = {id for judged in scores.judged for id in judged.judge.documents}
-    return [id for id in scores.sides.documents["id"] if id in counted]
+    return [id for id in scores.pair.documents["id"] if id in counted]
 
 
 def _by_document(judged: JudgeComparison) -> dict[str, list[Case]]:
@@ -79,7 +79,7 @@ def _index(
 ) -> str:
     parts = [
         f"<h1>{escape(title)}</h1>",
-        f'<p class="cap">{len(names):,} texts · {len(scores.sides.gold):,} gold marks</p>',
+        f'<p class="cap">{len(names):,} texts · {len(scores.pair.gold):,} gold marks</p>',
         _section("Recall and precision against gold, with 95% intervals over texts", table(readable_rows(scores.rows))),
         _figures(scores),
         _section("What is wrong with the marks", table(kinds_table(scores))),
@@ -88,7 +88,7 @@ def _index(
         *(f'<p class="cap">{escape(note)}</p>' for note in scores.notes),
         f'<p class="cap">{escape(str(scores.rows[0].recall.signature))}</p>',
     ]
-    return page(title, "".join(parts), _looks(scores.sides.protocol), charts.bundle())
+    return page(title, "".join(parts), _looks(scores.pair.protocol), charts.bundle())
 
 
 def _section(heading: str, body: str) -> str:
@@ -101,7 +101,7 @@ def _looks(protocol: Protocol) -> list[Look]:
 
 def _figures(scores: Scores) -> str:
     used = {str(row.columns["label"]) for row in scores.rows}
-    used_looks = [look for look in _looks(scores.sides.protocol) if look.label in used]
+    used_looks = [look for look in _looks(scores.pair.protocol) if look.label in used]
     first = charts.figure(
         "precision-recall",
         charts.precision_recall(scores),
@@ -167,12 +167,12 @@ def _document(
     links += [(names[order[at - 1]], f"← {order[at - 1]}")] if at else []
     links += [(names[order[at + 1]], f"{order[at + 1]} →")] if at + 1 < len(order) else []
     bar = "".join(f'<a href="{target}">{escape(words)}</a>' for target, words in links)
-    parts = [f"<nav>{bar}</nav><h1>{escape(id)}</h1>", legend(_looks(scores.sides.protocol))]
+    parts = [f"<nav>{bar}</nav><h1>{escape(id)}</h1>", legend(_looks(scores.pair.protocol))]
     parts.append('<p class="cap">✓ found · dashed frame: missed · hatched: extra, not in gold</p>')
     for judged in scores.judged:
         if id in cases_by_judge[judged.judge.name]:
             parts.append(_side_by_side(id, text, judged, cases_by_judge[judged.judge.name][id], label_looks))
-    return page(id, "".join(parts), _looks(scores.sides.protocol))
+    return page(id, "".join(parts), _looks(scores.pair.protocol))
 
 
 def _side_by_side(
