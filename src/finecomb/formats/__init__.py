@@ -12,10 +12,10 @@ from finecomb.core.check import checked
 from finecomb.core.errors import FinecombError, FormatError, Problem, StudyError, did_you_mean
 from finecomb.core.study import Item, Study
 from finecomb.formats import database, folder
+from finecomb.formats.atomic_file import replacing
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import FeatureCounter
-from finecomb.formats.reading import neighbours
-from finecomb.formats.writing import replacing
+from finecomb.formats.source import neighbours
 from finecomb.store.location import FILE
 
 __all__ = [

@@ -32,7 +32,7 @@ from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import KNOWN_ANSWERS
 from finecomb.formats.folder import looks_like as is_study
-from finecomb.formats.reading import (
+from finecomb.formats.source import (
     implied_protocol,
     label_name,
     placed,

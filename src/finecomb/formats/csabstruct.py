@@ -14,9 +14,9 @@ from typing import Any
 from finecomb.core.errors import FormatError, shorten
 from finecomb.core.records import Document, Segment
 from finecomb.core.study import Item
+from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import Fields, json_lines, parse_json, record, starts_with
-from finecomb.formats.writing import sync
+from finecomb.formats.source import Fields, json_lines, parse_json, record, starts_with
 
 KEYS = ("id", "sentences", "labels")
 

@@ -13,7 +13,7 @@ from finecomb.core.records import Annotation, Document
 from finecomb.core.study import Item
 from finecomb.formats import simple
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import Fields, record
+from finecomb.formats.source import Fields, record
 
 GROUP = "sc"
 """The span group that spaCy's span categorizer reads; groups may overlap, entities may not."""

@@ -11,9 +11,9 @@ from pydantic_core import to_json
 from finecomb.core.records import Document
 from finecomb.core.study import Item
 from finecomb.formats import simple
+from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import Fields, json_lines, parse_json, record, starts_with
-from finecomb.formats.writing import sync
+from finecomb.formats.source import Fields, json_lines, parse_json, record, starts_with
 
 _LISTS = ("label", "labels", "entities")
 _KNOWN = (*_LISTS, "id", "text", "relations", "Comments", "annotator")

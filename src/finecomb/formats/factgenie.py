@@ -19,9 +19,9 @@ from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
+from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import Fields, json_lines, occurrences, parse_json, read_text, record, slug, starts_with
-from finecomb.formats.writing import sync
+from finecomb.formats.source import Fields, json_lines, occurrences, parse_json, read_text, record, slug, starts_with
 
 ANNOTATIONS, CONFIG, OUTPUTS, INPUTS = "annotations.jsonl", "config.yaml", "outputs", "inputs"
 _KNOWN = ("dataset", "split", "setup_id", "example_idx", "annotator_group", "annotations", "round")

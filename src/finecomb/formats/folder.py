@@ -15,10 +15,10 @@ from finecomb.core.protocol_text import explain, format_yaml, parse_protocol, pa
 from finecomb.core.records import Annotation, Annotator, Document, Record, Settings
 from finecomb.core.study import Item
 from finecomb.formats import database
+from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
-from finecomb.formats.reading import json_lines, read_text
-from finecomb.formats.writing import sync
+from finecomb.formats.source import json_lines, read_text
 from finecomb.store.location import FILE
 
 R = TypeVar("R", bound=Record)

@@ -24,8 +24,9 @@ from finecomb.core.records import Annotation, Annotator, Document, Kind, Mark, N
 from finecomb.core.span import TEXT, Offsets, Span, token_range
 from finecomb.core.study import Item
 from finecomb.core.tokens import whitespace
+from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import (
+from finecomb.formats.source import (
     Fields,
     csv_rows,
     decoding,
@@ -37,7 +38,6 @@ from finecomb.formats.reading import (
     record,
     starts_with,
 )
-from finecomb.formats.writing import sync
 from finecomb.protocols import shipped
 
 COLUMNS = (

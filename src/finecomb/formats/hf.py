@@ -17,10 +17,10 @@ from finecomb.core.errors import FinecombError, FormatError, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Document, Note, Settings
 from finecomb.core.study import Item, Study
-from finecomb.formats import framed
+from finecomb.formats import study_tables
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
-from finecomb.formats.reading import Fields, parse_json, record
+from finecomb.formats.source import Fields, parse_json, record
 from finecomb.formats.table import OTHER, our_names
 
 STUDY = "study"
@@ -52,7 +52,7 @@ def write(items: Iterable[Item], path: Path, options: Options) -> None:
     """Save a DatasetDict of the study's frames."""
     settings, protocols = Settings(), []
     with tempfile.TemporaryDirectory() as place:
-        parts = framed.Parts(Path(place) / "parts")
+        parts = study_tables.Parts(Path(place) / "parts")
         for item in items:
             if isinstance(item, Settings):
                 settings = item
@@ -137,12 +137,12 @@ def _study(splits: Mapping[str, Any], path: Path) -> Iterator[Item]:
         values = Fields(parse_json(fields.get("json", str), fields.where), fields.where)
         yield record(_KINDS[kind], fields.where, **values.value)
     tables = {
-        name: framed.fitted(_table(splits[name]), name, where(name))
+        name: study_tables.fitted(_table(splits[name]), name, where(name))
         if name in splits
         else frames.frame(columns, []).lazy()
         for name, columns in frames.FRAMES.items()
     }
-    yield from framed.records(tables, where)
+    yield from study_tables.records(tables, where)
 
 
 def _table(split: Any) -> pl.LazyFrame:

@@ -16,10 +16,10 @@ from finecomb.core.errors import FormatError, did_you_mean
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Settings
 from finecomb.core.study import Item
+from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
-from finecomb.formats.reading import Fields, json_lines, parse_json, record, starts_with
-from finecomb.formats.writing import sync
+from finecomb.formats.source import Fields, json_lines, parse_json, record, starts_with
 
 KINDS: dict[str, type[Settings | Protocol | Document | Annotator | Annotation]] = {
     "settings": Settings,

@@ -24,9 +24,10 @@ from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Do
 from finecomb.core.span import TEXT, Span
 from finecomb.core.spelling import fold
 from finecomb.core.study import Item
+from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import DOCUMENT_FIELDS, KNOWN_ANSWERS
-from finecomb.formats.reading import (
+from finecomb.formats.source import (
     Fields,
     implied_protocol,
     json_items,
@@ -37,7 +38,6 @@ from finecomb.formats.reading import (
     starts_with,
 )
 from finecomb.formats.utf16 import Utf16
-from finecomb.formats.writing import sync
 
 ANTECEDENT, CONTINUED = "antecedent", "continued"
 CONTEXTS = ("prompt", "source", "context", "headline", "title", "article", "question", "input")

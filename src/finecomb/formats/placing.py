@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from finecomb.core.tokens import words
-from finecomb.formats.reading import occurrences
+from finecomb.formats.source import occurrences
 
 _SAME = str.maketrans({"‘": "'", "’": "'", "`": "'", "“": "''", "”": "''", '"': "''", "–": "-", "—": "-", "‑": "-"})
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()

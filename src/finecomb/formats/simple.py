@@ -14,7 +14,7 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark, Status
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
 from finecomb.formats.base import Options
-from finecomb.formats.reading import implied_protocol, label_name, record
+from finecomb.formats.source import implied_protocol, label_name, record
 
 
 @dataclass(slots=True)

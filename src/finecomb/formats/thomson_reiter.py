@@ -24,7 +24,7 @@ from finecomb.core.span import Span
 from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
 from finecomb.formats.placing import Folded, Range, exact, likeness, nearest
-from finecomb.formats.reading import label_name, record
+from finecomb.formats.source import label_name, record
 from finecomb.protocols import shipped
 
 TEXTS, PEOPLE, ERRORS, GOLD = "generated_text_info", "participant_info", "annotations", "GSML"

@@ -22,9 +22,11 @@ from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Do
 from finecomb.core.scales import option_values
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
+from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import KNOWN_ANSWERS
-from finecomb.formats.reading import (
+from finecomb.formats.snac import READERS, error_type
+from finecomb.formats.source import (
     Fields,
     implied_protocol,
     json_items,
@@ -32,8 +34,6 @@ from finecomb.formats.reading import (
     record,
     starts_with,
 )
-from finecomb.formats.snac import READERS, error_type
-from finecomb.formats.writing import sync
 from finecomb.protocols import shipped
 
 SEVERITIES: dict[str, Answer] = {"minor": 1, "somewhat": 2, "a lot": 3}

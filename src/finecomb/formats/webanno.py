@@ -17,7 +17,7 @@ from finecomb.core.records import Annotation, Document
 from finecomb.core.study import Item
 from finecomb.formats import simple
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import decoding, open_text, read_text, record, starts_with
+from finecomb.formats.source import decoding, open_text, read_text, record, starts_with
 from finecomb.formats.utf16 import Utf16
 
 ANNOTATION, SOURCE = "annotation", "source"

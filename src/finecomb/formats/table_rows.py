@@ -1,4 +1,4 @@
-"""Records as rows of a table: one mark a row, or one span where a mark has several."""
+"""The rows of a table for records: one mark a row, or one span where a mark has several."""
 
 from __future__ import annotations
 

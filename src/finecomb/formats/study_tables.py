@@ -1,4 +1,4 @@
-"""A study's frames on their way in and out of files that hold tables, in batches so that memory stays small."""
+"""The tables of a study: its frames in and out of files, in batches so that memory stays small."""
 
 from __future__ import annotations
 

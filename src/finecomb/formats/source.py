@@ -1,4 +1,4 @@
-"""Reading at the edge: files, JSON and tables as streams, with errors that say file, line and field."""
+"""The source that a format reads: files, JSON and tables as streams, with errors that say file, line and field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a table as records. The rows are gone through twice: first for texts and labels, then for annotations."""
+"""The records in the rows of a table, gone through twice: first for texts and labels, then for annotations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from finecomb.core.records import Annotation, Annotator, Antecedents, Document, 
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
 from finecomb.formats.base import Options
-from finecomb.formats.reading import implied_protocol, label_name, occurrences, record
+from finecomb.formats.source import implied_protocol, label_name, occurrences, record
 from finecomb.formats.table import ANNOTATION, ANNOTATOR, ANSWERS, ANTECEDENT, MARK, OTHER, WORDS, our_names, value_of
 
 Row = tuple[int, dict[str, str]]
