@@ -1,4 +1,4 @@
-import type { Problem } from "./wire";
+import type { Problem } from "./api-types";
 
 /** The server's answer was an error: a `Problem` in its one shape. */
 export class Refusal extends Error {

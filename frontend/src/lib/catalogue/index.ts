@@ -1,4 +1,4 @@
-import en from "./en";
+import en from "./annotators.en";
 
 /** A message: plain, or one for each plural form of `n`. `{name}` is replaced by the value of that name. */
 export type Message = string | { one: string; other: string };

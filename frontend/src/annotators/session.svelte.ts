@@ -1,0 +1,539 @@
+import { Api, Refusal } from "../lib/api";
+import type {
+  Answer,
+  Body,
+  Brief,
+  Code,
+  Ending,
+  Entry,
+  Feedback,
+  Guide,
+  Me,
+  Next,
+  Problem,
+  Saved,
+  Task,
+  Welcome,
+} from "../lib/api-types";
+import { missing, type Missing } from "./work/missing";
+import { guideOf } from "./onboarding/practice";
+import { Segmented } from "./marking/snap";
+import { update, type Event, type State } from "./work/update";
+import {
+  difference,
+  fromWire,
+  marksOf,
+  NOTHING_SAID,
+  patched,
+  sourcesOf,
+  toWire,
+  workFromWire,
+  type Key,
+  type Patch,
+  type Sources,
+  type UnitKey,
+} from "./work/work";
+import { left, seen, type Activity } from "./sync/activity";
+import { channel, type Message } from "./sync/channel";
+import { newId } from "./sync/ids";
+import { Journal } from "./sync/journal";
+import { known, unsent } from "./sync/outbox";
+import { Sender, type Refused, type Saving } from "./sync/sender";
+import { openStore, type Store } from "./sync/store";
+import { deviceStorage, Looking, Way } from "./onboarding/onboarding.svelte";
+
+/** What is on the screen: before the study, on the way, at work, or why there is nothing to do. */
+export type Screen =
+  | "loading"
+  | "join"
+  | "declined"
+  | "step"
+  | "task"
+  | "feedback"
+  | "none-now"
+  | "end"
+  | "signed-out"
+  | "paused"
+  | "closed"
+  | "ended"
+  | "unreachable";
+
+/** An exercise that was handed in, with its solution. */
+export interface Looked {
+  readonly task: Task;
+  readonly feedback: Feedback;
+}
+
+/** One part of a text that is judged part by part. */
+export interface PartPlace {
+  readonly key: UnitKey;
+  readonly start: number;
+  readonly end: number;
+  readonly title: string;
+}
+
+const NONE: readonly Refused[] = [];
+const RETRY = 4000; // ms
+/** Problems that pass by themselves. */
+const PASSING: readonly Code[] = ["failed", "too-many"];
+/** Screens that stay while the server cannot be reached. */
+const KEPT: readonly Screen[] = ["task", "step", "feedback"];
+const NOTHING: State = { work: {}, past: [], future: [] };
+const ALL_SAVED: Saving = { state: "saved", unsent: 0, retryAt: undefined, refused: [], halted: {}, lasting: true };
+
+/** Who is signed in, the text before them, what they did with it, and how saving stands. */
+export class Session {
+  page = $state<Screen>("loading");
+  welcome = $state.raw<Welcome>();
+  me = $state.raw<Me>();
+  task = $state.raw<Task>();
+  state = $state.raw<State>(NOTHING);
+  saving = $state.raw<Saving>(ALL_SAVED);
+  /** A problem that is about the whole page, in the server's words. */
+  problem = $state.raw<Problem>();
+  refusedHints = $state.raw<readonly string[]>([]);
+  /** How somebody's part ended who does not agree to take part. */
+  ending = $state.raw<Ending>();
+  /** An exercise that is looked at after it was handed in. */
+  looked = $state.raw<Looked>();
+  /** The server does not answer for the moment; it is asked again every few seconds. */
+  stalled = $state(false);
+  /** Another tab shows the same study. */
+  elsewhere = $state(false);
+  /** The text was handed in here and waits for the server. */
+  handingIn = $state(false);
+  partAt = $state(0);
+
+  readonly api = new Api();
+  readonly way = new Way(this);
+  private readonly looking = new Looking(deviceStorage());
+  /** What is asked of the present text: by the protocol, or by a question of its own. */
+  readonly guide: Guide = $derived(guideOf(this.me!.guide, this.task));
+  readonly sources: Sources = $derived(this.task ? sourcesOf(this.task) : {});
+  readonly marks = $derived(marksOf(this.state.work));
+  readonly whole = $derived(this.state.work.answers ?? NOTHING_SAID);
+  readonly parts: readonly PartPlace[] = $derived(this.partPlaces());
+  readonly missing: readonly Missing[] = $derived(
+    this.me
+      ? missing(
+          this.state.work,
+          this.guide,
+          this.parts.map((part) => part.key),
+        )
+      : [],
+  );
+  /** The text is out of this annotator's hands. */
+  readonly isOver = $derived(
+    this.task?.status === "submitted" ||
+      this.halt === "lease-over" ||
+      this.halt === "not-found" ||
+      this.halt === "closed",
+  );
+  readonly readOnly = $derived(this.isOver || this.handingIn);
+  readonly refused: readonly Refused[] = $derived.by(() => {
+    const own = this.saving.refused.filter((each) => each.task === this.task?.id);
+    return own.length > 0 ? own : NONE; // the same each time, so that nothing is drawn again
+  });
+
+  private store!: Store;
+  private sender!: Sender;
+  private post: (message: Message) => void = () => undefined;
+  private activity: Activity = { seconds: 0, last: undefined };
+  private partBegan = 0;
+  private handedIn: string | undefined;
+  private readonly segmented = new Map<string, Segmented>();
+
+  /** Why the present text cannot be saved, if so. */
+  get halt(): Code | undefined {
+    return this.saving.halted[this.task?.id ?? ""] ?? this.saving.halted["*"];
+  }
+
+  /** Begin: open the store, see who is signed in, show the text they are at. */
+  async begin(): Promise<void> {
+    this.store = await openStore();
+    this.sender = new Sender(this.store, this.api, this, () => this.signIn(), newId, new Journal(deviceStorage()));
+    await this.sender.recover();
+    this.post = channel((message) => this.heard(message));
+    this.post({ type: "hello" });
+    addEventListener("online", () => (this.sender.go(), this.way.retry()));
+    addEventListener("pageshow", (event) => event.persisted && this.page !== "join" && void this.enter());
+    this.watchActivity();
+    if (location.pathname.startsWith("/join/")) await this.greet();
+    else await this.enter();
+  }
+
+  /** Show what the link opens. */
+  async greet(): Promise<void> {
+    await this.guarded(async () => {
+      this.welcome = await this.api.get<Welcome>(joining());
+      this.page = "join";
+    });
+    if (this.problem) this.page = "join";
+  }
+
+  /** Follow the link that was opened. */
+  async join(): Promise<void> {
+    await this.guarded(async () => {
+      await this.api.post(joining());
+      history.replaceState(null, "", "/");
+      await this.enter();
+    });
+  }
+
+  /** Do not take part: nothing is kept. */
+  async decline(): Promise<void> {
+    await this.guarded(async () => {
+      this.ending = await this.api.post<Ending>(joining("/decline"));
+      this.page = "declined";
+    });
+  }
+
+  /** Show what somebody is at, or why there is nothing. */
+  async enter(): Promise<void> {
+    await this.guarded(async () => {
+      await this.signIn();
+      this.sender.go();
+      const seen = this.looking.at(this.me!.annotator);
+      if (seen) await this.look(seen);
+      else await this.next();
+    });
+  }
+
+  /** The next page or text. */
+  async next(): Promise<void> {
+    await this.guarded(async () => {
+      const { task, page, why } = await this.api.post<Next>("/api/next");
+      if (task) return this.show(task);
+      await this.signIn();
+      this.task = this.looked = undefined;
+      if (page) return this.showStep(page);
+      if (this.me?.ending || why === "all-done" || why === "screened-out") this.page = "end";
+      else this.page = why === "paused" || why === "closed" || why === "ended" ? why : "none-now";
+    });
+  }
+
+  /** An exercise that was handed in, with its solution. */
+  async look(id: string): Promise<void> {
+    await this.guarded(async () => {
+      const looked = await this.solution(id).catch((error: unknown) => {
+        if (error instanceof Refusal) return undefined; // not ours, or of an earlier study on this device
+        throw error;
+      });
+      if (!looked) return this.lookOn();
+      this.looked = looked;
+      this.looking.set(this.me!.annotator, id);
+      this.page = "feedback";
+    });
+  }
+
+  /** An exercise with its solution, to be looked at. */
+  async solution(id: string): Promise<Looked> {
+    const [task, feedback] = await Promise.all([
+      this.api.get<Task>(`/api/tasks/${id}`),
+      this.api.get<Feedback>(`/api/tasks/${id}/feedback`),
+    ]);
+    return { task, feedback };
+  }
+
+  /** The right answers of the present exercise, where they may be compared before it is handed in. */
+  async rightAnswers(): Promise<Feedback | undefined> {
+    let right: Feedback | undefined;
+    await this.guarded(async () => {
+      right = await this.api.get<Feedback>(`/api/tasks/${this.task!.id}/feedback`);
+    });
+    return right;
+  }
+
+  /** The solution was looked at. */
+  async lookOn(): Promise<void> {
+    this.looking.strike(this.me!.annotator);
+    await this.next();
+  }
+
+  /** A page was done: the server has it on disk. */
+  async stepDone(): Promise<void> {
+    this.post({ type: "moved" });
+    await this.next();
+  }
+
+  /** Leave a text that went to somebody else. */
+  async leave(): Promise<void> {
+    await this.sender.abandon(this.task!.id);
+    await this.next();
+  }
+
+  /** A text that was begun or handed in before. */
+  async open(id: string): Promise<void> {
+    await this.guarded(async () => this.show(await this.api.get<Task>(`/api/tasks/${id}`)));
+  }
+
+  /** Take back that the text was handed in. */
+  async reopen(): Promise<void> {
+    const task = this.task!;
+    await this.guarded(async () => {
+      await this.api.put<Saved>(`/api/tasks/${task.id}/reopen`, { change: newId(), active: this.activity.seconds });
+      this.sender.resume(task.id);
+      await this.signIn();
+      await this.open(task.id);
+    });
+  }
+
+  /** Do something with the text: it is shown, kept on the device and sent. */
+  dispatch(event: Event): void {
+    if (this.readOnly) return;
+    const before = this.state.work;
+    this.state = update(this.state, event);
+    this.save(difference(before, this.state.work), event.type === "answer" && typeof event.value === "string");
+    this.keep();
+  }
+
+  /** Hand the text in; what is missing is asked for before. */
+  finish(): void {
+    this.handingIn = true;
+    void this.sender.save(this.task!.id, "finish", null, this.active());
+  }
+
+  /** Take back that the text is to be handed in, while it waits. */
+  takeBack(): void {
+    this.handingIn = false;
+    void this.sender.drop(this.task!.id, "finish");
+  }
+
+  /** A part was judged; its time is what passed since it was opened. */
+  judge(key: UnitKey): void {
+    const seconds = (this.state.work[key]?.seconds ?? 0) + this.active() - this.partBegan;
+    this.partBegan = this.activity.seconds;
+    this.dispatch({ type: "judge", key, seconds: Math.round(seconds * 10) / 10 });
+  }
+
+  /** Answer about a part; what passed since the last answer is time spent on it. */
+  answerPart(key: UnitKey, question: string, value: Answer | undefined): void {
+    const seconds = (this.state.work[key]?.seconds ?? 0) + this.active() - this.partBegan;
+    this.partBegan = this.activity.seconds;
+    this.dispatch({ type: "answer", key, question, value, seconds: Math.round(seconds * 10) / 10 });
+  }
+
+  goToPart(index: number): void {
+    this.partAt = index;
+    this.partBegan = this.active();
+  }
+
+  refuseHint(key: Key, rule: string): void {
+    this.refusedHints = [...this.refusedHints, `${key}/${rule}`];
+    this.keep();
+  }
+
+  /** After a refusal: send the change anyway, on top of what the server has. */
+  keepMine(key: Key): void {
+    void this.sender.insist(this.task!.id, key);
+  }
+
+  /** After a refusal: what the server has takes the place of the change. Where it did not say what it has, it is asked. */
+  async takeStored(key: Key, said: Entry | null | undefined): Promise<void> {
+    const { id } = this.task!;
+    await this.guarded(async () => {
+      const stored = said ?? entriesOf(await this.api.get<Task>(`/api/tasks/${id}`)).get(key);
+      if (!(await this.sender.take(id, key, stored?.version)) || this.task?.id !== id) return;
+      const patch = { [key]: fromWire(key, stored?.body ?? null, this.sources) } as Patch;
+      this.state = update(this.state, { type: "received", patch });
+    });
+  }
+
+  /** Words, sentences and characters of a part. */
+  segments(part: string): Segmented {
+    const found = this.segmented.get(part) ?? new Segmented(this.sources[part]?.text ?? "", this.guide.language);
+    this.segmented.set(part, found);
+    return found;
+  }
+
+  /** Try again now. */
+  retry(): void {
+    this.sender.go();
+  }
+
+  // --- what the sender tells ---
+
+  /** The sender tells how saving stands. */
+  setSaving(saving: Saving): void {
+    this.saving = saving;
+  }
+
+  finished(task: string): void {
+    this.post({ type: "sent" });
+    this.setStatus(task, "submitted");
+    if (task !== this.task?.id || !this.handingIn) return;
+    this.handingIn = false;
+    this.handedIn = task;
+    void this.afterwards();
+  }
+
+  incomplete(task: string): void {
+    if (task === this.task?.id) this.handingIn = false;
+  }
+
+  // --- inside ---
+
+  /** After training comes the solution, unless it was seen already; after everything else, what is next. */
+  private async afterwards(): Promise<void> {
+    const { id, phase, practice } = this.task!;
+    if (phase === "training" && !practice?.verify) await this.look(id);
+    else await this.next();
+  }
+
+  private async showStep(page: NonNullable<Next["page"]>): Promise<void> {
+    const active = this.way.show(page, this.me!.annotator);
+    this.activity = { seconds: active, last: Date.now() };
+    this.page = "step";
+    await this.way.resume();
+  }
+
+  private async signIn(): Promise<void> {
+    this.me = await this.api.get<Me>("/api/me");
+    this.api.token = this.me.csrf;
+  }
+
+  private setStatus(id: string, status: Brief["status"]): void {
+    if (this.me)
+      this.me = { ...this.me, tasks: this.me.tasks.map((task) => (task.id === id ? { ...task, status } : task)) };
+  }
+
+  /** Put a text on the page: what the server has, and on top of it what this device has not sent yet. */
+  private async show(task: Task): Promise<void> {
+    const sources = sourcesOf(task);
+    const waiting = await this.store.change(task.id, (outbox) => {
+      const next = known(outbox, versionsOf(task));
+      return [next, next];
+    });
+    const local = await this.store.local(task.id);
+    const patch = Object.fromEntries([...unsent(waiting)].map(([key, body]) => [key, fromWire(key, body, sources)]));
+    this.segmented.clear();
+    this.activity = { seconds: Math.max(task.active, local?.active ?? 0), last: Date.now() };
+    this.partBegan = this.activity.seconds;
+    this.handingIn = waiting.changes.some((change) => change.key === "finish");
+    this.refusedHints = local?.refusedHints ?? [];
+    this.state = {
+      work: patched(workFromWire(task, sources), patch as Patch),
+      past: local?.past ?? [],
+      future: local?.future ?? [],
+    };
+    if (this.page === "step" || this.page === "feedback") await this.signIn(); // how many texts are ahead is known now
+    this.task = task;
+    this.looked = undefined;
+    this.noteTask(task);
+    const first = this.parts.findIndex((part) => this.state.work[part.key] === undefined);
+    this.partAt = first < 0 ? Math.max(0, this.parts.length - 1) : first;
+    this.page = "task";
+    this.sender.go();
+  }
+
+  /** A new text is in the list of this annotator from now on. */
+  private noteTask({ id, number, status, phase }: Task): void {
+    if (phase === "work" && this.me && !this.me.tasks.some((task) => task.id === id))
+      this.me = { ...this.me, tasks: [...this.me.tasks, { id, number, status }] };
+  }
+
+  private partPlaces(): PartPlace[] {
+    const { toUtf16 } = this.sources.text?.offsets ?? { toUtf16: (at: number) => at };
+    return (this.task?.parts ?? []).map(({ start, end, title }) => ({
+      key: `units/${start}-${end}`,
+      start: toUtf16(start),
+      end: toUtf16(end),
+      title,
+    }));
+  }
+
+  private save(patch: Patch, typing: boolean): void {
+    const task = this.task!.id;
+    for (const [key, entry] of Object.entries(patch) as [Key, Patch[Key]][]) {
+      const body: Body | null = toWire(key, entry, this.sources, this.guide);
+      this.post({ type: "changed", task, key, body });
+      void this.sender.save(task, key, body, this.active(), typing);
+    }
+  }
+
+  private keep(): void {
+    if (!this.task) return;
+    const { past, future } = this.state;
+    void this.store.keep(this.task.id, {
+      past,
+      future,
+      refusedHints: this.refusedHints,
+      active: this.activity.seconds,
+    });
+  }
+
+  private heard(message: Message): void {
+    if (message.type === "hello") this.post({ type: "here" });
+    this.elsewhere = true;
+    if (message.type === "moved" && this.page === "step") void this.next();
+    if (message.type === "changed" && message.task === this.task?.id) {
+      const patch = { [message.key]: fromWire(message.key, message.body, this.sources) } as Patch;
+      this.state = update(this.state, { type: "received", patch });
+    }
+    void this.sender.tell();
+  }
+
+  /** Active seconds with what is shown, so far. */
+  active(): number {
+    this.activity = seen(this.activity, Date.now());
+    return Math.round(this.activity.seconds * 10) / 10;
+  }
+
+  private watchActivity(): void {
+    const sign = () => (this.activity = seen(this.activity, Date.now()));
+    for (const type of ["keydown", "pointerdown", "pointermove", "wheel", "scroll"])
+      addEventListener(type, sign, { passive: true, capture: true });
+    document.addEventListener("visibilitychange", () => {
+      this.activity = document.hidden ? left(this.activity, Date.now()) : seen(this.activity, Date.now());
+      this.keep();
+    });
+  }
+
+  /** Ask the server for something; where it cannot be given, the page says why. */
+  private async guarded(ask: () => Promise<void>): Promise<void> {
+    try {
+      this.problem = undefined;
+      this.stalled = false;
+      await ask();
+    } catch (error) {
+      const problem = error instanceof Refusal ? error.problem : undefined;
+      if (!problem || PASSING.includes(problem.code)) return this.stall();
+      this.problem = problem;
+      const { code } = problem;
+      if (code === "signed-out" || code === "paused" || code === "closed") this.page = code;
+    }
+  }
+
+  /** The server does not answer for the moment: it is asked again soon. */
+  private stall(): void {
+    this.stalled = true;
+    if (!KEPT.includes(this.page)) this.page = "unreachable";
+    setTimeout(() => void this.retryPage(), RETRY);
+  }
+
+  private async retryPage(): Promise<void> {
+    if (this.page === "unreachable") await (location.pathname.startsWith("/join/") ? this.greet() : this.enter());
+    else if (this.page === "feedback") await this.lookOn();
+    else if (this.page === "step") await this.next();
+    else if (this.task?.id === this.handedIn) await this.afterwards();
+  }
+}
+
+/** The address behind the link that was opened, with whatever a recruiting platform added to it. */
+const joining = (more = ""): string =>
+  `/api/join/${encodeURIComponent(location.pathname.slice("/join/".length))}${more}${location.search}`;
+
+/** What the server has of a task, by key. */
+const entriesOf = (task: Task): Map<string, Entry> => {
+  const keyed = (kind: string, entries: readonly Entry[]) =>
+    entries.map((entry): [string, Entry] => [`${kind}/${entry.id}`, entry]);
+  return new Map([
+    ...keyed("marks", task.marks),
+    ...keyed("units", task.units),
+    ...keyed("decisions", task.decisions),
+    ...(task.answers ? [["answers", task.answers] as [string, Entry]] : []),
+  ]);
+};
+
+const versionsOf = (task: Task): Record<string, number> =>
+  Object.fromEntries([...entriesOf(task)].map(([key, { version }]) => [key, version]));

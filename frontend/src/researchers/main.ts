@@ -1,0 +1,8 @@
+import { mount } from "svelte";
+import "../lib/finecomb.css";
+import { keepPreferences } from "../lib/preferences";
+import App from "./App.svelte";
+import "./researchers.css";
+
+keepPreferences();
+mount(App, { target: document.getElementById("app")! });
