@@ -1,10 +1,10 @@
-/** What goes between server and browser, by the names of `finecomb.server.wire`; generated from the server's description. */
+/** What goes between server and browser, by the names of `finecomb.server.annotators.schema`; generated from the server's description. */
 import type {
   AnswersBody,
   AnswersEntry,
+  ErrorResponse,
   MarkBody,
   MarkEntry,
-  Problem,
   SuggestionBody,
   SuggestionEntry,
   UnitBody,
@@ -23,18 +23,18 @@ export type {
   Guideline,
   ItemResult,
   Label,
-  Leg,
-  Look,
+  ProgressSection as Leg,
+  LabelLook as Look,
   MarkBody,
   Me,
-  Next,
+  NextResponse as Next,
   Offered,
   Option,
   Page,
   Practice,
-  Problem,
+  ErrorResponse as Problem,
   Question,
-  Result,
+  QualificationResult as Result,
   Saved,
   Solution,
   Solved,
@@ -49,7 +49,7 @@ export type Json = null | boolean | number | string | Json[] | { [key: string]: 
 export type WireSpan = MarkBody["spans"][number];
 export type Answers = MarkBody["answers"];
 export type Answer = Answers[string];
-export type Code = Problem["code"];
+export type Code = ErrorResponse["code"];
 /** What an entry of a task holds. */
 export type Body = MarkBody | UnitBody | AnswersBody | SuggestionBody;
 export type Entry = MarkEntry | UnitEntry | AnswersEntry | SuggestionEntry;

@@ -969,7 +969,7 @@ export interface components {
              * @description In the order of these labels; the last is for marks without a label.
              * @default []
              */
-            looks: components["schemas"]["Look"][];
+            looks: components["schemas"]["LabelLook"][];
             /**
              * Marks
              * @description The mark in question, or all marks of the annotation in question.
@@ -1022,7 +1022,7 @@ export interface components {
             /** Labels */
             labels: components["schemas"]["Label"][];
             /** Looks */
-            looks: components["schemas"]["Look"][];
+            looks: components["schemas"]["LabelLook"][];
             /** Questions */
             questions: components["schemas"]["Question"][];
             /** Unlabelled */
@@ -1048,6 +1048,86 @@ export interface components {
              * @description Those that were looked at; none for a text in which nobody marked anything.
              */
             places: string[];
+        };
+        /**
+         * AnnotationBars
+         * @description One annotation of a document: a row of bars.
+         */
+        AnnotationBars: {
+            /** Annotation */
+            annotation: string;
+            /** Annotator */
+            annotator: string;
+            /** Name */
+            name: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "human" | "llm" | "detector" | "checker" | "gold" | "pooled";
+            /** Protocol */
+            protocol: string;
+            /** Round */
+            round: number;
+            /**
+             * Phase
+             * @enum {string}
+             */
+            phase: "training" | "qualification" | "work";
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "draft" | "submitted" | "excluded";
+            /** @description Of the annotation or, failing that, of the annotator. */
+            excluded: components["schemas"]["Exclusion"] | null;
+            /**
+             * Seconds
+             * @description Active, where known.
+             */
+            seconds: number | null;
+            /** Marks */
+            marks: components["schemas"]["ReaderMark"][];
+            /**
+             * Answers
+             * @default {}
+             */
+            answers: {
+                [key: string]: boolean | number | string | string[];
+            };
+        };
+        /**
+         * AnnotatorWork
+         * @description One annotation of an annotator.
+         */
+        AnnotatorWork: {
+            /** Annotation */
+            annotation: string;
+            /** Document */
+            document: string;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "draft" | "submitted" | "excluded";
+            /**
+             * Phase
+             * @enum {string}
+             */
+            phase: "training" | "qualification" | "work";
+            /** Submitted */
+            submitted: string | null;
+            /** Seconds */
+            seconds: number | null;
+            /** Marks */
+            marks: number;
+            /**
+             * Check
+             * @default
+             * @enum {string}
+             */
+            check: "" | "passed" | "failed";
+            excluded: components["schemas"]["Exclusion"] | null;
         };
         /**
          * AnswersBody
@@ -1214,10 +1294,10 @@ export interface components {
             exercises: components["schemas"]["ExerciseResult"][];
         };
         /**
-         * Bonus
+         * BonusRequest
          * @description Something on top of the pay.
          */
-        Bonus: {
+        BonusRequest: {
             /**
              * Amount
              * @description 0 for none.
@@ -1294,6 +1374,14 @@ export interface components {
             };
         };
         /**
+         * DisplayName
+         * @description What researchers call an annotator; empty for the id.
+         */
+        DisplayName: {
+            /** Name */
+            name: string;
+        };
+        /**
          * DocumentList
          * @description Some rows of the list, and how many there are.
          */
@@ -1334,11 +1422,11 @@ export interface components {
             meta: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            progress: components["schemas"]["Progress"];
+            progress: components["schemas"]["StudyProgress"];
             /** Alpha */
             alpha: number | null;
             /** Looks */
-            looks: components["schemas"]["Look"][];
+            looks: components["schemas"]["LabelLook"][];
             /**
              * Answers
              * @description Options of each question, from least to most: severity becomes dots.
@@ -1350,7 +1438,7 @@ export interface components {
              * Readers
              * @description People first, then machines, then gold.
              */
-            readers: components["schemas"]["Reader"][];
+            readers: components["schemas"]["AnnotationBars"][];
         };
         /**
          * DocumentRow
@@ -1366,7 +1454,7 @@ export interface components {
             start: string;
             /** Model */
             model: string | null;
-            progress: components["schemas"]["Progress"];
+            progress: components["schemas"]["StudyProgress"];
             /** Marks */
             marks: number;
             /**
@@ -1411,6 +1499,34 @@ export interface components {
             form: {
                 [key: string]: string;
             };
+        };
+        /**
+         * ErrorResponse
+         * @description The one shape of every error.
+         */
+        ErrorResponse: {
+            /**
+             * Code
+             * @description What the interface goes by.
+             * @enum {string}
+             */
+            code: "signed-out" | "not-allowed" | "not-found" | "conflict" | "finished" | "lease-over" | "incomplete" | "refused" | "too-large" | "too-many" | "paused" | "closed" | "failed";
+            /**
+             * Say
+             * @description For people: what happened, what is safe, what to do.
+             */
+            say: string;
+            /**
+             * Stored
+             * @description For `conflict`: the entry as it is on the server.
+             */
+            stored?: components["schemas"]["MarkEntry"] | components["schemas"]["UnitEntry"] | components["schemas"]["AnswersEntry"] | components["schemas"]["SuggestionEntry"] | null;
+            /**
+             * Missing
+             * @description For `incomplete`: `kind/id: what is missing`.
+             * @default []
+             */
+            missing: string[];
         };
         /**
          * Example
@@ -1693,7 +1809,7 @@ export interface components {
              * Looks
              * @description In the order of the labels; the last is for marks without a label.
              */
-            looks: components["schemas"]["Look"][];
+            looks: components["schemas"]["LabelLook"][];
             /** Unlabelled */
             unlabelled: boolean;
             /** Questions */
@@ -1881,6 +1997,28 @@ export interface components {
             key?: string | null;
         };
         /**
+         * LabelLook
+         * @description How a label looks, everywhere the same.
+         */
+        LabelLook: {
+            /**
+             * Label
+             * @description Empty for a mark without a label.
+             */
+            label: string;
+            /** Title */
+            title: string;
+            /**
+             * Slot
+             * @description `A1` ... `C2` or `none`: names the colour and line tokens.
+             */
+            slot: string;
+            /** Flag */
+            flag: string;
+            /** Key */
+            key: string;
+        };
+        /**
          * LabelRow
          * @description Agreement on one label.
          */
@@ -1890,22 +2028,6 @@ export interface components {
             /** Marks */
             marks: number;
             agreement: components["schemas"]["Figure"];
-        };
-        /**
-         * Leg
-         * @description A stretch of the way, for the list of what is done and what is to come.
-         */
-        Leg: {
-            /**
-             * Phase
-             * @enum {string}
-             */
-            phase: "survey" | "instructions" | "training" | "qualification" | "work";
-            /**
-             * State
-             * @enum {string}
-             */
-            state: "done" | "now" | "ahead";
         };
         /**
          * Linked
@@ -1934,28 +2056,6 @@ export interface components {
             open: string;
             /** Personal */
             personal: components["schemas"]["Linked"][];
-        };
-        /**
-         * Look
-         * @description How a label looks, everywhere the same.
-         */
-        Look: {
-            /**
-             * Label
-             * @description Empty for a mark without a label.
-             */
-            label: string;
-            /** Title */
-            title: string;
-            /**
-             * Slot
-             * @description `A1` ... `C2` or `none`: names the colour and line tokens.
-             */
-            slot: string;
-            /** Flag */
-            flag: string;
-            /** Key */
-            key: string;
         };
         /**
          * MarkBody
@@ -2078,7 +2178,7 @@ export interface components {
              * @description What comes before the work, and the work; only what this study has.
              * @default []
              */
-            way: components["schemas"]["Leg"][];
+            way: components["schemas"]["ProgressSection"][];
             /** @description Once there is nothing more to do. */
             ending?: components["schemas"]["Ending"] | null;
             /**
@@ -2152,17 +2252,9 @@ export interface components {
              * @description Annotations of each document, most first.
              */
             teeth: number[];
-            progress: components["schemas"]["Progress"];
+            progress: components["schemas"]["StudyProgress"];
             /** @description Marks per 100 words. */
             rate: components["schemas"]["Figure"];
-        };
-        /**
-         * Name
-         * @description What researchers call an annotator; empty for the id.
-         */
-        Name: {
-            /** Name */
-            name: string;
         };
         /**
          * NewLinks
@@ -2232,10 +2324,10 @@ export interface components {
             state: "pilot" | "open" | "paused" | "closed";
         };
         /**
-         * Next
+         * NextResponse
          * @description The answer to "what next?".
          */
-        Next: {
+        NextResponse: {
             task?: components["schemas"]["Task"] | null;
             /** @description In place of a task. */
             page?: components["schemas"]["Page"] | null;
@@ -2364,7 +2456,7 @@ export interface components {
             /** Protocol */
             protocol: string;
             /** Looks */
-            looks: components["schemas"]["Look"][];
+            looks: components["schemas"]["LabelLook"][];
             /**
              * Per Document
              * @description Annotators that each document should get.
@@ -2372,7 +2464,7 @@ export interface components {
             per_document: number;
             /** Documents */
             documents: number;
-            annotations: components["schemas"]["Progress"];
+            annotations: components["schemas"]["StudyProgress"];
             /** Drafts */
             drafts: number;
             /** @description Annotations a day over the last week. */
@@ -2469,27 +2561,7 @@ export interface components {
              * @default []
              */
             examples: components["schemas"]["Example"][][];
-            result?: components["schemas"]["Result"] | null;
-        };
-        /**
-         * Part
-         * @description One part of a text that is judged part by part.
-         */
-        Part: {
-            /** Start */
-            start: number;
-            /** End */
-            end: number;
-            /**
-             * Title
-             * @default
-             */
-            title: string;
-            /**
-             * Role
-             * @default
-             */
-            role: string;
+            result?: components["schemas"]["QualificationResult"] | null;
         };
         /**
          * PartResult
@@ -2556,7 +2628,7 @@ export interface components {
              */
             kind: "human" | "llm" | "detector" | "checker" | "gold" | "pooled";
             /** @description Texts handed in, of those they can expect. */
-            progress: components["schemas"]["Progress"];
+            progress: components["schemas"]["StudyProgress"];
             /** Drafts */
             drafts: number;
             /** @description Per text. */
@@ -2571,7 +2643,7 @@ export interface components {
             /** @description F1 on words with what most of the others marked. */
             agreement: components["schemas"]["Figure"];
             /** @description Attention checks passed, of those taken. */
-            checks: components["schemas"]["Progress"];
+            checks: components["schemas"]["StudyProgress"];
             /**
              * Look
              * @description Why to look at them first.
@@ -2599,7 +2671,7 @@ export interface components {
                 [key: string]: components["schemas"]["JsonValue"];
             };
             /** Looks */
-            looks: components["schemas"]["Look"][];
+            looks: components["schemas"]["LabelLook"][];
             /** Labels */
             labels: components["schemas"]["Count"][];
             /**
@@ -2608,55 +2680,22 @@ export interface components {
              */
             agreement: components["schemas"]["LabelRow"][];
             /** Pieces */
-            pieces: components["schemas"]["Piece"][];
+            pieces: components["schemas"]["AnnotatorWork"][];
             /**
              * Notes
              * @description Comments, and why something could not be judged.
              */
-            notes: components["schemas"]["Said"][];
+            notes: components["schemas"]["WrittenComment"][];
         };
         /**
-         * PersonalLink
+         * PersonalLinkResponse
          * @description A link just made; it is shown once.
          */
-        PersonalLink: {
+        PersonalLinkResponse: {
             /** Annotator */
             annotator: string;
             /** Url */
             url: string;
-        };
-        /**
-         * Piece
-         * @description One annotation of an annotator.
-         */
-        Piece: {
-            /** Annotation */
-            annotation: string;
-            /** Document */
-            document: string;
-            /**
-             * Status
-             * @enum {string}
-             */
-            status: "draft" | "submitted" | "excluded";
-            /**
-             * Phase
-             * @enum {string}
-             */
-            phase: "training" | "qualification" | "work";
-            /** Submitted */
-            submitted: string | null;
-            /** Seconds */
-            seconds: number | null;
-            /** Marks */
-            marks: number;
-            /**
-             * Check
-             * @default
-             * @enum {string}
-             */
-            check: "" | "passed" | "failed";
-            excluded: components["schemas"]["Exclusion"] | null;
         };
         /**
          * PlaceCard
@@ -2761,42 +2800,20 @@ export interface components {
             verify: boolean;
         };
         /**
-         * Problem
-         * @description The one shape of every error.
+         * ProgressSection
+         * @description A stretch of the way, for the list of what is done and what is to come.
          */
-        Problem: {
+        ProgressSection: {
             /**
-             * Code
-             * @description What the interface goes by.
+             * Phase
              * @enum {string}
              */
-            code: "signed-out" | "not-allowed" | "not-found" | "conflict" | "finished" | "lease-over" | "incomplete" | "refused" | "too-large" | "too-many" | "paused" | "closed" | "failed";
+            phase: "survey" | "instructions" | "training" | "qualification" | "work";
             /**
-             * Say
-             * @description For people: what happened, what is safe, what to do.
+             * State
+             * @enum {string}
              */
-            say: string;
-            /**
-             * Stored
-             * @description For `conflict`: the entry as it is on the server.
-             */
-            stored?: components["schemas"]["MarkEntry"] | components["schemas"]["UnitEntry"] | components["schemas"]["AnswersEntry"] | components["schemas"]["SuggestionEntry"] | null;
-            /**
-             * Missing
-             * @description For `incomplete`: `kind/id: what is missing`.
-             * @default []
-             */
-            missing: string[];
-        };
-        /**
-         * Progress
-         * @description How much of what is planned is there.
-         */
-        Progress: {
-            /** Done */
-            done: number;
-            /** Of */
-            of: number;
+            state: "done" | "now" | "ahead";
         };
         /**
          * ProtocolRow
@@ -2817,6 +2834,58 @@ export interface components {
              * @description Whether texts are given out under it.
              */
             current: boolean;
+        };
+        /**
+         * QualificationResult
+         * @description How the qualification went.
+         */
+        QualificationResult: {
+            /** Passed */
+            passed: boolean;
+            /** Score */
+            score: number;
+            /** Of */
+            of: number;
+            /** Needed */
+            needed: number;
+            /**
+             * Precision
+             * @description Share of the marks that were right; None when nothing was marked.
+             */
+            precision?: number | null;
+            /** Precision Needed */
+            precision_needed?: number | null;
+            /** Parts */
+            parts: components["schemas"]["PartResult"][];
+            /** Items */
+            items: components["schemas"]["ItemResult"][];
+            /**
+             * Attempt
+             * @description Counted from 1.
+             */
+            attempt: number;
+            /**
+             * Attempts
+             * @description How many are allowed.
+             */
+            attempts: number;
+        };
+        /**
+         * QualificationScores
+         * @description How people did in the qualification.
+         */
+        QualificationScores: {
+            /**
+             * Scores
+             * @description Everybody's best, in the order of the people.
+             */
+            scores: number[];
+            /** Needed */
+            needed: number;
+            /** Of */
+            of: number;
+            /** Attempts */
+            attempts: number;
         };
         /**
          * Qualified
@@ -2899,53 +2968,6 @@ export interface components {
              * @description Largest number accepted.
              */
             high?: number | null;
-        };
-        /**
-         * Reader
-         * @description One annotation of a document: a row of bars.
-         */
-        Reader: {
-            /** Annotation */
-            annotation: string;
-            /** Annotator */
-            annotator: string;
-            /** Name */
-            name: string;
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "human" | "llm" | "detector" | "checker" | "gold" | "pooled";
-            /** Protocol */
-            protocol: string;
-            /** Round */
-            round: number;
-            /**
-             * Phase
-             * @enum {string}
-             */
-            phase: "training" | "qualification" | "work";
-            /**
-             * Status
-             * @enum {string}
-             */
-            status: "draft" | "submitted" | "excluded";
-            /** @description Of the annotation or, failing that, of the annotator. */
-            excluded: components["schemas"]["Exclusion"] | null;
-            /**
-             * Seconds
-             * @description Active, where known.
-             */
-            seconds: number | null;
-            /** Marks */
-            marks: components["schemas"]["ReaderMark"][];
-            /**
-             * Answers
-             * @default {}
-             */
-            answers: {
-                [key: string]: boolean | number | string | string[];
-            };
         };
         /**
          * ReaderMark
@@ -3078,7 +3100,7 @@ export interface components {
             minutes: number;
             /** Pay */
             pay: number;
-            bonus: components["schemas"]["Bonus"];
+            bonus: components["schemas"]["BonusRequest"];
             /** Per Hour */
             per_hour: number | null;
             /** Excluded */
@@ -3095,7 +3117,7 @@ export interface components {
             /** Currency */
             currency: string;
             /** @description None where the protocol has none. */
-            qualification: components["schemas"]["Scores"] | null;
+            qualification: components["schemas"]["QualificationScores"] | null;
             /** As Of */
             as_of: string;
         };
@@ -3186,41 +3208,6 @@ export interface components {
             since: string;
         };
         /**
-         * Result
-         * @description How the qualification went.
-         */
-        Result: {
-            /** Passed */
-            passed: boolean;
-            /** Score */
-            score: number;
-            /** Of */
-            of: number;
-            /** Needed */
-            needed: number;
-            /**
-             * Precision
-             * @description Share of the marks that were right; None when nothing was marked.
-             */
-            precision?: number | null;
-            /** Precision Needed */
-            precision_needed?: number | null;
-            /** Parts */
-            parts: components["schemas"]["PartResult"][];
-            /** Items */
-            items: components["schemas"]["ItemResult"][];
-            /**
-             * Attempt
-             * @description Counted from 1.
-             */
-            attempt: number;
-            /**
-             * Attempts
-             * @description How many are allowed.
-             */
-            attempts: number;
-        };
-        /**
          * Ruled
          * @description What was decided about a place.
          */
@@ -3272,18 +3259,6 @@ export interface components {
             machines: string[];
         };
         /**
-         * Said
-         * @description Something an annotator wrote about a text as a whole.
-         */
-        Said: {
-            /** Document */
-            document: string;
-            /** Question */
-            question: string;
-            /** Text */
-            text: string;
-        };
-        /**
          * Saved
          * @description The change is on disk.
          */
@@ -3295,23 +3270,6 @@ export interface components {
              * @description Of the entry now; 0 for `finish`.
              */
             version: number;
-        };
-        /**
-         * Scores
-         * @description How people did in the qualification.
-         */
-        Scores: {
-            /**
-             * Scores
-             * @description Everybody's best, in the order of the people.
-             */
-            scores: number[];
-            /** Needed */
-            needed: number;
-            /** Of */
-            of: number;
-            /** Attempts */
-            attempts: number;
         };
         /**
          * SecondPass
@@ -3641,6 +3599,16 @@ export interface components {
             active: number;
         };
         /**
+         * StudyProgress
+         * @description How much of what is planned is there.
+         */
+        StudyProgress: {
+            /** Done */
+            done: number;
+            /** Of */
+            of: number;
+        };
+        /**
          * Suggested
          * @description A reason to set an annotation aside, for a person to decide.
          */
@@ -3757,7 +3725,7 @@ export interface components {
              * @description Where the protocol goes part by part.
              * @default []
              */
-            parts: components["schemas"]["Part"][];
+            parts: components["schemas"]["TextPart"][];
             /** @description Where the protocol shows it. */
             data?: components["schemas"]["JsonValue"];
             /**
@@ -3817,6 +3785,26 @@ export interface components {
              * @description Until when it is kept for this annotator; every save renews it.
              */
             lease?: string | null;
+        };
+        /**
+         * TextPart
+         * @description One part of a text that is judged part by part.
+         */
+        TextPart: {
+            /** Start */
+            start: number;
+            /** End */
+            end: number;
+            /**
+             * Title
+             * @default
+             */
+            title: string;
+            /**
+             * Role
+             * @default
+             */
+            role: string;
         };
         /**
          * Told
@@ -4074,6 +4062,18 @@ export interface components {
              */
             verify: boolean;
         };
+        /**
+         * WrittenComment
+         * @description Something an annotator wrote about a text as a whole.
+         */
+        WrittenComment: {
+            /** Document */
+            document: string;
+            /** Question */
+            question: string;
+            /** Text */
+            text: string;
+        };
     };
     responses: never;
     parameters: never;
@@ -4086,6 +4086,8 @@ export type Added = components['schemas']['Added'];
 export type Address = components['schemas']['Address'];
 export type AdjudicatePage = components['schemas']['AdjudicatePage'];
 export type Agreed = components['schemas']['Agreed'];
+export type AnnotationBars = components['schemas']['AnnotationBars'];
+export type AnnotatorWork = components['schemas']['AnnotatorWork'];
 export type AnswersBody = components['schemas']['AnswersBody'];
 export type AnswersChange = components['schemas']['AnswersChange'];
 export type AnswersEntry = components['schemas']['AnswersEntry'];
@@ -4093,15 +4095,17 @@ export type AntecedentBody = components['schemas']['AntecedentBody'];
 export type Antecedents = components['schemas']['Antecedents'];
 export type Attempt = components['schemas']['Attempt'];
 export type AttemptResult = components['schemas']['AttemptResult'];
-export type Bonus = components['schemas']['Bonus'];
+export type BonusRequest = components['schemas']['BonusRequest'];
 export type Brief = components['schemas']['Brief'];
 export type Costs = components['schemas']['Costs'];
 export type Count = components['schemas']['Count'];
 export type Did = components['schemas']['Did'];
+export type DisplayName = components['schemas']['DisplayName'];
 export type DocumentList = components['schemas']['DocumentList'];
 export type DocumentPage = components['schemas']['DocumentPage'];
 export type DocumentRow = components['schemas']['DocumentRow'];
 export type Ending = components['schemas']['Ending'];
+export type ErrorResponse = components['schemas']['ErrorResponse'];
 export type Example = components['schemas']['Example'];
 export type Exclusion = components['schemas']['Exclusion'];
 export type ExerciseResult = components['schemas']['ExerciseResult'];
@@ -4119,11 +4123,10 @@ export type Joining = components['schemas']['Joining'];
 export type JsonValue = components['schemas']['JsonValue'];
 export type Keep = components['schemas']['Keep'];
 export type Label = components['schemas']['Label'];
+export type LabelLook = components['schemas']['LabelLook'];
 export type LabelRow = components['schemas']['LabelRow'];
-export type Leg = components['schemas']['Leg'];
 export type Linked = components['schemas']['Linked'];
 export type Links = components['schemas']['Links'];
-export type Look = components['schemas']['Look'];
 export type MarkBody = components['schemas']['MarkBody'];
 export type MarkChange = components['schemas']['MarkChange'];
 export type MarkEntry = components['schemas']['MarkEntry'];
@@ -4131,33 +4134,30 @@ export type Me = components['schemas']['Me'];
 export type Middle = components['schemas']['Middle'];
 export type Mode = components['schemas']['Mode'];
 export type ModelRow = components['schemas']['ModelRow'];
-export type Name = components['schemas']['Name'];
 export type NewLinks = components['schemas']['NewLinks'];
 export type NewRole = components['schemas']['NewRole'];
 export type NewRuling = components['schemas']['NewRuling'];
 export type NewState = components['schemas']['NewState'];
-export type Next = components['schemas']['Next'];
+export type NextResponse = components['schemas']['NextResponse'];
 export type Noticed = components['schemas']['Noticed'];
 export type Offer = components['schemas']['Offer'];
 export type Offered = components['schemas']['Offered'];
 export type Option = components['schemas']['Option'];
 export type Overview = components['schemas']['Overview'];
 export type Page = components['schemas']['Page'];
-export type Part = components['schemas']['Part'];
 export type PartResult = components['schemas']['PartResult'];
 export type PassRow = components['schemas']['PassRow'];
 export type Person = components['schemas']['Person'];
 export type PersonPage = components['schemas']['PersonPage'];
-export type PersonalLink = components['schemas']['PersonalLink'];
-export type Piece = components['schemas']['Piece'];
+export type PersonalLinkResponse = components['schemas']['PersonalLinkResponse'];
 export type PlaceCard = components['schemas']['PlaceCard'];
 export type Practice = components['schemas']['Practice'];
-export type Problem = components['schemas']['Problem'];
-export type Progress = components['schemas']['Progress'];
+export type ProgressSection = components['schemas']['ProgressSection'];
 export type ProtocolRow = components['schemas']['ProtocolRow'];
+export type QualificationResult = components['schemas']['QualificationResult'];
+export type QualificationScores = components['schemas']['QualificationScores'];
 export type Qualified = components['schemas']['Qualified'];
 export type Question = components['schemas']['Question'];
-export type Reader = components['schemas']['Reader'];
 export type ReaderMark = components['schemas']['ReaderMark'];
 export type ReadingCard = components['schemas']['ReadingCard'];
 export type Reasoned = components['schemas']['Reasoned'];
@@ -4166,12 +4166,9 @@ export type Recruiting = components['schemas']['Recruiting'];
 export type Recruitment = components['schemas']['Recruitment'];
 export type ResearcherMe = components['schemas']['ResearcherMe'];
 export type ResearcherRow = components['schemas']['ResearcherRow'];
-export type Result = components['schemas']['Result'];
 export type Ruled = components['schemas']['Ruled'];
 export type Running = components['schemas']['Running'];
-export type Said = components['schemas']['Said'];
 export type Saved = components['schemas']['Saved'];
-export type Scores = components['schemas']['Scores'];
 export type SecondPass = components['schemas']['SecondPass'];
 export type Segment = components['schemas']['Segment'];
 export type Settings = components['schemas']['Settings'];
@@ -4179,11 +4176,13 @@ export type SignedIn = components['schemas']['SignedIn'];
 export type Solution = components['schemas']['Solution'];
 export type Solved = components['schemas']['Solved'];
 export type StepDone = components['schemas']['StepDone'];
+export type StudyProgress = components['schemas']['StudyProgress'];
 export type Suggested = components['schemas']['Suggested'];
 export type SuggestionBody = components['schemas']['SuggestionBody'];
 export type SuggestionChange = components['schemas']['SuggestionChange'];
 export type SuggestionEntry = components['schemas']['SuggestionEntry'];
 export type Task = components['schemas']['Task'];
+export type TextPart = components['schemas']['TextPart'];
 export type Told = components['schemas']['Told'];
 export type UnitBody = components['schemas']['UnitBody'];
 export type UnitChange = components['schemas']['UnitChange'];
@@ -4193,6 +4192,7 @@ export type WantingList = components['schemas']['WantingList'];
 export type Welcome = components['schemas']['Welcome'];
 export type When = components['schemas']['When'];
 export type Work = components['schemas']['Work'];
+export type WrittenComment = components['schemas']['WrittenComment'];
 export type $defs = Record<string, never>;
 export interface operations {
     welcome_api_join__token__get: {
@@ -4221,7 +4221,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -4230,7 +4230,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4261,7 +4261,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -4270,7 +4270,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4301,7 +4301,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -4310,7 +4310,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4339,7 +4339,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -4348,7 +4348,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4377,7 +4377,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -4386,7 +4386,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4415,7 +4415,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -4424,7 +4424,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4453,7 +4453,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -4462,7 +4462,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4482,7 +4482,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Next"];
+                    "application/json": components["schemas"]["NextResponse"];
                 };
             };
             /** @description Client Error */
@@ -4491,7 +4491,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -4500,7 +4500,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4535,7 +4535,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -4544,7 +4544,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4575,7 +4575,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -4584,7 +4584,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4615,7 +4615,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -4624,7 +4624,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4660,7 +4660,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -4669,7 +4669,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4705,7 +4705,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -4714,7 +4714,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4749,7 +4749,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -4758,7 +4758,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4794,7 +4794,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -4803,7 +4803,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4838,7 +4838,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -4847,7 +4847,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4882,7 +4882,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -4891,7 +4891,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4927,7 +4927,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -4936,7 +4936,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -4972,7 +4972,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -4981,7 +4981,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5014,7 +5014,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5023,7 +5023,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5061,7 +5061,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5070,7 +5070,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5101,7 +5101,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5110,7 +5110,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5145,7 +5145,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5154,7 +5154,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5185,7 +5185,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5194,7 +5194,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5229,7 +5229,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5238,7 +5238,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5269,7 +5269,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5278,7 +5278,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5294,7 +5294,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Name"];
+                "application/json": components["schemas"]["DisplayName"];
             };
         };
         responses: {
@@ -5313,7 +5313,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5322,7 +5322,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5351,7 +5351,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5360,7 +5360,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5384,7 +5384,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PersonalLink"][];
+                    "application/json": components["schemas"]["PersonalLinkResponse"][];
                 };
             };
             /** @description Client Error */
@@ -5393,7 +5393,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5402,7 +5402,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5433,7 +5433,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5442,7 +5442,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5475,7 +5475,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5484,7 +5484,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5513,7 +5513,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5522,7 +5522,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5555,7 +5555,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5564,7 +5564,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5597,7 +5597,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5606,7 +5606,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5635,7 +5635,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5644,7 +5644,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5675,7 +5675,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5684,7 +5684,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5713,7 +5713,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5722,7 +5722,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5755,7 +5755,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5764,7 +5764,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5799,7 +5799,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5808,7 +5808,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5839,7 +5839,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5848,7 +5848,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5879,7 +5879,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5888,7 +5888,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5917,7 +5917,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5926,7 +5926,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5955,7 +5955,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -5964,7 +5964,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -5993,7 +5993,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -6002,7 +6002,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -6034,7 +6034,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -6043,7 +6043,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -6080,7 +6080,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -6089,7 +6089,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -6123,7 +6123,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -6132,7 +6132,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -6168,7 +6168,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -6177,7 +6177,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -6206,7 +6206,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -6215,7 +6215,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -6244,7 +6244,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -6253,7 +6253,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -6284,7 +6284,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -6293,7 +6293,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -6322,7 +6322,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -6331,7 +6331,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -6366,7 +6366,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -6375,7 +6375,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -6391,7 +6391,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Bonus"];
+                "application/json": components["schemas"]["BonusRequest"];
             };
         };
         responses: {
@@ -6410,7 +6410,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -6419,7 +6419,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -6448,7 +6448,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             /** @description Server Error */
@@ -6457,7 +6457,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };

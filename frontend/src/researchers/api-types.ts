@@ -1,4 +1,4 @@
-/** What goes between the server and the researcher's pages, by the names of `finecomb.server.admin_wire`. */
+/** What goes between the server and the researcher's pages, by the names of `finecomb.server.researchers.schema`. */
 import type {
   Overview,
   Recruitment as SendableRecruitment,
@@ -21,16 +21,16 @@ export type {
   Links,
   Overview,
   Person,
-  PersonalLink,
+  PersonalLinkResponse as PersonalLink,
   PersonPage,
-  Progress,
+  StudyProgress as Progress,
   ProtocolRow,
-  Reader,
+  AnnotationBars as Reader,
   ReaderMark,
   Recruit,
   Recruiting,
   ResearcherRow,
-  Scores,
+  QualificationScores as Scores,
   Suggested,
 } from "../lib/schema";
 
