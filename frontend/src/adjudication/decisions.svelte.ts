@@ -22,7 +22,7 @@ const PAUSE = 500; // ms of quiet before an edit is sent
 const AGAIN = 4000; // ms before something that was not sent is sent again
 
 /** One text being adjudicated: its places, the chosen one with what gold is to have there, and what is on its way. */
-export class Deciding {
+export class Decisions {
   page = $state.raw<AdjudicatePage | null>(null);
   /** Of the chosen place. */
   key = $state("");

@@ -3,17 +3,17 @@ import type { Practice } from "../lib/api-types";
 import type { Marking } from "./marking/marking.svelte";
 import { NOTHING_SAID } from "./work/work";
 import type { Session } from "./session.svelte";
-import { Verify } from "./onboarding/answer-check.svelte";
+import { AnswerCheck } from "./onboarding/answer-check.svelte";
 
 /** What comes next: the following part, handing in, or first what is missing. */
-export class Steps {
-  readonly verify: Verify;
+export class NextStep {
+  readonly answerCheck: AnswerCheck;
 
   constructor(
     private readonly session: Session,
     private readonly marking: Marking,
   ) {
-    this.verify = new Verify(session);
+    this.answerCheck = new AnswerCheck(session);
   }
 
   /** Whether errors are looked for at all. */
@@ -65,7 +65,7 @@ export class Steps {
   });
 
   private practiceWords({ number, of, question, verify }: Practice, brief = false): string {
-    if (verify && !this.verify.isOver) return t("verify");
+    if (verify && !this.answerCheck.isOver) return t("verify");
     if (this.session.task!.phase === "training" && !verify) return t(brief ? "showAnswer" : "doneSee");
     if (number >= of) return t(brief ? "goOn" : "doneOn");
     const n = number + 1;
@@ -83,7 +83,7 @@ export class Steps {
     if (refused) return this.toRefused(refused.key);
     const [first] = session.missing;
     if (first) return marking.show(first);
-    if (session.task?.practice?.verify && !this.verify.isOver) return this.verify.compare(marking);
+    if (session.task?.practice?.verify && !this.answerCheck.isOver) return this.answerCheck.compare(marking);
     if (this.hasNoMarks && !this.cannot && !this.part && !this.sureOfNoErrors()) return;
     marking.reset();
     session.finish();

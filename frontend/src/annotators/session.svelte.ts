@@ -9,8 +9,8 @@ import type {
   Feedback,
   Guide,
   Me,
-  Next,
-  Problem,
+  NextResponse,
+  ErrorResponse,
   Saved,
   Task,
   Welcome,
@@ -40,7 +40,7 @@ import { Journal } from "./sync/journal";
 import { known, unsent } from "./sync/outbox";
 import { Sender, type Refused, type Saving } from "./sync/sender";
 import { openStore, type Store } from "./sync/store";
-import { deviceStorage, Looking, Way } from "./onboarding/onboarding.svelte";
+import { deviceStorage, SolutionBookmark, Onboarding } from "./onboarding/onboarding.svelte";
 
 /** What is on the screen: before the study, on the way, at work, or why there is nothing to do. */
 export type Screen =
@@ -59,7 +59,7 @@ export type Screen =
   | "unreachable";
 
 /** An exercise that was handed in, with its solution. */
-export interface Looked {
+export interface GradedExercise {
   readonly task: Task;
   readonly feedback: Feedback;
 }
@@ -90,12 +90,12 @@ export class Session {
   state = $state.raw<State>(NOTHING);
   saving = $state.raw<Saving>(ALL_SAVED);
   /** A problem that is about the whole page, in the server's words. */
-  problem = $state.raw<Problem>();
+  problem = $state.raw<ErrorResponse>();
   refusedHints = $state.raw<readonly string[]>([]);
   /** How somebody's part ended who does not agree to take part. */
   ending = $state.raw<Ending>();
   /** An exercise that is looked at after it was handed in. */
-  looked = $state.raw<Looked>();
+  exercise = $state.raw<GradedExercise>();
   /** The server does not answer for the moment; it is asked again every few seconds. */
   stalled = $state(false);
   /** Another tab shows the same study. */
@@ -105,8 +105,8 @@ export class Session {
   partAt = $state(0);
 
   readonly api = new Api();
-  readonly way = new Way(this);
-  private readonly looking = new Looking(deviceStorage());
+  readonly onboarding = new Onboarding(this);
+  private readonly bookmark = new SolutionBookmark(deviceStorage());
   /** What is asked of the present text: by the protocol, or by a question of its own. */
   readonly guide: Guide = $derived(guideOf(this.me!.guide, this.task));
   readonly sources: Sources = $derived(this.task ? sourcesOf(this.task) : {});
@@ -155,7 +155,7 @@ export class Session {
     await this.sender.recover();
     this.post = channel((message) => this.heard(message));
     this.post({ type: "hello" });
-    addEventListener("online", () => (this.sender.go(), this.way.retry()));
+    addEventListener("online", () => (this.sender.go(), this.onboarding.retry()));
     addEventListener("pageshow", (event) => event.persisted && this.page !== "join" && void this.enter());
     this.watchActivity();
     if (location.pathname.startsWith("/join/")) await this.greet();
@@ -193,7 +193,7 @@ export class Session {
     await this.guarded(async () => {
       await this.signIn();
       this.sender.go();
-      const seen = this.looking.at(this.me!.annotator);
+      const seen = this.bookmark.at(this.me!.annotator);
       if (seen) await this.look(seen);
       else await this.next();
     });
@@ -202,10 +202,10 @@ export class Session {
   /** The next page or text. */
   async next(): Promise<void> {
     await this.guarded(async () => {
-      const { task, page, why } = await this.api.post<Next>("/api/next");
+      const { task, page, why } = await this.api.post<NextResponse>("/api/next");
       if (task) return this.show(task);
       await this.signIn();
-      this.task = this.looked = undefined;
+      this.task = this.exercise = undefined;
       if (page) return this.showStep(page);
       if (this.me?.ending || why === "all-done" || why === "screened-out") this.page = "end";
       else this.page = why === "paused" || why === "closed" || why === "ended" ? why : "none-now";
@@ -219,15 +219,15 @@ export class Session {
         if (error instanceof Refusal) return undefined; // not ours, or of an earlier study on this device
         throw error;
       });
-      if (!looked) return this.lookOn();
-      this.looked = looked;
-      this.looking.set(this.me!.annotator, id);
+      if (!looked) return this.leaveSolution();
+      this.exercise = looked;
+      this.bookmark.set(this.me!.annotator, id);
       this.page = "feedback";
     });
   }
 
   /** An exercise with its solution, to be looked at. */
-  async solution(id: string): Promise<Looked> {
+  async solution(id: string): Promise<GradedExercise> {
     const [task, feedback] = await Promise.all([
       this.api.get<Task>(`/api/tasks/${id}`),
       this.api.get<Feedback>(`/api/tasks/${id}/feedback`),
@@ -245,8 +245,8 @@ export class Session {
   }
 
   /** The solution was looked at. */
-  async lookOn(): Promise<void> {
-    this.looking.strike(this.me!.annotator);
+  async leaveSolution(): Promise<void> {
+    this.bookmark.strike(this.me!.annotator);
     await this.next();
   }
 
@@ -380,11 +380,11 @@ export class Session {
     else await this.next();
   }
 
-  private async showStep(page: NonNullable<Next["page"]>): Promise<void> {
-    const active = this.way.show(page, this.me!.annotator);
+  private async showStep(page: NonNullable<NextResponse["page"]>): Promise<void> {
+    const active = this.onboarding.show(page, this.me!.annotator);
     this.activity = { seconds: active, last: Date.now() };
     this.page = "step";
-    await this.way.resume();
+    await this.onboarding.resume();
   }
 
   private async signIn(): Promise<void> {
@@ -418,7 +418,7 @@ export class Session {
     };
     if (this.page === "step" || this.page === "feedback") await this.signIn(); // how many texts are ahead is known now
     this.task = task;
-    this.looked = undefined;
+    this.exercise = undefined;
     this.noteTask(task);
     const first = this.parts.findIndex((part) => this.state.work[part.key] === undefined);
     this.partAt = first < 0 ? Math.max(0, this.parts.length - 1) : first;
@@ -513,7 +513,7 @@ export class Session {
 
   private async retryPage(): Promise<void> {
     if (this.page === "unreachable") await (location.pathname.startsWith("/join/") ? this.greet() : this.enter());
-    else if (this.page === "feedback") await this.lookOn();
+    else if (this.page === "feedback") await this.leaveSolution();
     else if (this.page === "step") await this.next();
     else if (this.task?.id === this.handedIn) await this.afterwards();
   }

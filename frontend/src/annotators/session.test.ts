@@ -1,6 +1,6 @@
 import "fake-indexeddb/auto";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { Me, Problem, Saved, Task } from "../lib/api-types";
+import type { Me, ErrorResponse, Saved, Task } from "../lib/api-types";
 import { guide, question, task } from "./work/fixtures";
 import { Session } from "./session.svelte";
 
@@ -19,7 +19,7 @@ interface Sent {
 /** A server with one task, in place of the network. */
 class Server {
   text = task("Some text.", { parts: [{ start: 0, end: 4, title: "", role: "" }], units: [judged("yes", 1)] });
-  refusal: Problem | undefined;
+  refusal: ErrorResponse | undefined;
   down = false;
   readonly bases: unknown[] = [];
 

@@ -1,9 +1,9 @@
-import type { Guide, Look } from "./api-types";
+import type { Guide, LabelLook } from "./api-types";
 
-const NONE: Look = { label: "", title: "", slot: "none", flag: "??", key: "" };
+const NONE: LabelLook = { label: "", title: "", slot: "none", flag: "??", key: "" };
 
 /** The one function from label to look: legend, palette, flag, underline, list and bar all ask it. */
-export const lookOf = (looks: readonly Look[], label: string | null): Look =>
+export const lookOf = (looks: readonly LabelLook[], label: string | null): LabelLook =>
   looks.find((look) => look.label === (label ?? "")) ?? NONE;
 
 /** Custom properties of a slot, for the `style:` of an element or `paint`. */

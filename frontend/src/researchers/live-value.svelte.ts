@@ -4,7 +4,7 @@ import { wordsOf } from "./session.svelte";
 const PAUSE = 15_000;
 
 /** Something that the server computes and that changes while people work; asked for again and again, quietly. */
-export class Polled<T> {
+export class LiveValue<T> {
   value = $state.raw<T | null>(null);
   /** Why the last question was not answered, in words: what is shown may be old. */
   trouble = $state("");

@@ -1,5 +1,5 @@
 import { Refusal, Unreachable, type Api } from "../lib/api";
-import type { Problem } from "../lib/api-types";
+import type { ErrorResponse } from "../lib/api-types";
 
 /** Send a file as it is; `api` itself speaks JSON only. */
 export async function upload<T>(api: Api, path: string, file: File): Promise<T> {
@@ -30,6 +30,6 @@ async function reach(path: string, options: RequestInit): Promise<Response> {
     throw new Unreachable(path, { cause });
   });
   if (answer.ok) return answer;
-  const problem = (await answer.json().catch(() => null)) as Problem | null;
+  const problem = (await answer.json().catch(() => null)) as ErrorResponse | null;
   throw problem ? new Refusal(problem) : new Unreachable(path);
 }

@@ -7,7 +7,7 @@ import type { Me, Role, State } from "./api-types";
 const ROLES: readonly Role[] = ["viewer", "editor", "owner"];
 
 /** What all pages share: who is signed in, where they are, and what was last said to them. */
-export class Desk {
+export class ResearcherSession {
   readonly api = new Api();
   me = $state.raw<Me | null>(null);
   signedOut = $state(false);
@@ -63,6 +63,6 @@ export class Desk {
 /** What to say about something that failed. */
 export const wordsOf = (error: unknown): string => (error instanceof Refusal ? error.problem.say : t("unreachable"));
 
-const KEY = Symbol("desk");
-export const provideDesk = (): Desk => setContext(KEY, new Desk());
-export const useDesk = (): Desk => getContext<Desk>(KEY);
+const KEY = Symbol("session");
+export const provideSession = (): ResearcherSession => setContext(KEY, new ResearcherSession());
+export const useSession = (): ResearcherSession => getContext<ResearcherSession>(KEY);

@@ -1,9 +1,9 @@
 import { lookOf } from "../../lib/label-looks";
 import type { Drawing } from "../../lib/text/pieces";
-import type { Example, Look } from "../../lib/api-types";
+import type { Example, LabelLook } from "../../lib/api-types";
 
 /** The marks of an example, found by their quotes as its author wrote them. */
-export const exampleDrawings = (example: Example, looks: readonly Look[]): Drawing[] =>
+export const exampleDrawings = (example: Example, looks: readonly LabelLook[]): Drawing[] =>
   example.marks
     .filter((mark) => mark.part === "text")
     .flatMap((mark, index): Drawing[] => {

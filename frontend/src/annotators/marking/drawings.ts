@@ -1,13 +1,13 @@
 import { t } from "../../lib/catalogue";
 import { lookOf } from "../../lib/label-looks";
 import type { Drawing } from "../../lib/text/pieces";
-import type { Look, Offered } from "../../lib/api-types";
+import type { LabelLook, Offered } from "../../lib/api-types";
 import { idOf, spanFromWire, type Mark, type MarkKey, type Sources } from "../work/work";
 
 /** Marks as they are drawn: those of earlier parts are faint; while earlier words are picked, all but the chosen one. */
 export const markDrawings = (
   marks: readonly (readonly [MarkKey, Mark])[],
-  looks: readonly Look[],
+  looks: readonly LabelLook[],
   chosen: MarkKey | undefined,
   from: number,
   picking: boolean,
@@ -27,7 +27,7 @@ export const markDrawings = (
   });
 
 /** The earlier words that the chosen mark refers to. */
-export function earlierDrawings(key: MarkKey, mark: Mark, looks: readonly Look[]): Drawing[] {
+export function earlierDrawings(key: MarkKey, mark: Mark, looks: readonly LabelLook[]): Drawing[] {
   if (mark.antecedent.length === 0) return [];
   const { slot, flag } = lookOf(looks, mark.label);
   const says = t("refersToThis", { flag });
@@ -37,7 +37,7 @@ export function earlierDrawings(key: MarkKey, mark: Mark, looks: readonly Look[]
 /** Marks that are offered and not decided yet. */
 export const offerDrawings = (
   offers: readonly Offered[],
-  looks: readonly Look[],
+  looks: readonly LabelLook[],
   chosen: string | undefined,
   sources: Sources,
 ): Drawing[] =>

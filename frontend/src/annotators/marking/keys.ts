@@ -1,5 +1,5 @@
 import type { Key as Word } from "../../lib/catalogue";
-import type { Look } from "../../lib/api-types";
+import type { LabelLook } from "../../lib/api-types";
 
 /** What a key asks for while the text has the focus. */
 export type Command =
@@ -62,7 +62,7 @@ export function globalCommand(press: Press): Command | undefined {
 }
 
 /** Works while the text has the focus. Letters and digits never act together with Ctrl or Alt, or while composing. */
-export function textCommand(press: Press, looks: readonly Look[], rightToLeft = false): Command | undefined {
+export function textCommand(press: Press, looks: readonly LabelLook[], rightToLeft = false): Command | undefined {
   const everywhere = globalCommand(press);
   if (everywhere || press.isComposing) return everywhere;
   return moved(press, rightToLeft) ?? plain(press, looks);
@@ -82,7 +82,7 @@ function moved(press: Press, rightToLeft: boolean): Command | undefined {
   return undefined;
 }
 
-function plain(press: Press, looks: readonly Look[]): Command | undefined {
+function plain(press: Press, looks: readonly LabelLook[]): Command | undefined {
   if (press.metaKey || press.ctrlKey !== press.altKey) return undefined; // both together are AltGr
   const fixed = PLAIN[press.key];
   if (fixed) return fixed;

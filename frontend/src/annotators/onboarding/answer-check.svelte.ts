@@ -13,7 +13,7 @@ interface Checked {
 }
 
 /** Comparing answers with the solution before they are handed in, as often as somebody likes. */
-export class Verify {
+export class AnswerCheck {
   private last = $state.raw<Checked>();
   private seen = $state<string>();
 

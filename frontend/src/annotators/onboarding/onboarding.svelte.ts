@@ -1,12 +1,12 @@
 import { Refusal, Unreachable, type Api } from "../../lib/api";
-import type { Answer, Answers, Page, Problem, Question, Saved } from "../../lib/api-types";
+import type { Answer, Answers, Page, ErrorResponse, Question, Saved } from "../../lib/api-types";
 import { applies, asked, unanswered } from "../../lib/questions/questions";
 import { Drafts, type Draft } from "./drafts";
 import { newId } from "../sync/ids";
 import { pause } from "../sync/sender";
 
 /** Whoever shows the pages. */
-export interface Walker {
+export interface OnboardingHost {
   readonly api: Api;
   active(): number;
   /** The server knows that the page is done, or says that it is no longer the one to do. */
@@ -18,7 +18,7 @@ const NOTHING: Draft = { answers: {}, active: 0, at: 0, open: false };
 const PASSED = ["not-found", "conflict", "finished"];
 
 /** A page on the way to the work. What is answered is kept on the device until the server has it. */
-export class Way {
+export class Onboarding {
   page = $state.raw<Page>();
   draft = $state.raw<Draft>(NOTHING);
   /** Done here, and on its way to the server. */
@@ -26,7 +26,7 @@ export class Way {
   /** When the next attempt is made, as `Date.now()` has it. */
   retryAt = $state<number>();
   /** Why the server did not take it, in its words. */
-  problem = $state.raw<Problem>();
+  problem = $state.raw<ErrorResponse>();
   /** A question that should be looked at. */
   wanted = $state<string>();
   /** Whether the draft survives the page. */
@@ -42,7 +42,7 @@ export class Way {
   private failures = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(private readonly walker: Walker) {}
+  constructor(private readonly host: OnboardingHost) {}
 
   /** Put a page up with what was answered so far; the active seconds spent on it before. */
   show(page: Page, annotator: string): number {
@@ -88,7 +88,7 @@ export class Way {
   }
 
   private keep(draft: Draft): void {
-    this.draft = { ...draft, active: this.walker.active() };
+    this.draft = { ...draft, active: this.host.active() };
     this.lasting = this.drafts.write(this.annotator, this.page!.step, this.draft);
   }
 
@@ -100,7 +100,7 @@ export class Way {
     this.retryAt = this.problem = undefined;
     try {
       const answers = asked(this.draft.answers, questions);
-      await this.walker.api.put<Saved>(`/api/steps/${encodeURIComponent(step)}`, { change, answers, active });
+      await this.host.api.put<Saved>(`/api/steps/${encodeURIComponent(step)}`, { change, answers, active });
       await this.passed(step);
     } catch (error) {
       if (error instanceof Unreachable) return this.later();
@@ -113,7 +113,7 @@ export class Way {
 
   private async passed(step: string): Promise<void> {
     this.drafts.strike(this.annotator, step);
-    await this.walker.stepDone();
+    await this.host.stepDone();
     if (this.page?.step === step) this.sending = false; // nothing else came: the page may be tried again
   }
 
@@ -126,7 +126,7 @@ export class Way {
 }
 
 /** Which solution somebody is looking at, so that a reload leads back to it. */
-export class Looking {
+export class SolutionBookmark {
   constructor(private readonly storage: Storage | undefined) {}
 
   at(annotator: string): string | undefined {

@@ -1,7 +1,7 @@
 import { t } from "../../lib/catalogue";
 import { lookOf } from "../../lib/label-looks";
 import type { Drawing, Span } from "../../lib/text/pieces";
-import type { Answer, Answers, Feedback, Look, Question, Task } from "../../lib/api-types";
+import type { Answer, Answers, Feedback, LabelLook, Question, Task } from "../../lib/api-types";
 import { isGiven } from "../../lib/questions/questions";
 import { fromWire, markKey, sourcesOf, spanFromWire, wordsOf, type Mark } from "../work/work";
 
@@ -9,7 +9,7 @@ import { fromWire, markKey, sourcesOf, spanFromWire, wordsOf, type Mark } from "
 export interface Graded {
   readonly id: string;
   readonly kind: "found" | "missed" | "extra";
-  readonly look: Look;
+  readonly look: LabelLook;
   readonly spans: readonly Span[];
   readonly words: string;
   readonly why: string;
@@ -17,7 +17,7 @@ export interface Graded {
 }
 
 /** How an exercise went, mark by mark, in the order of the text. */
-export function graded(task: Task, feedback: Feedback, looks: readonly Look[]): Graded[] {
+export function graded(task: Task, feedback: Feedback, looks: readonly LabelLook[]): Graded[] {
   const sources = sourcesOf(task);
   const own = new Map(
     task.marks.flatMap(({ id, body }) => (body ? [[id, fromWire(markKey(id), body, sources) as Mark]] : [])),

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Journal, type Noted } from "./journal";
+import { Journal, type JournalEntry } from "./journal";
 
 class Memory {
   [name: string]: unknown;
@@ -13,7 +13,7 @@ class Memory {
     delete this[name];
   }
 }
-const CHANGE: Noted = { task: "t", key: "marks/m", body: null, active: 1, change: "c1", at: 1 };
+const CHANGE: JournalEntry = { task: "t", key: "marks/m", body: null, active: 1, change: "c1", at: 1 };
 
 test("what was noted is there for the next page until it is struck out", () => {
   const memory = new Memory() as unknown as Storage;
@@ -21,7 +21,7 @@ test("what was noted is there for the next page until it is struck out", () => {
   new Journal(memory).note({ ...CHANGE, change: "c2" });
   expect(new Journal(memory).left().map(([noted]) => noted.change)).toEqual(["c1", "c2"]);
   strike();
-  const [[noted, done]] = new Journal(memory).left() as [[Noted, () => void]];
+  const [[noted, done]] = new Journal(memory).left() as [[JournalEntry, () => void]];
   expect(noted).toEqual({ ...CHANGE, change: "c2" });
   done();
   expect(new Journal(memory).left()).toEqual([]);

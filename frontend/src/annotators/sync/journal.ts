@@ -1,7 +1,7 @@
-import type { Made } from "./outbox";
+import type { Change } from "./outbox";
 
 /** A change that is not in the store yet. */
-export interface Noted extends Made {
+export interface JournalEntry extends Change {
   readonly task: string;
 }
 
@@ -15,7 +15,7 @@ export class Journal {
   constructor(private readonly storage: Storage | undefined) {}
 
   /** Note a change; the function returned strikes it out. */
-  note(noted: Noted): () => void {
+  note(noted: JournalEntry): () => void {
     const name = `${this.prefix}${noted.at}-${noted.change}`;
     try {
       this.storage?.setItem(name, JSON.stringify(noted));
@@ -26,13 +26,13 @@ export class Journal {
   }
 
   /** What was noted and never struck out, in the order of noting, with the way to do so. */
-  left(): [Noted, () => void][] {
+  left(): [JournalEntry, () => void][] {
     const names = Object.keys(this.storage ?? {})
       .filter((name) => name.startsWith(this.prefix))
       .sort();
-    return names.flatMap((name): [Noted, () => void][] => {
+    return names.flatMap((name): [JournalEntry, () => void][] => {
       const noted = this.storage!.getItem(name); // null when another tab has struck it out meanwhile
-      return noted === null ? [] : [[JSON.parse(noted) as Noted, () => this.storage!.removeItem(name)]];
+      return noted === null ? [] : [[JSON.parse(noted) as JournalEntry, () => this.storage!.removeItem(name)]];
     });
   }
 }

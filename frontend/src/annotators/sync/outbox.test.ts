@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Problem, UnitBody } from "../../lib/api-types";
+import type { ErrorResponse, UnitBody } from "../../lib/api-types";
 import {
   attempt,
   drop,
@@ -12,12 +12,12 @@ import {
   settle,
   take,
   unsent,
-  type Made,
+  type Change,
   type Outbox,
 } from "./outbox";
 
 const body = (seconds: number): UnitBody => ({ answers: {}, seconds });
-const problem = (code: Problem["code"], version = 0): Problem => ({
+const problem = (code: ErrorResponse["code"], version = 0): ErrorResponse => ({
   code,
   say: "",
   missing: [],
@@ -25,7 +25,7 @@ const problem = (code: Problem["code"], version = 0): Problem => ({
 });
 const add = (outbox: Outbox, key: "units/a" | "units/b" | "finish", seconds: number | null, change: string) =>
   enqueue(outbox, made(key, seconds, change));
-const made = (key: Made["key"], seconds: number | null, change: string, at = 1): Made => ({
+const made = (key: Change["key"], seconds: number | null, change: string, at = 1): Change => ({
   key,
   body: seconds === null ? null : body(seconds),
   active: 0,

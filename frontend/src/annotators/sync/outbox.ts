@@ -1,8 +1,8 @@
-import type { Body, Problem, Saved } from "../../lib/api-types";
+import type { Body, ErrorResponse, Saved } from "../../lib/api-types";
 import type { Key } from "../work/work";
 
 /** A change as somebody made it. */
-export interface Made {
+export interface Change {
   readonly key: Key | "finish";
   readonly body: Body | null;
   /** Its id: the same however often it is sent. */
@@ -12,16 +12,16 @@ export interface Made {
   readonly at: number;
 }
 /** A change on its way to the server. */
-export interface Queued extends Omit<Made, "at"> {
+export interface QueuedChange extends Omit<Change, "at"> {
   /** The version that somebody saw when changing it; behind a change that was tried, the version that one becomes. */
   readonly base: number;
   /** `tried` changes may be on the server already and are never altered; `refused` ones wait for a decision. */
   readonly state: "waiting" | "tried" | "refused";
-  readonly problem?: Problem;
+  readonly problem?: ErrorResponse;
 }
 /** What one task still has to send, in order, the versions the server has, and when each entry was last changed here. */
 export interface Outbox {
-  readonly changes: readonly Queued[];
+  readonly changes: readonly QueuedChange[];
   readonly versions: Readonly<Record<string, number>>;
   readonly latest: Readonly<Record<string, number>>;
 }
@@ -31,7 +31,7 @@ export const EMPTY: Outbox = { changes: [], versions: {}, latest: {} };
  * Add a change. It takes the place of an earlier one of the same entry that was not sent yet, or was refused, and
  * changes the same version as that one: what the server got from elsewhere in between is a conflict.
  */
-export function enqueue(outbox: Outbox, { key, body, change, active, at }: Made): Outbox {
+export function enqueue(outbox: Outbox, { key, body, change, active, at }: Change): Outbox {
   const earlier = outbox.changes.filter((each) => each.key === key);
   const unsent = earlier.find((each) => each.state === "waiting");
   const others = outbox.changes.filter((each) => each.key !== key || each.state === "tried");
@@ -40,21 +40,21 @@ export function enqueue(outbox: Outbox, { key, body, change, active, at }: Made)
   const isKnown = version > 0 || others.some((each) => each.key === key);
   if (body === null && key !== "finish" && !isKnown) return rest;
   const base = earlier.at(-1)?.base ?? version;
-  const fresh: Queued = { key, body, change: unsent?.change ?? change, base, active, state: "waiting" };
+  const fresh: QueuedChange = { key, body, change: unsent?.change ?? change, base, active, state: "waiting" };
   return { ...rest, changes: [...others, fresh] };
 }
 
 /** Add a change that an earlier page noted, unless it was added before or the entry was changed again since. */
-export const recover = (outbox: Outbox, noted: Made): Outbox =>
+export const recover = (outbox: Outbox, noted: Change): Outbox =>
   noted.at <= (outbox.latest[noted.key] ?? 0) ? outbox : enqueue(outbox, noted);
 
 /** The change to send now, marked as tried. Handing in waits until nothing else is left, refused changes included. */
-export function attempt(outbox: Outbox): [Outbox, Queued | undefined] {
+export function attempt(outbox: Outbox): [Outbox, QueuedChange | undefined] {
   const next = outbox.changes.find(
     (each) => each.state !== "refused" && (each.key !== "finish" || outbox.changes.length === 1),
   );
   if (!next || next.state === "tried") return [outbox, next];
-  const tried: Queued = { ...next, state: "tried" };
+  const tried: QueuedChange = { ...next, state: "tried" };
   return [replace(outbox, next, tried), tried];
 }
 
@@ -71,7 +71,7 @@ export const settle = (outbox: Outbox, { change, version }: Saved): Outbox => {
  * The server refused it. A later change of the same entry goes on in its place, but not over a conflict: nobody's
  * change is overwritten unseen.
  */
-export function refuse(outbox: Outbox, change: string, problem: Problem): Outbox {
+export function refuse(outbox: Outbox, change: string, problem: ErrorResponse): Outbox {
   const refused = outbox.changes.find((each) => each.change === change);
   if (!refused) return outbox;
   const later = outbox.changes.find((each) => each.key === refused.key && each !== refused);
@@ -126,7 +126,7 @@ export const known = (outbox: Outbox, versions: Readonly<Record<string, number>>
 export const unsent = (outbox: Outbox): Map<Key, Body | null> =>
   new Map(outbox.changes.flatMap((each) => (each.key === "finish" ? [] : [[each.key, each.body] as const])));
 
-const replace = (outbox: Outbox, old: Queued, now: Queued): Outbox => ({
+const replace = (outbox: Outbox, old: QueuedChange, now: QueuedChange): Outbox => ({
   ...outbox,
   changes: outbox.changes.map((each) => (each === old ? now : each)),
 });

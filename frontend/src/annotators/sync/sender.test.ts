@@ -1,13 +1,13 @@
 import "fake-indexeddb/auto";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Refusal, Unreachable } from "../../lib/api";
-import type { Problem, UnitBody } from "../../lib/api-types";
+import type { ErrorResponse, UnitBody } from "../../lib/api-types";
 import { Journal } from "./journal";
 import { pause, Sender, type Saving } from "./sender";
 import { openStore, type Store } from "./store";
 
 const body = (seconds: number): UnitBody => ({ answers: {}, seconds });
-const refusal = (code: Problem["code"], more: Partial<Problem> = {}) =>
+const refusal = (code: ErrorResponse["code"], more: Partial<ErrorResponse> = {}) =>
   new Refusal({ code, say: code, missing: [], ...more });
 
 /** A server that keeps versions, can be down, and can refuse. */

@@ -1,7 +1,7 @@
 import { Refusal, Unreachable, type Api } from "../../lib/api";
-import type { Body, Code, Problem, Saved } from "../../lib/api-types";
-import { Journal, type Noted } from "./journal";
-import { attempt, drop, EMPTY, enqueue, insist, recover, refuse, settle, take, type Queued } from "./outbox";
+import type { Body, Code, ErrorResponse, Saved } from "../../lib/api-types";
+import { Journal, type JournalEntry } from "./journal";
+import { attempt, drop, EMPTY, enqueue, insist, recover, refuse, settle, take, type QueuedChange } from "./outbox";
 import type { Store } from "./store";
 
 /** How saving stands, for the top bar and the notes. */
@@ -18,8 +18,8 @@ export interface Saving {
 }
 export interface Refused {
   readonly task: string;
-  readonly key: Queued["key"];
-  readonly problem: Problem;
+  readonly key: QueuedChange["key"];
+  readonly problem: ErrorResponse;
 }
 export interface Listener {
   setSaving(saving: Saving): void;
@@ -62,7 +62,7 @@ export class Sender {
   ) {}
 
   /** Keep a change and send it: at once, or after a short rest while somebody is typing. */
-  async save(task: string, key: Queued["key"], body: Body | null, active: number, typing = false): Promise<void> {
+  async save(task: string, key: QueuedChange["key"], body: Body | null, active: number, typing = false): Promise<void> {
     this.at = Math.max(Date.now(), this.at + 1);
     await this.keep({ task, key, body, active, change: this.makeId(), at: this.at }, enqueue);
     if (!typing) return this.go();
@@ -80,7 +80,7 @@ export class Sender {
     }
   }
 
-  private async keep(noted: Noted, add: typeof enqueue): Promise<void> {
+  private async keep(noted: JournalEntry, add: typeof enqueue): Promise<void> {
     const { task, ...made } = noted;
     const strike = this.journal.note(noted);
     try {
@@ -186,7 +186,7 @@ export class Sender {
     return false;
   }
 
-  private async send(task: string, queued: Queued): Promise<boolean> {
+  private async send(task: string, queued: QueuedChange): Promise<boolean> {
     const { key, change, base, body, active } = queued;
     const content = key === "finish" ? { change, active } : { change, base, body, active };
     await this.tell();
@@ -204,7 +204,7 @@ export class Sender {
     }
   }
 
-  private async refused(task: string, queued: Queued, problem: Problem): Promise<boolean> {
+  private async refused(task: string, queued: QueuedChange, problem: ErrorResponse): Promise<boolean> {
     const { code } = problem;
     if (ENTRY_CODES.includes(code)) return this.refuse(task, queued, problem);
     if (code === "incomplete") {
@@ -223,7 +223,7 @@ export class Sender {
     return this.later();
   }
 
-  private async refuse(task: string, queued: Queued, problem: Problem): Promise<boolean> {
+  private async refuse(task: string, queued: QueuedChange, problem: ErrorResponse): Promise<boolean> {
     await this.store.change(task, (outbox) => [refuse(outbox, queued.change, problem), undefined]);
     return true;
   }

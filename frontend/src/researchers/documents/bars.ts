@@ -1,13 +1,13 @@
 import { lookOf } from "../../lib/label-looks";
 import { offsets } from "../../lib/text/offsets";
-import type { Look, WireSpan } from "../../lib/api-types";
-import type { DocumentPage, Reader, ReaderMark } from "../api-types";
+import type { LabelLook, WireSpan } from "../../lib/api-types";
+import type { DocumentPage, AnnotationBars, ReaderMark } from "../api-types";
 import type { Extent } from "./depth";
 
 /** One mark of a row, with where it lies on the text in UTF-16 units. */
 export interface Place {
   readonly mark: ReaderMark;
-  readonly look: Look;
+  readonly look: LabelLook;
   readonly extents: readonly Extent[];
   /** From its first word to its last. */
   readonly whole: Extent;
@@ -15,14 +15,14 @@ export interface Place {
 
 /** What one annotator marked in a text; marks elsewhere (in the prompt, or nowhere) are counted, not drawn. */
 export interface Row {
-  readonly reader: Reader;
+  readonly reader: AnnotationBars;
   readonly group: Group;
   readonly places: readonly Place[];
   readonly elsewhere: readonly ReaderMark[];
 }
 export type Group = "people" | "machines" | "gold";
 
-export const groupOf = (reader: Reader): Group =>
+export const groupOf = (reader: AnnotationBars): Group =>
   reader.kind === "human" ? "people" : reader.kind === "gold" ? "gold" : "machines";
 
 /** Whether a row enters the depth of grey: people's work that is handed in and not set aside. */
@@ -60,8 +60,8 @@ export const saidOf = (rows: readonly Row[], frame: Extent): { row: Row; place: 
   );
 
 /** How many people gave each label to the words in `frame`, most first. */
-export function labelCounts(rows: readonly Row[], frame: Extent): { look: Look; count: number }[] {
-  const found = new Map<Look, Set<string>>();
+export function labelCounts(rows: readonly Row[], frame: Extent): { look: LabelLook; count: number }[] {
+  const found = new Map<LabelLook, Set<string>>();
   for (const { row, place } of saidOf(rows.filter(counts), frame)) {
     found.set(place.look, (found.get(place.look) ?? new Set()).add(row.reader.annotator));
   }

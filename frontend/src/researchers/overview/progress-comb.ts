@@ -1,5 +1,5 @@
 /** Teeth of a comb from how many annotations each document has: at most `most` of them, each 0 to 1 long. */
-export function teeth(done: readonly number[], full: number, most: number): number[] {
+export function toothLengths(done: readonly number[], full: number, most: number): number[] {
   const filled = done.map((count) => Math.min(1, count / full));
   const count = Math.min(most, filled.length);
   return Array.from({ length: count }, (_, index) => {
