@@ -1,5 +1,6 @@
 import { mount } from "svelte";
 import "../lib/finecomb.css";
+import "../lib/questions/questions.css";
 import { keepPreferences } from "../lib/preferences";
 import "./annotators.css";
 import App from "./App.svelte";

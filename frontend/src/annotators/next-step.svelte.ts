@@ -2,7 +2,7 @@ import { t } from "../lib/catalogue";
 import type { Practice } from "../lib/api-types";
 import type { Marking } from "./marking/marking.svelte";
 import { NOTHING_SAID } from "./work/work";
-import type { Session } from "./session.svelte";
+import type { Session } from "./session/session.svelte";
 import { AnswerCheck } from "./onboarding/answer-check.svelte";
 
 /** What comes next: the following part, handing in, or first what is missing. */

@@ -1,5 +1,6 @@
 import { mount } from "svelte";
 import "../lib/finecomb.css";
+import "../lib/questions/questions.css";
 import { keepPreferences } from "../lib/preferences";
 import App from "./App.svelte";
 import "./researchers.css";

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { earlierDrawings, markDrawings, offerDrawings } from "./drawings";
 import { task } from "../work/fixtures";
-import { chosen } from "../../lib/questions/options";
 import { sourcesOf, type Mark } from "../work/work";
 
 const LOOKS = [

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Guideline } from "../../lib/api-types";
-import { guide, label, task } from "../work/fixtures";
+import { guide, task } from "../work/fixtures";
 import { expression, hint } from "./hints";
 import { sourcesOf, type Mark } from "../work/work";
 

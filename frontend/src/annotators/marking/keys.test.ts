@@ -1,8 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { LabelLook } from "../../lib/api-types";
 import { globalCommand, textCommand, type Press } from "./keys";
-import { runs } from "../guide/markdown";
-import { title } from "../../lib/data-tables";
 
 const press = (key: string, more: Partial<Press> = {}): Press => ({
   key,

@@ -3,7 +3,7 @@ import type { Answers, Feedback } from "../../lib/api-types";
 import type { Marking } from "../marking/marking.svelte";
 import { agrees } from "./outcome";
 import type { UnitKey, Work } from "../work/work";
-import type { Session } from "../session.svelte";
+import type { Session } from "../session/session.svelte";
 
 interface Checked {
   readonly task: string;

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { guide, page, practice, question, task } from "../work/fixtures";
-import { guideOf } from "./practice";
+import { page } from "../work/fixtures";
 import { Drafts, type Draft } from "./drafts";
 
 describe("drafts of pages", () => {
@@ -34,11 +33,4 @@ describe("drafts of pages", () => {
     const odd = { ...storage(), getItem: () => "{" };
     expect(new Drafts(odd as unknown as Storage).read("a", "s")).toBeUndefined();
   });
-});
-
-test("a question of its own is all that is asked of such a text", () => {
-  const usual = guide({ document_questions: [question("quality")] });
-  expect(guideOf(usual, task("x", { practice: practice() }))).toBe(usual);
-  const asked = guideOf(usual, task("x", { practice: practice({ question: question("answer") }) }));
-  expect([asked.labels, asked.document_questions.map(({ name }) => name)]).toEqual([[], ["answer"]]);
 });

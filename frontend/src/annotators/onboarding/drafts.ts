@@ -1,4 +1,4 @@
-import type { Answers, Ending } from "../../lib/api-types";
+import type { Answers } from "../../lib/api-types";
 
 /** What the device keeps of a page until the server knows that it is done. */
 export interface Draft {
@@ -49,19 +49,3 @@ export class Drafts {
 }
 
 const nameOf = (annotator: string, step: string): string => `${PREFIX}${annotator}/${step}`;
-
-const PLATFORMS: readonly (readonly [RegExp, string])[] = [
-  [/(^|\.)prolific\.(com|co)$/, "Prolific"],
-  [/(^|\.)mturk\.com$/, "Mechanical Turk"],
-];
-
-/** What the place is called that somebody goes back to; its host where it has no name. Only web addresses count. */
-export function placeOf(back: Ending["back"]): string | undefined {
-  if (!/^https?:\/\//.test(back)) return undefined;
-  try {
-    const { hostname } = new URL(back);
-    return PLATFORMS.find(([host]) => host.test(hostname))?.[1] ?? hostname;
-  } catch {
-    return undefined;
-  }
-}

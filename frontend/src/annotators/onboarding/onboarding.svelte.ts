@@ -2,6 +2,7 @@ import { Refusal, Unreachable, type Api } from "../../lib/api";
 import type { Answer, Answers, Page, ErrorResponse, Question, Saved } from "../../lib/api-types";
 import { applies, asked, unanswered } from "../../lib/questions/questions";
 import { Drafts, type Draft } from "./drafts";
+import { deviceStorage } from "../../lib/device-storage";
 import { newId } from "../sync/ids";
 import { pause } from "../sync/sender";
 
@@ -122,35 +123,5 @@ export class Onboarding {
     const wait = pause(this.failures, Math.random());
     this.retryAt = Date.now() + wait;
     this.timer = setTimeout(() => void this.send(), wait);
-  }
-}
-
-/** Which solution somebody is looking at, so that a reload leads back to it. */
-export class SolutionBookmark {
-  constructor(private readonly storage: Storage | undefined) {}
-
-  at(annotator: string): string | undefined {
-    return this.storage?.getItem(nameOf(annotator)) ?? undefined;
-  }
-  set(annotator: string, task: string): void {
-    try {
-      this.storage?.setItem(nameOf(annotator), task);
-    } catch {
-      // no room: a reload leads on to the next exercise
-    }
-  }
-  strike(annotator: string): void {
-    this.storage?.removeItem(nameOf(annotator));
-  }
-}
-
-const nameOf = (annotator: string): string => `finecomb/looking/${annotator}`;
-
-/** Some browsers refuse even to be asked. */
-export function deviceStorage(): Storage | undefined {
-  try {
-    return localStorage;
-  } catch {
-    return undefined;
   }
 }

@@ -2,7 +2,8 @@ import { beforeEach, expect, test, vi } from "vitest";
 import { Refusal, Unreachable, type Api } from "../../lib/api";
 import type { ErrorResponse } from "../../lib/api-types";
 import { page, question } from "../work/fixtures";
-import { SolutionBookmark, Onboarding, type OnboardingHost } from "./onboarding.svelte";
+import { Onboarding, type OnboardingHost } from "./onboarding.svelte";
+import { SolutionBookmark } from "./solution-bookmark";
 
 /** A device, a server, and somebody who walks. */
 const kept = new Map<string, string>();

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { Feedback, MarkBody, Solved } from "../../lib/api-types";
 import { question, task } from "../work/fixtures";
-import { chosen } from "../../lib/questions/options";
-import { agrees, answerWords, compared, graded, gradedDrawings } from "./outcome";
+import { agrees, compared, graded, gradedDrawings } from "./outcome";
+import { answerWords } from "../../lib/questions/options";
 
 const LOOKS = [
   { label: "word", title: "Word", slot: "A1", flag: "WO", key: "w" },

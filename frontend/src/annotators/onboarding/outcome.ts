@@ -1,8 +1,7 @@
-import { t } from "../../lib/catalogue";
 import { lookOf } from "../../lib/label-looks";
 import type { Drawing, Span } from "../../lib/text/pieces";
 import type { Answer, Answers, Feedback, LabelLook, Question, Task } from "../../lib/api-types";
-import { isGiven } from "../../lib/questions/questions";
+import { answerWords } from "../../lib/questions/options";
 import { fromWire, markKey, sourcesOf, spanFromWire, wordsOf, type Mark } from "../work/work";
 
 /** A known error or a mark of one's own, after grading. */
@@ -86,13 +85,4 @@ export const agrees = (given: Answers, right: Answers): boolean =>
 function alike(a: Answer | undefined, b: Answer | undefined): boolean {
   if (!Array.isArray(a) || !Array.isArray(b)) return a === b;
   return a.length === b.length && a.every((each) => b.includes(each));
-}
-
-/** An answer as people read it; empty where there is none. */
-export function answerWords(question: Pick<Question, "options">, answer: Answer | undefined): string {
-  if (answer === undefined || !isGiven(answer)) return "";
-  if (Array.isArray(answer)) return answer.map((each) => answerWords(question, each)).join(", ");
-  const option = question.options.find(({ value }) => value === answer);
-  if (option) return option.title || String(option.value);
-  return typeof answer === "boolean" ? t(answer ? "yes" : "no") : String(answer);
 }

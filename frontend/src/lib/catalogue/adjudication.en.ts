@@ -1,4 +1,4 @@
-import { translator } from ".";
+import { translator } from "./translator";
 
 /** Every word on the pages about gold and the second pass that does not come from the study. */
 export const adjudicate = {
@@ -104,8 +104,6 @@ export const adjudicate = {
   "said-undone": "Open again.",
   "said-added": "Added. Set its words with [ and ], then choose a label.",
   "said-all": "All places of this text are decided. Gold is handed in.",
-  yes: "Yes",
-  no: "No",
 
   "second-pass": "Second pass",
   "second-means":

@@ -52,10 +52,7 @@ export default {
   severityOf: "{name}, {n} of {of}",
 
   // questions
-  yes: "Yes",
-  no: "No",
   ifYouLike: "if you like",
-  keysAre: "keys {keys}",
   aboutText: "About the whole text",
   savedAsYouType: "Your answer is saved as you type.",
   changeTo: "Change to {name}",
@@ -275,7 +272,6 @@ export default {
   aboutMark: "The mark in question",
   aboutWork: "What was answered",
   theirMarks: "Marks",
-  startFromText: "Start again from the text",
   secondPass: "Second pass.",
   secondPassSay:
     "You marked this text before. Your marks are here, and beside them those of the others, without names. Keep, change or withdraw yours; take over what you agree with.",
@@ -284,7 +280,6 @@ export default {
   takeOverChange: "Take over and change",
   leaveOut: "Not an error",
   othersLeft: "Mark of somebody else left out",
-  choose: "Choose…",
 
   // the next step
   nextText: "Next text",

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { t, translator } from ".";
+import { t } from ".";
+import { translator } from "./translator";
 import en from "./annotators.en";
 
 test("plural forms and values", () => {

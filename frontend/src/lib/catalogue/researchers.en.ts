@@ -1,4 +1,4 @@
-import { translator } from ".";
+import { translator } from "./translator";
 
 /** Every word on the researcher's pages that does not come from the study. `n` chooses the plural form. */
 const admin = {

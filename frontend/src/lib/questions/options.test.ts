@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { question } from "../../annotators/work/fixtures";
-import { choicesOf, chosen, isEven, keyed, OPTION_KEYS, turned } from "./options";
+import { chosen, isEven, keyed, OPTION_KEYS, turned } from "./options";
+import { choicesOf } from "./scales";
 
 describe("keys of options", () => {
   const option = (value: string | number) => ({ value, title: "", gloss: "", group: "", aliases: [] });

@@ -1,4 +1,5 @@
 import type { Answer, Answers, Guide, Label, Question } from "../api-types";
+import { scaleOf } from "./scales";
 
 export const labelOf = (guide: Guide, name: string | null): Label | undefined =>
   guide.labels.find((label) => label.name === name);
@@ -40,8 +41,6 @@ export const unanswered = (questions: readonly Question[], answers: Answers): Qu
 
 /** The question that digits answer: severity, else the first with options. */
 export const digitQuestion = (questions: readonly Question[], answers: Answers): Question | undefined => {
-  const choices = questions.filter(
-    (each) => each.options.length > 0 && each.scale !== "several" && applies(each, answers),
-  );
+  const choices = questions.filter((each) => each.options.length > 0 && !scaleOf(each).many && applies(each, answers));
   return choices.find((each) => each.name === "severity") ?? choices[0];
 };

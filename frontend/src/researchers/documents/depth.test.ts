@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { at } from "./bars";
 import { clipped, depth, union, type Extent } from "./depth";
 
 describe("depth", () => {

@@ -1,29 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { LabelLook } from "../../lib/api-types";
-import type { DocumentPage, AnnotationBars } from "../api-types";
 import { clock, decimal, money } from "./format";
 import { address, parse } from "../route";
 import { fields } from "./signature";
 import { stableOrder } from "./stable-order";
-
-const looks: LabelLook[] = [
-  { label: "redundant", title: "Redundant", slot: "A3", flag: "RD", key: "r" },
-  { label: "", title: "No type", slot: "none", flag: "??", key: "" },
-];
-
-const page = (readers: AnnotationBars[], text = "0123456789"): DocumentPage => ({
-  id: "d",
-  text,
-  context: {},
-  references: [],
-  segments: [],
-  meta: {},
-  progress: { done: 1, of: 1 },
-  alpha: null,
-  looks,
-  answers: {},
-  readers,
-});
 
 describe("small things", () => {
   test("rows stay where they are, new ones come last", () =>

@@ -19,8 +19,8 @@ from finecomb.core.study import Study
 from finecomb.store import recruits
 from finecomb.store.location import FILE, place
 from finecomb.store.store import open_store
+from tests.browser.accessibility import violations
 from tests.browser.served import Server, serving
-from tests.browser.test_pages import violations
 
 SUBMIT = "https://workersandbox.mturk.com/mturk/externalSubmit"
 PREVIEW = {"assignmentId": "ASSIGNMENT_ID_NOT_AVAILABLE", "hitId": "3HIT"}

@@ -12,9 +12,9 @@ from finecomb.core.practice import Exercise
 from finecomb.core.protocol_text import parse_protocol
 from finecomb.core.records import Annotator, Document, Settings
 from finecomb.core.study import Study
+from tests.browser.accessibility import violations
 from tests.browser.served import Reader, Server, serving
-from tests.browser.test_marking import BOX, REPORT, text, work
-from tests.browser.test_pages import violations
+from tests.browser.studies import BOX, REPORT, text, work
 
 WORKER = "5f0c2d7e9a1b"
 

@@ -1,46 +1,31 @@
-import { Api, Refusal } from "../lib/api";
+import { Refusal } from "../../lib/api";
 import type {
-  Answer,
-  Body,
   Brief,
   Code,
   Ending,
   Entry,
   Feedback,
-  Guide,
   Me,
   NextResponse,
   ErrorResponse,
   Saved,
   Task,
   Welcome,
-} from "../lib/api-types";
-import { missing, type Missing } from "./work/missing";
-import { guideOf } from "./onboarding/practice";
-import { Segmented } from "./marking/snap";
-import { update, type Event, type State } from "./work/update";
-import {
-  difference,
-  fromWire,
-  marksOf,
-  NOTHING_SAID,
-  patched,
-  sourcesOf,
-  toWire,
-  workFromWire,
-  type Key,
-  type Patch,
-  type Sources,
-  type UnitKey,
-} from "./work/work";
-import { left, seen, type Activity } from "./sync/activity";
-import { channel, type Message } from "./sync/channel";
-import { newId } from "./sync/ids";
-import { Journal } from "./sync/journal";
-import { known, unsent } from "./sync/outbox";
-import { Sender, type Refused, type Saving } from "./sync/sender";
-import { openStore, type Store } from "./sync/store";
-import { deviceStorage, SolutionBookmark, Onboarding } from "./onboarding/onboarding.svelte";
+} from "../../lib/api-types";
+import { update } from "../work/update";
+import { fromWire, patched, sourcesOf, workFromWire, type Key, type Patch } from "../work/work";
+import { channel, type Message } from "../sync/channel";
+import { newId } from "../sync/ids";
+import { Journal } from "../sync/journal";
+import { known, unsent } from "../sync/outbox";
+import { Sender } from "../sync/sender";
+import { openStore } from "../sync/store";
+import { deviceStorage } from "../../lib/device-storage";
+import { Onboarding } from "../onboarding/onboarding.svelte";
+import { SolutionBookmark } from "../onboarding/solution-bookmark";
+
+import { entriesOf, versionsOf } from "./task-entries";
+import { TaskSaving } from "./task-saving.svelte";
 
 /** What is on the screen: before the study, on the way, at work, or why there is nothing to do. */
 export type Screen =
@@ -64,89 +49,27 @@ export interface GradedExercise {
   readonly feedback: Feedback;
 }
 
-/** One part of a text that is judged part by part. */
-export interface PartPlace {
-  readonly key: UnitKey;
-  readonly start: number;
-  readonly end: number;
-  readonly title: string;
-}
-
-const NONE: readonly Refused[] = [];
 const RETRY = 4000; // ms
 /** Problems that pass by themselves. */
 const PASSING: readonly Code[] = ["failed", "too-many"];
 /** Screens that stay while the server cannot be reached. */
 const KEPT: readonly Screen[] = ["task", "step", "feedback"];
-const NOTHING: State = { work: {}, past: [], future: [] };
-const ALL_SAVED: Saving = { state: "saved", unsent: 0, retryAt: undefined, refused: [], halted: {}, lasting: true };
 
-/** Who is signed in, the text before them, what they did with it, and how saving stands. */
-export class Session {
+/** Who is signed in, and which page they are at. */
+export class Session extends TaskSaving {
   page = $state<Screen>("loading");
   welcome = $state.raw<Welcome>();
-  me = $state.raw<Me>();
-  task = $state.raw<Task>();
-  state = $state.raw<State>(NOTHING);
-  saving = $state.raw<Saving>(ALL_SAVED);
   /** A problem that is about the whole page, in the server's words. */
   problem = $state.raw<ErrorResponse>();
-  refusedHints = $state.raw<readonly string[]>([]);
   /** How somebody's part ended who does not agree to take part. */
   ending = $state.raw<Ending>();
   /** An exercise that is looked at after it was handed in. */
   exercise = $state.raw<GradedExercise>();
   /** The server does not answer for the moment; it is asked again every few seconds. */
   stalled = $state(false);
-  /** Another tab shows the same study. */
-  elsewhere = $state(false);
-  /** The text was handed in here and waits for the server. */
-  handingIn = $state(false);
-  partAt = $state(0);
-
-  readonly api = new Api();
   readonly onboarding = new Onboarding(this);
   private readonly bookmark = new SolutionBookmark(deviceStorage());
-  /** What is asked of the present text: by the protocol, or by a question of its own. */
-  readonly guide: Guide = $derived(guideOf(this.me!.guide, this.task));
-  readonly sources: Sources = $derived(this.task ? sourcesOf(this.task) : {});
-  readonly marks = $derived(marksOf(this.state.work));
-  readonly whole = $derived(this.state.work.answers ?? NOTHING_SAID);
-  readonly parts: readonly PartPlace[] = $derived(this.partPlaces());
-  readonly missing: readonly Missing[] = $derived(
-    this.me
-      ? missing(
-          this.state.work,
-          this.guide,
-          this.parts.map((part) => part.key),
-        )
-      : [],
-  );
-  /** The text is out of this annotator's hands. */
-  readonly isOver = $derived(
-    this.task?.status === "submitted" ||
-      this.halt === "lease-over" ||
-      this.halt === "not-found" ||
-      this.halt === "closed",
-  );
-  readonly readOnly = $derived(this.isOver || this.handingIn);
-  readonly refused: readonly Refused[] = $derived.by(() => {
-    const own = this.saving.refused.filter((each) => each.task === this.task?.id);
-    return own.length > 0 ? own : NONE; // the same each time, so that nothing is drawn again
-  });
-
-  private store!: Store;
-  private sender!: Sender;
-  private post: (message: Message) => void = () => undefined;
-  private activity: Activity = { seconds: 0, last: undefined };
-  private partBegan = 0;
   private handedIn: string | undefined;
-  private readonly segmented = new Map<string, Segmented>();
-
-  /** Why the present text cannot be saved, if so. */
-  get halt(): Code | undefined {
-    return this.saving.halted[this.task?.id ?? ""] ?? this.saving.halted["*"];
-  }
 
   /** Begin: open the store, see who is signed in, show the text they are at. */
   async begin(): Promise<void> {
@@ -157,7 +80,7 @@ export class Session {
     this.post({ type: "hello" });
     addEventListener("online", () => (this.sender.go(), this.onboarding.retry()));
     addEventListener("pageshow", (event) => event.persisted && this.page !== "join" && void this.enter());
-    this.watchActivity();
+    this.clock.watch(() => this.keep());
     if (location.pathname.startsWith("/join/")) await this.greet();
     else await this.enter();
   }
@@ -271,61 +194,11 @@ export class Session {
   async reopen(): Promise<void> {
     const task = this.task!;
     await this.guarded(async () => {
-      await this.api.put<Saved>(`/api/tasks/${task.id}/reopen`, { change: newId(), active: this.activity.seconds });
+      await this.api.put<Saved>(`/api/tasks/${task.id}/reopen`, { change: newId(), active: this.clock.seconds });
       this.sender.resume(task.id);
       await this.signIn();
       await this.open(task.id);
     });
-  }
-
-  /** Do something with the text: it is shown, kept on the device and sent. */
-  dispatch(event: Event): void {
-    if (this.readOnly) return;
-    const before = this.state.work;
-    this.state = update(this.state, event);
-    this.save(difference(before, this.state.work), event.type === "answer" && typeof event.value === "string");
-    this.keep();
-  }
-
-  /** Hand the text in; what is missing is asked for before. */
-  finish(): void {
-    this.handingIn = true;
-    void this.sender.save(this.task!.id, "finish", null, this.active());
-  }
-
-  /** Take back that the text is to be handed in, while it waits. */
-  takeBack(): void {
-    this.handingIn = false;
-    void this.sender.drop(this.task!.id, "finish");
-  }
-
-  /** A part was judged; its time is what passed since it was opened. */
-  judge(key: UnitKey): void {
-    const seconds = (this.state.work[key]?.seconds ?? 0) + this.active() - this.partBegan;
-    this.partBegan = this.activity.seconds;
-    this.dispatch({ type: "judge", key, seconds: Math.round(seconds * 10) / 10 });
-  }
-
-  /** Answer about a part; what passed since the last answer is time spent on it. */
-  answerPart(key: UnitKey, question: string, value: Answer | undefined): void {
-    const seconds = (this.state.work[key]?.seconds ?? 0) + this.active() - this.partBegan;
-    this.partBegan = this.activity.seconds;
-    this.dispatch({ type: "answer", key, question, value, seconds: Math.round(seconds * 10) / 10 });
-  }
-
-  goToPart(index: number): void {
-    this.partAt = index;
-    this.partBegan = this.active();
-  }
-
-  refuseHint(key: Key, rule: string): void {
-    this.refusedHints = [...this.refusedHints, `${key}/${rule}`];
-    this.keep();
-  }
-
-  /** After a refusal: send the change anyway, on top of what the server has. */
-  keepMine(key: Key): void {
-    void this.sender.insist(this.task!.id, key);
   }
 
   /** After a refusal: what the server has takes the place of the change. Where it did not say what it has, it is asked. */
@@ -339,25 +212,6 @@ export class Session {
     });
   }
 
-  /** Words, sentences and characters of a part. */
-  segments(part: string): Segmented {
-    const found = this.segmented.get(part) ?? new Segmented(this.sources[part]?.text ?? "", this.guide.language);
-    this.segmented.set(part, found);
-    return found;
-  }
-
-  /** Try again now. */
-  retry(): void {
-    this.sender.go();
-  }
-
-  // --- what the sender tells ---
-
-  /** The sender tells how saving stands. */
-  setSaving(saving: Saving): void {
-    this.saving = saving;
-  }
-
   finished(task: string): void {
     this.post({ type: "sent" });
     this.setStatus(task, "submitted");
@@ -366,12 +220,6 @@ export class Session {
     this.handedIn = task;
     void this.afterwards();
   }
-
-  incomplete(task: string): void {
-    if (task === this.task?.id) this.handingIn = false;
-  }
-
-  // --- inside ---
 
   /** After training comes the solution, unless it was seen already; after everything else, what is next. */
   private async afterwards(): Promise<void> {
@@ -382,7 +230,7 @@ export class Session {
 
   private async showStep(page: NonNullable<NextResponse["page"]>): Promise<void> {
     const active = this.onboarding.show(page, this.me!.annotator);
-    this.activity = { seconds: active, last: Date.now() };
+    this.clock.begin(active);
     this.page = "step";
     await this.onboarding.resume();
   }
@@ -407,8 +255,8 @@ export class Session {
     const local = await this.store.local(task.id);
     const patch = Object.fromEntries([...unsent(waiting)].map(([key, body]) => [key, fromWire(key, body, sources)]));
     this.segmented.clear();
-    this.activity = { seconds: Math.max(task.active, local?.active ?? 0), last: Date.now() };
-    this.partBegan = this.activity.seconds;
+    this.clock.begin(Math.max(task.active, local?.active ?? 0));
+    this.partBegan = this.clock.seconds;
     this.handingIn = waiting.changes.some((change) => change.key === "finish");
     this.refusedHints = local?.refusedHints ?? [];
     this.state = {
@@ -432,36 +280,6 @@ export class Session {
       this.me = { ...this.me, tasks: [...this.me.tasks, { id, number, status }] };
   }
 
-  private partPlaces(): PartPlace[] {
-    const { toUtf16 } = this.sources.text?.offsets ?? { toUtf16: (at: number) => at };
-    return (this.task?.parts ?? []).map(({ start, end, title }) => ({
-      key: `units/${start}-${end}`,
-      start: toUtf16(start),
-      end: toUtf16(end),
-      title,
-    }));
-  }
-
-  private save(patch: Patch, typing: boolean): void {
-    const task = this.task!.id;
-    for (const [key, entry] of Object.entries(patch) as [Key, Patch[Key]][]) {
-      const body: Body | null = toWire(key, entry, this.sources, this.guide);
-      this.post({ type: "changed", task, key, body });
-      void this.sender.save(task, key, body, this.active(), typing);
-    }
-  }
-
-  private keep(): void {
-    if (!this.task) return;
-    const { past, future } = this.state;
-    void this.store.keep(this.task.id, {
-      past,
-      future,
-      refusedHints: this.refusedHints,
-      active: this.activity.seconds,
-    });
-  }
-
   private heard(message: Message): void {
     if (message.type === "hello") this.post({ type: "here" });
     this.elsewhere = true;
@@ -471,22 +289,6 @@ export class Session {
       this.state = update(this.state, { type: "received", patch });
     }
     void this.sender.tell();
-  }
-
-  /** Active seconds with what is shown, so far. */
-  active(): number {
-    this.activity = seen(this.activity, Date.now());
-    return Math.round(this.activity.seconds * 10) / 10;
-  }
-
-  private watchActivity(): void {
-    const sign = () => (this.activity = seen(this.activity, Date.now()));
-    for (const type of ["keydown", "pointerdown", "pointermove", "wheel", "scroll"])
-      addEventListener(type, sign, { passive: true, capture: true });
-    document.addEventListener("visibilitychange", () => {
-      this.activity = document.hidden ? left(this.activity, Date.now()) : seen(this.activity, Date.now());
-      this.keep();
-    });
   }
 
   /** Ask the server for something; where it cannot be given, the page says why. */
@@ -522,18 +324,3 @@ export class Session {
 /** The address behind the link that was opened, with whatever a recruiting platform added to it. */
 const joining = (more = ""): string =>
   `/api/join/${encodeURIComponent(location.pathname.slice("/join/".length))}${more}${location.search}`;
-
-/** What the server has of a task, by key. */
-const entriesOf = (task: Task): Map<string, Entry> => {
-  const keyed = (kind: string, entries: readonly Entry[]) =>
-    entries.map((entry): [string, Entry] => [`${kind}/${entry.id}`, entry]);
-  return new Map([
-    ...keyed("marks", task.marks),
-    ...keyed("units", task.units),
-    ...keyed("decisions", task.decisions),
-    ...(task.answers ? [["answers", task.answers] as [string, Entry]] : []),
-  ]);
-};
-
-const versionsOf = (task: Task): Record<string, number> =>
-  Object.fromEntries([...entriesOf(task)].map(([key, { version }]) => [key, version]));

@@ -13,8 +13,8 @@ import finecomb as fc
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
+from tests.browser.accessibility import violations
 from tests.browser.served import Server, serving
-from tests.browser.test_pages import violations
 
 TEXT = (
     "The Harbour Gulls (4-1) beat the Northfield Millers (2-3) 104-98 on Saturday at the Millhouse. The Gulls led "

@@ -1,32 +1,18 @@
-"""How pages look and whom they let in: accessibility, phone, dark, long texts, and what a policy forbids."""
+"""The marking page: accessibility, phone, dark, long texts, and what a policy forbids."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from finecomb.core.records import Annotation, Annotator, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.simulate.demo import demo_study
-from tests.browser.served import Reader, Server, new_reader, serving
-from tests.browser.test_marking import BOX, FERRY, PROMPT, REPORT, STORY, study_of, text, work
-
-AXE = Path(__file__).parents[2] / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
-_RUN = "() => axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations)"
-
-
-def violations(page: Page) -> list[str]:
-    """What axe-core calls serious or critical."""
-    if not AXE.exists():
-        pytest.skip("axe-core is not installed; make frontend installs it")
-    page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = page.evaluate(_RUN)
-    grave = [each for each in found if each["impact"] in ("serious", "critical")]
-    return [f"{each['id']}: {[node['html'][:120] for node in each['nodes'][:3]]}" for each in grave]
+from tests.browser.accessibility import violations
+from tests.browser.served import Reader, new_reader, serving
+from tests.browser.studies import BOX, FERRY, PROMPT, REPORT, STORY, study_of, text, work
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -122,40 +108,6 @@ def test_nothing_in_the_page_breaks_the_content_policy(browser: Browser, tmp_pat
     assert "unsafe" not in policy
     assert "default-src 'self'" in policy
     assert [each for each in said if "Content Security Policy" in each] == []
-
-
-# --- for the person who runs the study ---------------------------------------------------------------------------
-
-
-@pytest.fixture
-def running(browser: Browser, tmp_path: Path) -> Iterator[tuple[Page, Server]]:
-    """The demo study with simulated annotators, and a researcher who has signed in."""
-    with serving(Study.from_items(demo_study(5, 0)), tmp_path / "study") as server:
-        page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
-        page.goto(server.admin_link)
-        page.get_by_role("button").first.click()
-        expect(page.get_by_role("heading", name="Progress by model")).to_be_visible(timeout=60_000)
-        yield page, server
-
-
-def test_the_researcher_sees_everything_and_can_get_it_out(running: tuple[Page, Server]) -> None:
-    page, server = running
-    assert violations(page) == []
-    for name in ("Documents", "Annotators", "Settings"):
-        page.get_by_role("link", name=name).first.click()
-        page.wait_for_load_state("networkidle")
-        assert violations(page) == []
-    page.goto(server.admin_link)  # the link worked once
-    expect(page.locator("body")).to_contain_text("This link was used")
-
-
-def test_admin_pages_need_the_link(browser: Browser, tmp_path: Path) -> None:
-    with serving(study_of("accuracy", text("r1", REPORT)), tmp_path / "study") as server:
-        page = browser.new_context().new_page()
-        page.goto(f"{server.address}/admin")
-        page.wait_for_load_state("networkidle")
-        assert "r1" not in page.content()
-        assert page.request.get(f"{server.address}/api/admin/overview").status == 401
 
 
 # --- long texts --------------------------------------------------------------------------------------------------

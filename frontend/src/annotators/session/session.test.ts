@@ -1,7 +1,7 @@
 import "fake-indexeddb/auto";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { Me, ErrorResponse, Saved, Task } from "../lib/api-types";
-import { guide, question, task } from "./work/fixtures";
+import type { Me, ErrorResponse, Saved, Task } from "../../lib/api-types";
+import { guide, question, task } from "../work/fixtures";
 import { Session } from "./session.svelte";
 
 const GUIDE = guide({ unit_questions: [question("good")] });
