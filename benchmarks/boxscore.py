@@ -19,7 +19,7 @@ from rich.console import Console
 from finecomb import formats
 from finecomb.core.records import Document
 from finecomb.core.study import Study
-from finecomb.detect.boxscore.fitting import Fold, cross_validate, drawn, examples, train, validation
+from finecomb.detect.boxscore.ranker_training import Fold, cross_validate, examples, shuffled, train, validation
 from finecomb.formats import Options
 from finecomb.report.tables import print_rows
 
@@ -42,7 +42,7 @@ def game(document: Document) -> str:
 def held_out(documents: Sequence[Document]) -> set[str]:
     """Ids of the texts set aside: whole games, by the order of their hashes."""
     games = {document.id: game(document) for document in documents}
-    chosen = drawn(games.values(), SEED)[:HELD_OUT]
+    chosen = shuffled(games.values(), SEED)[:HELD_OUT]
     return {id for id, name in games.items() if name in chosen}
 
 
@@ -55,11 +55,11 @@ def main() -> None:
     if not place:
         sys.exit("set FINECOMB_DATA to the folder of real data")
     study = read(Path(place) / "accuracy_shared_task")
-    gold = {each.document: each.marks for each in study.iter_annotations()}
+    gold = {annotation.document: annotation.marks for annotation in study.iter_annotations()}
     documents = list(study.iter_documents())
-    known = examples(documents, gold)
-    show(f"Cross-validated over games, {len(known)} texts", validation(study, cross_validate(known)))
+    texts = examples(documents, gold)
+    show(f"Cross-validated over games, {len(texts)} texts", validation(study, cross_validate(texts)))
     aside = held_out(documents)
-    rest = [example for example in known if example.document not in aside]
+    rest = [example for example in texts if example.document not in aside]
     title = f"The {len(aside)} texts once set aside, fitted on the {len(rest)} others; the rules know them by now"
     show(title, validation(study, [Fold(train(rest), tuple(sorted(aside)))]))

@@ -61,16 +61,16 @@ def corpus(seed: int = 0) -> Corpus:
     return Corpus(csr_array(bags[:DOCUMENTS]), first, second, truth)
 
 
-def completion(model: CorrelatedTopics, found: Corpus, beliefs: Beliefs | None = None) -> float:
-    beliefs = beliefs or infer(model, found.first)
-    return word_log_likelihood(model, found.second, beliefs) / float(found.second.sum())
+def completion(model: CorrelatedTopics, texts: Corpus, beliefs: Beliefs | None = None) -> float:
+    beliefs = beliefs or infer(model, texts.first)
+    return word_log_likelihood(model, texts.second, beliefs) / float(texts.second.sum())
 
 
-def ours(found: Corpus, topics: int) -> list[Mark]:
+def ours(texts: Corpus, topics: int) -> list[Mark]:
     """Held-out likelihood after every fourth step, the clock stopped while it is taken."""
     marks: list[Mark] = []
-    steps, spent, last = em(found.fit, topics, np.random.default_rng(0)), 0.0, -np.inf
-    enough = TOLERANCE * float(found.fit.sum())
+    steps, spent, last = em(texts.fit, topics, np.random.default_rng(0)), 0.0, -np.inf
+    enough = TOLERANCE * float(texts.fit.sum())
     for number in range(200):
         start = time.process_time()
         step = next(steps)
@@ -78,38 +78,38 @@ def ours(found: Corpus, topics: int) -> list[Mark]:
         done = step.bound - last < enough
         last = step.bound
         if done or number % 4 == 0:
-            marks.append(Mark(spent, number + 1, completion(step.model, found)))
+            marks.append(Mark(spent, number + 1, completion(step.model, texts)))
         if done:
             break
     return marks
 
 
-def peer(found: Corpus, topics: int, budget: float) -> Mark:
+def peer(texts: Corpus, topics: int, budget: float) -> Mark:
     """The same for tomotopy, one worker, its defaults, when the budget is spent."""
     model = tomotopy.CTModel(k=topics, seed=0)
-    for row in _documents(found.fit):
+    for row in _documents(texts.fit):
         model.add_doc(row)
     start = time.process_time()
     done = 0
     while time.process_time() - start < budget:
         model.train(1, workers=1)
         done += 1
-    return Mark(time.process_time() - start, done, _peer_held_out(model, found, topics))
+    return Mark(time.process_time() - start, done, _peer_held_out(model, texts, topics))
 
 
-def _peer_held_out(model: tomotopy.CTModel, found: Corpus, topics: int) -> float:
+def _peer_held_out(model: tomotopy.CTModel, texts: Corpus, topics: int) -> float:
     words = np.full((topics, VOCABULARY), 1e-12)
     words[:, [int(word) for word in model.used_vocabs]] = [model.get_topic_word_dist(k) for k in range(topics)]
     words /= words.sum(axis=1, keepdims=True)
     covariance = np.array(model.prior_cov, float).reshape(topics, topics)
     parameters = CorrelatedTopics(words, np.array(model.prior_mean, float), covariance)
-    rows = [model.make_doc(row) for row in _documents(found.first)]
+    rows = [model.make_doc(row) for row in _documents(texts.first)]
     shares = np.maximum(model.infer(rows, iterations=50, workers=1)[0], 1e-12)
-    own = completion(parameters, found, Beliefs(np.log(shares), np.ones(shares.shape)))
+    value = completion(parameters, texts, Beliefs(np.log(shares), np.ones(shares.shape)))
     try:
-        return max(own, completion(parameters, found))
+        return max(value, completion(parameters, texts))
     except np.linalg.LinAlgError:  # a covariance that is not positive definite
-        return own
+        return value
 
 
 def _documents(bags: csr_array) -> list[list[str]]:
@@ -120,7 +120,7 @@ def _documents(bags: csr_array) -> list[list[str]]:
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Without what the peer's C++ prints about its sampler."""
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     sys.stderr.flush()
     os.dup2(nowhere, 2)
     try:
@@ -128,18 +128,18 @@ def quiet() -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr, 2)
+        os.close(stderr)
         os.close(nowhere)
 
 
 def topic_models() -> None:
-    found = corpus()
-    words = int(found.fit.sum())
-    ceiling = completion(found.truth, found)
+    texts = corpus()
+    words = int(texts.fit.sum())
+    ceiling = completion(texts.truth, texts)
     print(f"{DOCUMENTS:,} documents, {words:,} words; the process that made them: {ceiling:.3f} nats a held-out word")
     for topics in (20, 50, 100):
-        mine = ours(found, topics)
+        mine = ours(texts, topics)
         end = mine[-1]
         print(
             f"  K = {topics}: ours {end.seconds / end.iterations:.2f} s a step, {end.iterations} steps, "
@@ -147,7 +147,7 @@ def topic_models() -> None:
             flush=True,
         )
         with quiet():
-            theirs = peer(found, topics, PATIENCE * end.seconds)
+            theirs = peer(texts, topics, PATIENCE * end.seconds)
         there = next((mark.seconds for mark in mine if mark.held_out >= theirs.held_out), None)
         beside = f"ours was there after {there:.1f} s: {theirs.seconds / there:.0f} times" if there else "ours never"
         print(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.boxscore import read
 from finecomb.detect import DetectorOptions, named
-from finecomb.detect.boxscore.fitting import examples, train
+from finecomb.detect.boxscore.ranker_training import examples, train
 from finecomb.protocols import load
 
 LIMIT = 0.2
@@ -31,8 +31,8 @@ def main() -> None:
     print(
         f"{len(seconds)} texts: mean {sum(seconds) / len(seconds):.3f} s, slowest {max(seconds):.3f} s, limit {LIMIT} s"
     )
-    gold = {each.document: each.marks for each in study.iter_annotations()}
-    known = examples(documents, gold)
+    gold = {annotation.document: annotation.marks for annotation in study.iter_annotations()}
+    texts = examples(documents, gold)
     start = time.process_time()
-    train(known)
+    train(texts)
     print(f"fitting with its threshold cross-validated: {time.process_time() - start:.1f} s")

@@ -71,7 +71,7 @@ def main() -> None:
         spent("documents, first page", lambda: desk.ask(lambda made: document_list(made.documents, Wanted())))
         search = Wanted(search="zuver", show="disputed")
         spent("documents, searched and filtered", lambda: desk.ask(lambda made: document_list(made.documents, search)))
-        spent("one document", lambda: desk.ask(lambda made: document_page(made.now, made.documents, "d00500")))
+        spent("one document", lambda: desk.ask(lambda pages: document_page(pages.snapshot, pages.documents, "d00500")))
         spent("one annotator at first", lambda: desk.ask(lambda made: made.people.page("reader-1")))
         spent("another annotator", lambda: desk.ask(lambda made: made.people.page("reader-2")))
         change(store, desk)

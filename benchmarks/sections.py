@@ -47,9 +47,9 @@ def main() -> None:
             pass
         making = 20 * (time.process_time() - making)
         start = time.process_time()
-        found = scores(critic, documents(1, count))
+        result = scores(critic, documents(1, count))
         spent = time.process_time() - start - making
-        rate, ppl = count / spent, latent_ppl(found, draws=0).value
+        rate, ppl = count / spent, latent_ppl(result, draws=0).value
         print(f"{count:>7,} documents: {rate:,.0f} a CPU second, peak {megabytes():,.0f} MB, Latent PPL {ppl:.2f}")
 
 

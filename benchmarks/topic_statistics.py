@@ -34,7 +34,7 @@ def abstracts() -> Texts:
     place = Path(os.environ["FINECOMB_DATA"]) / "csabstruct"
     files = [place / "train.jsonl", place / "dev.jsonl"]
     return [
-        each.text.split() for path in files for each in csabstruct.read(path, Options()) if isinstance(each, Document)
+        item.text.split() for path in files for item in csabstruct.read(path, Options()) if isinstance(item, Document)
     ]
 
 
@@ -42,8 +42,8 @@ def manual_pages() -> Texts:
     lists = [path for name in ("manpages", "manpages-dev", "perl-doc") if (path := LISTS / f"{name}.list").exists()]
     listed = [Path(line) for path in lists for line in path.read_text().splitlines() if "/man/man" in line]
     pages = [path for path in listed if path.is_file() and not path.is_symlink()]
-    found = [item for page in pages for item in man.read(page, Options()) if isinstance(item, Document)]
-    return [words[:600] for each in found if len(words := each.text.split()) >= 150]
+    documents = [item for page in pages for item in man.read(page, Options()) if isinstance(item, Document)]
+    return [words[:600] for document in documents if len(words := document.text.split()) >= 150]
 
 
 def salad(real: Texts, fit: Texts, other: Texts, rng: np.random.Generator) -> Texts:
@@ -85,8 +85,12 @@ ALTERED: dict[str, Callable[[Texts, Texts, Texts, np.random.Generator], Texts]] 
 
 def values(critic: Topics, texts: Texts) -> dict[str, NDArray[np.float64]]:
     documents = [Document(id=str(at), text=" ".join(text)) for at, text in enumerate(texts)]
-    found = [each for _, each in critic.project_all(documents) if not isinstance(each, ProjectionError)]
-    return {name: np.array([of(critic, each).sum() for each in found]) for name, of in STATISTICS.items()}
+    posteriors = [
+        posterior for _, posterior in critic.project_all(documents) if not isinstance(posterior, ProjectionError)
+    ]
+    return {
+        name: np.array([of(critic, posterior).sum() for posterior in posteriors]) for name, of in STATISTICS.items()
+    }
 
 
 def auc(real: NDArray[np.float64], altered: NDArray[np.float64]) -> float:
@@ -94,22 +98,22 @@ def auc(real: NDArray[np.float64], altered: NDArray[np.float64]) -> float:
 
 
 def run(name: str, texts: Texts, other: Texts, topics: int, seeds: Sequence[int]) -> None:
-    rows: dict[str, list[list[float]]] = {each: [] for each in ALTERED}
+    rows: dict[str, list[list[float]]] = {kind: [] for kind in ALTERED}
     for seed in seeds:
         rng = np.random.default_rng(seed)
         shuffled = [texts[at] for at in rng.permutation(len(texts))]
         real, fit = shuffled[:TEST], shuffled[TEST:]
         documents = [Document(id=str(at), text=" ".join(text)) for at, text in enumerate(fit)]
         critic = Topics.fit(documents, rng, topics=topics)
-        own = values(critic, real)
+        real_values = values(critic, real)
         for kind, alter in ALTERED.items():
             theirs = values(critic, alter(real, fit, other, rng))
-            rows[kind].append([auc(own[each], theirs[each]) for each in STATISTICS])
+            rows[kind].append([auc(real_values[statistic], theirs[statistic]) for statistic in STATISTICS])
     print(
         f"{name}: {len(texts):,} documents, {topics} topics, mean AUC of {len(seeds)} seeds ({', '.join(STATISTICS)})"
     )
-    for kind, found in rows.items():
-        print(f"  {kind:20}" + "".join(f"{each:8.3f}" for each in np.mean(found, axis=0)), flush=True)
+    for kind, scores_by_statistic in rows.items():
+        print(f"  {kind:20}" + "".join(f"{score:8.3f}" for score in np.mean(scores_by_statistic, axis=0)), flush=True)
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from finecomb import formats, protocols
 from finecomb.cli import app
+from finecomb.cli.commands import load_commands
 from finecomb.core import frames, practice, protocol, question, records
 from finecomb.formats.features import EVERYTHING
 
@@ -51,8 +52,9 @@ def _first_line(text: str | None) -> str:
 
 def fields(record: type[BaseModel]) -> str:
     """The fields of a record, with the prose under each."""
+    prose = records.field_prose(record)
     rows = (
-        (f"`{name}`", "yes" if field.is_required() else "", _first_line(field.description))
+        (f"`{name}`", "yes" if field.is_required() else "", _first_line(prose.get(name)))
         for name, field in record.model_fields.items()
     )
     return markdown(["field", "needed", "what it holds"], rows)
@@ -63,6 +65,7 @@ def fields(record: type[BaseModel]) -> str:
 
 def commands() -> dict[str, Any]:
     """Every command by its name, e.g. `protocols show`."""
+    load_commands()
     return dict(_commands(typer.main.get_command(app), ""))
 
 

@@ -213,6 +213,7 @@ def test_a_place_is_split_and_dragged_by_mouse(browser: Browser, server: Server)
     assert violations(page) == []
 
 
+@pytest.mark.long
 def test_a_phone_can_decide_in_the_dark(browser: Browser, server: Server) -> None:
     page = researcher(
         browser, server, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True, color_scheme="dark"
@@ -228,6 +229,7 @@ def test_a_phone_can_decide_in_the_dark(browser: Browser, server: Server) -> Non
     assert gold(server).marks[0].quotes == ("Luis Prado added 18",)
 
 
+@pytest.mark.long
 def test_two_researchers_hear_of_each_other(browser: Browser, server: Server) -> None:
     page = researcher(browser, server)
     opened(page)
@@ -241,6 +243,7 @@ def test_two_researchers_hear_of_each_other(browser: Browser, server: Server) ->
     expect(page.locator("[data-place][aria-current=true]")).to_contain_text("no error")
 
 
+@pytest.mark.long
 def test_the_second_pass_starts_and_is_taken_back(browser: Browser, server: Server) -> None:
     page = researcher(browser, server)
     expect(page.get_by_text("6 texts would be given out again")).to_be_visible(timeout=20_000)

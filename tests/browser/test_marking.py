@@ -106,6 +106,7 @@ def test_scarecrow_by_keyboard_only(browser: Browser, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.long
 def test_accuracy_with_data_hints_and_corrections(browser: Browser, tmp_path: Path) -> None:
     document = text("r1", REPORT, data=BOX)
     with serving(study_of("accuracy", document), tmp_path / "study") as server:
@@ -144,6 +145,7 @@ def test_accuracy_with_data_hints_and_corrections(browser: Browser, tmp_path: Pa
     quotes_hold(annotation, document)
 
 
+@pytest.mark.long
 def test_snac_part_by_part(browser: Browser, tmp_path: Path) -> None:
     words = "\n".join(STORY)
     edges = [(words.index(part), words.index(part) + len(part)) for part in STORY]
@@ -218,6 +220,7 @@ document_questions:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "words", [MARKUP, EMOJI, HEBREW, THAI, CHINESE], ids="markup emoji hebrew thai chinese".split()
 )
@@ -254,6 +257,7 @@ def test_any_text_stays_as_it_is(browser: Browser, tmp_path: Path, words: str) -
     assert annotation.answers["quality"] == 7
 
 
+@pytest.mark.long
 def test_discontinuous_marks_gaps_resizing_and_deleting(browser: Browser, tmp_path: Path) -> None:
     words = "The bridge was built in 1932 and opened in 1929."
     with serving(study_of(parse_protocol(OWN, "own.yaml"), text("d1", words)), tmp_path / "study") as server:
@@ -288,6 +292,7 @@ def test_discontinuous_marks_gaps_resizing_and_deleting(browser: Browser, tmp_pa
     ]
 
 
+@pytest.mark.long
 def test_machine_marks_are_accepted_edited_or_rejected(browser: Browser, tmp_path: Path) -> None:
     document = text("r1", REPORT)
     found = [
@@ -319,6 +324,7 @@ def test_machine_marks_are_accepted_edited_or_rejected(browser: Browser, tmp_pat
     assert "guess-27" in str(annotation.meta)  # the rejection is kept, too
 
 
+@pytest.mark.long
 def test_no_errors_and_cannot_judge_are_said_explicitly(browser: Browser, tmp_path: Path) -> None:
     documents = [text("d1", "All is well."), text("d2", "Nothing can be said here.")]
     with serving(study_of("accuracy", *documents), tmp_path / "study") as server:

@@ -14,6 +14,8 @@ from tests.browser.accessibility import violations
 from tests.browser.served import Reader, new_reader, serving
 from tests.browser.studies import BOX, FERRY, PROMPT, REPORT, STORY, study_of, text, work
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_marking_is_accessible(browser: Browser, tmp_path: Path, scheme: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 import finecomb as fc
@@ -15,6 +16,8 @@ from finecomb.core.study import Study
 from tests.browser.accessibility import violations
 from tests.browser.served import Reader, Server, serving
 from tests.browser.studies import BOX, REPORT, text, work
+
+pytestmark = pytest.mark.long
 
 WORKER = "5f0c2d7e9a1b"
 

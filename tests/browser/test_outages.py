@@ -10,6 +10,8 @@ from playwright.sync_api import Browser, Error, Response, expect
 from tests.browser.served import Reader, new_reader, serving
 from tests.browser.studies import FERRY, PROMPT, REPORT, SECRET, marked, study_of, text, work
 
+pytestmark = pytest.mark.long
+
 
 def test_a_reload_in_the_middle_changes_nothing(browser: Browser, tmp_path: Path) -> None:
     with serving(study_of("scarecrow", text("d1", FERRY)), tmp_path / "study") as server:

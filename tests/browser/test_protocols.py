@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from playwright.sync_api import Browser, expect
 
 import finecomb as fc
@@ -27,6 +28,8 @@ from tests.browser.served import Reader, Server, serving
 from tests.browser.studies import FERRY, PROMPT, STORY, marked, quotes_hold, text
 from tests.browser.test_onboarding import arrive, study_of
 from tests.walking import Knows, ahead, everything, hand_in, nothing, turn
+
+pytestmark = pytest.mark.long
 
 CODES = {"platform": "prolific", "completed": "C0MPLETE", "screened_out": "SCREENED", "no_consent": "N0THANKS"}
 

@@ -16,11 +16,14 @@ import finecomb as fc
 from finecomb.core.protocol import Work
 from finecomb.core.records import PHASES, Document, Recruitment, Settings
 from finecomb.core.study import Study
+from finecomb.people.arrivals import Arrival
 from finecomb.store import recruits
 from finecomb.store.location import FILE, place
 from finecomb.store.store import open_store
 from tests.browser.accessibility import violations
 from tests.browser.served import Server, serving
+
+pytestmark = pytest.mark.long
 
 SUBMIT = "https://workersandbox.mturk.com/mturk/externalSubmit"
 PREVIEW = {"assignmentId": "ASSIGNMENT_ID_NOT_AVAILABLE", "hitId": "3HIT"}
@@ -101,7 +104,7 @@ def hand_in(page: Page, where: Page | FrameLocator) -> dict[str, list[str]]:
     return parse_qs(sent[0])
 
 
-def came(server: Server) -> list[recruits.Arrival]:
+def came(server: Server) -> list[Arrival]:
     store = open_store(place(server.folder / FILE))
     try:
         with store.database.reading() as transaction:
@@ -126,7 +129,7 @@ def test_a_hit_is_done_inside_the_platforms_page(browser: Browser, tmp_path: Pat
             assert all(each.get("partitionKey") for each in cookies)
             code = inside.locator("[data-code]").inner_text()
             assert hand_in(page, inside) == {"assignmentId": ["3ASSIGN"], "code": [code]}
-            assert [(each.came.worker, each.came.session) for each in came(server)] == [("A1WORKER", "3ASSIGN")]
+            assert [(each.source.worker, each.source.session) for each in came(server)] == [("A1WORKER", "3ASSIGN")]
             (work,) = server.study().iter_annotations()
             assert work.answers["rating"] == 1
 

@@ -14,6 +14,8 @@ from tests.browser.accessibility import violations
 from tests.browser.served import Server, serving
 from tests.browser.studies import REPORT, study_of, text
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def running(browser: Browser, tmp_path: Path) -> Iterator[tuple[Page, Server]]:

@@ -10,8 +10,8 @@ import finecomb as fc
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
-from finecomb.detect.boxscore.fitting import cross_validate, drawn, examples, train
-from finecomb.detect.boxscore.rank import parse_ranker
+from finecomb.detect.boxscore.ranker import parse_ranker
+from finecomb.detect.boxscore.ranker_training import cross_validate, examples, shuffled, train
 from finecomb.protocols import shipped
 from tests.detect.games import document, record
 from tests.test_cli import refused, run
@@ -55,9 +55,9 @@ def games(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def result(*words: str | Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run(*words, "--json").stdout)
-    assert set(found) == {"table", "signature", "notes"}
-    return found
+    output: dict[str, Any] = json.loads(run(*words, "--json").stdout)
+    assert set(output) == {"table", "signature", "notes"}
+    return output
 
 
 def test_detectors_are_listed() -> None:
@@ -65,11 +65,11 @@ def test_detectors_are_listed() -> None:
 
 
 def test_marks_are_printed_with_correction_and_comment(games: Path) -> None:
-    found = result("detect", games, "--detector", "boxscore")
-    first = [row for row in found["table"] if row["document"] == "g0"]
+    marks = result("detect", games, "--detector", "boxscore")
+    first = [row for row in marks["table"] if row["document"] == "g0"]
     assert {"quote": "97", "label": "number", "correction": "98"}.items() <= first[0].items()
     assert "TEAM-PTS" in first[0]["comment"]
-    assert found["signature"].startswith("detector:boxscore|protocol:accuracy@1|basis:all|threshold:")
+    assert marks["signature"].startswith("detector:boxscore|protocol:accuracy@1|basis:all|threshold:")
 
 
 def test_basis_and_threshold_choose_marks(games: Path) -> None:
@@ -99,9 +99,9 @@ def test_texts_without_a_record_are_said(tmp_path: Path) -> None:
     bare = Document(id="bare", text="Paul Reyes scored 40 points .")
     items: list[Item] = [shipped("accuracy"), bare, document("Paul Reyes scored 40 points .")]
     fc.write(Study.from_items(items), tmp_path / "study")
-    found = result("detect", tmp_path / "study", "--detector", "boxscore")
-    assert found["notes"] == ["1 text (bare): not checked: no box score in its data"]
-    assert {row["document"] for row in found["table"]} == {"report"}
+    output = result("detect", tmp_path / "study", "--detector", "boxscore")
+    assert output["notes"] == ["1 text (bare): not checked: no box score in its data"]
+    assert {row["document"] for row in output["table"]} == {"report"}
 
 
 def test_a_study_under_another_protocol_gets_the_one_it_needs(tmp_path: Path) -> None:
@@ -113,29 +113,31 @@ def test_a_study_under_another_protocol_gets_the_one_it_needs(tmp_path: Path) ->
 
 def test_training_says_how_well_it_does_on_games_left_out(games: Path, tmp_path: Path) -> None:
     weights = tmp_path / "weights.json"
-    found = result("train", games, "--detector", "boxscore", "-o", weights, "--folds", "3")
-    rows = {(row["basis"], row["label"]): row for row in found["table"]}
+    rows_left_out = result("train", games, "--detector", "boxscore", "-o", weights, "--folds", "3")
+    rows = {(row["basis"], row["label"]): row for row in rows_left_out["table"]}
     assert rows["record", "number"]["recall"] == rows["record", "number"]["precision"] == 1
     assert rows["all", "name"]["gold"] == 8
     ranker = parse_ranker(weights.read_text(), "weights")
     assert ranker.games == 12
     assert ranker.counts["next.opponent"] == [8, 12]
-    own = result("detect", games, "--detector", "boxscore", "--weights", weights)
-    assert own["signature"] != result("detect", games, "--detector", "boxscore")["signature"]
+    marks = result("detect", games, "--detector", "boxscore", "--weights", weights)
+    assert marks["signature"] != result("detect", games, "--detector", "boxscore")["signature"]
 
 
 def test_no_game_is_in_the_fold_that_was_fitted_on_it() -> None:
     whole = Study.from_items(study(9))
-    known = examples(whole.iter_documents(), {each.document: each.marks for each in whole.iter_annotations()})
-    folds = cross_validate(known, 3, seed=1)
-    assert sorted(id for fold in folds for id in fold.documents) == sorted(example.document for example in known)
+    texts = examples(
+        whole.iter_documents(), {annotation.document: annotation.marks for annotation in whole.iter_annotations()}
+    )
+    folds = cross_validate(texts, 3, seed=1)
+    assert sorted(id for fold in folds for id in fold.documents) == sorted(example.document for example in texts)
     assert all(fold.ranker.games == 6 for fold in folds)
-    assert train(known, 3, seed=1) == train(list(reversed(known)), 3, seed=1)
+    assert train(texts, 3, seed=1) == train(list(reversed(texts)), 3, seed=1)
 
 
 def test_an_order_depends_on_the_seed_alone() -> None:
     names = [f"game {number}" for number in range(20)]
-    assert drawn(names, 0) == drawn(reversed(names), 0) != drawn(names, 1)
+    assert shuffled(names, 0) == shuffled(reversed(names), 0) != shuffled(names, 1)
 
 
 def test_mistakes_are_said_in_one_line(games: Path, tmp_path: Path) -> None:

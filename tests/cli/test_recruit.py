@@ -13,9 +13,9 @@ import finecomb as fc
 from finecomb.cli import app
 from finecomb.core.records import Annotation, Annotator, Document, Settings
 from finecomb.core.study import Study
+from finecomb.people.arrivals import Arrival, ArrivalSource
 from finecomb.store import access, recruits, researcher_actions
 from finecomb.store.location import StudyLocation, place
-from finecomb.store.recruits import Came
 from finecomb.store.store import Store, open_store
 from tests.cli.test_serve import refused, run
 from tests.databases import KINDS, demo_items, new_place
@@ -27,7 +27,7 @@ def fill(where: StudyLocation) -> None:
     """A study with one worker, who has a personal link as well."""
     store = open_store(where, demo_items())
     try:
-        came = Came("prolific", WORKER, "st1", "se1", "device1", "address1")
+        came = ArrivalSource("prolific", WORKER, "st1", "se1", "device1", "address1")
         assert store.do_now(recruits.enter, access.open_token(store), came)
         store.do_now(researcher_actions.make_links, "tests", 0, ["reader-1"])
         store.do_now(researcher_actions.make_links, "tests", 0, ["ann"])
@@ -43,7 +43,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(made.file) if made.file else f"{made.url.replace('+psycopg', '')}#{made.study}"
 
 
-def came(where: str) -> list[recruits.Arrival]:
+def came(where: str) -> list[Arrival]:
     store: Store = open_store(place(where))
     try:
         with store.database.reading() as transaction:

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from finecomb.core.errors import ProtocolError
 from finecomb.core.practice import Example, Exercise, Solution, locate
-from finecomb.core.protocol import Label, Protocol, Weight, fold
+from finecomb.core.protocol import Label, Protocol, Weight
 from finecomb.core.protocol_text import format_yaml, parse_protocol, parse_yaml
 from finecomb.core.question import Question
 from finecomb.core.records import Mark, Settings
 from finecomb.core.span import Span
+from finecomb.core.spelling import fold
 from finecomb.protocols import names, shipped
 
 HEAD = "name: p\nversion: '1'\ntitle: P\nsummary: For tests.\n"

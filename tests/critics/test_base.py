@@ -80,7 +80,7 @@ class Vectors(PriorCritic):
 
     @classmethod
     def fit(cls, real: Sequence[Document], rng: np.random.Generator) -> Self:
-        return cls(GaussianPrior.fit(np.array([[float(x) for x in each.text.split()] for each in real])))
+        return cls(GaussianPrior.fit(np.array([[float(x) for x in document.text.split()] for document in real])))
 
     def project(self, document: Document) -> Posterior:
         return Point(np.array([float(x) for x in document.text.split()]))
@@ -98,39 +98,39 @@ def test_the_nll_of_a_document_is_the_sum_over_its_transitions_with_the_one_into
     critic = Letters.fit(REAL, RNG)
     # begin: a 3, b 1, end 0; after a: a 1, b 3, end 0; after b: end 4; one is added to each of the three
     expected = -math.log(4 / 7 * 4 / 7 * 5 / 7)
-    found = scores(critic, texts("a b"))
-    assert found.values.tolist() == pytest.approx([expected])
-    assert found.steps.tolist() == [3]
-    assert latent_nll(found).value == pytest.approx(expected)
-    assert latent_ppl(found).value == pytest.approx(math.exp(expected / 3))
+    result = scores(critic, texts("a b"))
+    assert result.values.tolist() == pytest.approx([expected])
+    assert result.steps.tolist() == [3]
+    assert latent_nll(result).value == pytest.approx(expected)
+    assert latent_ppl(result).value == pytest.approx(math.exp(expected / 3))
 
 
 def test_without_an_end_state_there_is_one_transition_less() -> None:
     critic = Letters.fit(REAL, RNG, ends=False)
-    found = scores(critic, texts("a b"))
-    assert found.values.tolist() == pytest.approx([-math.log(4 / 6 * 4 / 6)])
-    assert found.steps.tolist() == [2]
+    result = scores(critic, texts("a b"))
+    assert result.values.tolist() == pytest.approx([-math.log(4 / 6 * 4 / 6)])
+    assert result.steps.tolist() == [2]
 
 
 def test_latent_ppl_is_exp_of_summed_nll_over_summed_steps_not_a_mean_of_perplexities() -> None:
     critic = Letters.fit(REAL, RNG)
-    found = scores(critic, texts("a b", "b b b b a"))
-    assert latent_ppl(found).value == pytest.approx(math.exp(found.values.sum() / found.steps.sum()))
+    result = scores(critic, texts("a b", "b b b b a"))
+    assert latent_ppl(result).value == pytest.approx(math.exp(result.values.sum() / result.steps.sum()))
 
 
 def test_latent_ppl_is_refused_where_z_is_a_vector() -> None:
     critic = Vectors.fit(texts("0 1", "1 0", "2 2", "1 1"), RNG)
-    found = scores(critic, texts("1 1", "0 0"))
-    assert math.isnan(latent_ppl(found).value)
-    assert "vector" in latent_ppl(found).why
-    assert latent_nll(found).value == pytest.approx(float(found.values.mean()))
+    result = scores(critic, texts("1 1", "0 0"))
+    assert math.isnan(latent_ppl(result).value)
+    assert "vector" in latent_ppl(result).why
+    assert latent_nll(result).value == pytest.approx(float(result.values.mean()))
 
 
 def test_what_has_no_score_is_listed_with_its_reason() -> None:
     critic = Letters.fit(REAL, RNG)
-    found = scores(critic, texts("a b", "", "a c", "b"))
-    assert found.ids == ("d0", "d3")
-    assert [(each.id, each.why) for each in found.dropped] == [
+    result = scores(critic, texts("a b", "", "a c", "b"))
+    assert result.ids == ("d0", "d3")
+    assert [(loss.id, loss.why) for loss in result.dropped] == [
         ("d1", "has no steps"),
         ("d2", "state 'c' was never seen when the critic was fitted"),
     ]
@@ -142,9 +142,9 @@ def test_a_step_of_probability_zero_is_a_reason_and_not_an_infinite_perplexity()
 
 
 def test_a_corpus_of_which_nothing_could_be_projected_is_undefined_with_a_reason() -> None:
-    found = scores(Letters.fit(REAL, RNG), texts("", "c"))
-    assert math.isnan(latent_nll(found).value)
-    assert latent_nll(found).why == "no document could be projected"
+    result = scores(Letters.fit(REAL, RNG), texts("", "c"))
+    assert math.isnan(latent_nll(result).value)
+    assert latent_nll(result).why == "no document could be projected"
 
 
 def test_kl_of_a_point_among_vectors_is_undefined() -> None:
@@ -266,10 +266,10 @@ def test_transition_counts_are_those_of_pairs() -> None:
 def test_conformal_p_counts_the_real_documents_at_least_as_unlikely() -> None:
     critic = Letters.fit(REAL, RNG)
     real, other = scores(critic, texts("a b", "b", "a a b")), scores(critic, texts("b a b a b a", "a b"))
-    found = outliers(real, other)
-    assert [each.id for each in found] == ["d0", "d1"]
-    assert found[0].p == pytest.approx(1 / 4)
-    assert found[1].p == pytest.approx((1 + sum(real.rates >= other.rates[1])) / 4)
+    ranked = outliers(real, other)
+    assert [outlier.id for outlier in ranked] == ["d0", "d1"]
+    assert ranked[0].p == pytest.approx(1 / 4)
+    assert ranked[1].p == pytest.approx((1 + sum(real.rates >= other.rates[1])) / 4)
 
 
 def test_conformal_p_is_uniform_when_documents_are_exchangeable() -> None:
@@ -288,7 +288,7 @@ def test_conformal_p_is_uniform_when_documents_are_exchangeable() -> None:
 def test_a_saved_critic_scores_as_before(tmp_path: Path) -> None:
     critic = Letters.fit(REAL, RNG)
     save(critic, tmp_path / "critic")
-    again = load(tmp_path / "critic")
+    again = load(tmp_path / "critic", code=["tests.critics.test_base:Letters"])
     assert scores(again, REAL).values.tolist() == scores(critic, REAL).values.tolist()
     assert {path.name for path in (tmp_path / "critic").iterdir()} == {"critic.json", "arrays.npz"}
 
@@ -308,7 +308,7 @@ def test_a_pickle_in_the_arrays_is_refused(tmp_path: Path) -> None:
     hidden = {"prior.log_transitions": np.array([{}], dtype=object)}
     np.savez(tmp_path / "arrays.npz", allow_pickle=True, **hidden)
     with pytest.raises(FinecombError, match="holds no fitted critic"):
-        load(tmp_path)
+        load(tmp_path, code=["tests.critics.test_base:Letters"])
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from scipy import stats
 
 from finecomb.core.records import Document
 from finecomb.critics import compare, scores
-from finecomb.critics.criticize import criticize, split
+from finecomb.critics.criticism import criticize, split
 from tests.critics.worlds import sectioned
 
 STATES = "abcdefgh"
@@ -25,8 +25,8 @@ def corpus(rng: np.random.Generator, table: np.ndarray, count: int, name: str) -
             step = int(rng.choice(len(STATES) + 1, p=table[at]))
             if step == len(STATES):
                 break
-            own, other = WORDS[STATES[step]], WORDS[STATES[int(rng.integers(len(STATES)))]]
-            sections.append((STATES[step], " ".join([*rng.choice(own, 6), *rng.choice(other, 3)])))
+            usual, other = WORDS[STATES[step]], WORDS[STATES[int(rng.integers(len(STATES)))]]
+            sections.append((STATES[step], " ".join([*rng.choice(usual, 6), *rng.choice(other, 3)])))
             at = step + 1
         documents.append(sectioned(f"{name}-{number}", sections))
     return documents
@@ -49,13 +49,13 @@ def p_values(seed: int) -> tuple[float, float]:
     honest = criticize("sections", real, {"s": generated}, seed=seed, min_count=2, smoothing="add:0.01")
     fitted_on = scores(honest.critic, split(real, seed=seed)[0])
     sides = honest.real, fitted_on
-    first, second = (compare(each, honest.systems, draws=DRAWS, seed=seed)[0].p for each in sides)
+    first, second = (compare(side, honest.systems, draws=DRAWS, seed=seed)[0].p for side in sides)
     return first, second
 
 
 def rejections(runs: int) -> tuple[int, int]:
-    found = np.array([p_values(seed) for seed in range(runs)])
-    return int((found[:, 0] <= 0.05).sum()), int((found[:, 1] <= 0.05).sum())
+    pvalues = np.array([p_values(seed) for seed in range(runs)])
+    return int((pvalues[:, 0] <= 0.05).sum()), int((pvalues[:, 1] <= 0.05).sum())
 
 
 def check(runs: int) -> None:
@@ -65,6 +65,7 @@ def check(runs: int) -> None:
     assert cheating > high, "scoring the fitting documents should have been found out"
 
 
+@pytest.mark.long
 def test_rejections_at_5_per_cent_lie_in_the_binomial_interval_and_scoring_fitting_documents_would_fail() -> None:
     check(30)
 

@@ -22,9 +22,9 @@ def partitions(draw: st.DrawFn) -> Chains:
 def test_muc_reproduces_vilain_1995() -> None:
     """Their example: {A B C D} against {A B} {C D}: of three links two are kept."""
     gold = [[(1, 2), (2, 3), (3, 4), (4, 5)]]
-    found = muc([(gold, [[(1, 2), (2, 3)], [(3, 4), (4, 5)]])])
-    assert found.recall == pytest.approx(2 / 3)
-    assert found.precision == 1
+    score = muc([(gold, [[(1, 2), (2, 3)], [(3, 4), (4, 5)]])])
+    assert score.recall == pytest.approx(2 / 3)
+    assert score.precision == 1
 
 
 def test_b_cubed_reproduces_bagga_and_baldwin_1998() -> None:
@@ -49,14 +49,16 @@ def test_scores_lie_between_0_and_1_and_swap(gold: Chains, predicted: Chains) ->
 
 
 def test_the_shipped_passages_are_sound() -> None:
-    found = passages()
-    assert sum(each.id.startswith("held-out") for each in found) >= 20
-    for each in found:
-        assert each.chains, each.id
-        assert "[" not in each.text
-        assert "|" not in each.text
+    labelled_texts = passages()
+    assert sum(passage.id.startswith("held-out") for passage in labelled_texts) >= 20
+    for passage in labelled_texts:
+        assert passage.chains, passage.id
+        assert "[" not in passage.text
+        assert "|" not in passage.text
         assert all(
-            each.text[start:end].strip() == each.text[start:end] for chain in each.chains for start, end in chain
+            passage.text[start:end].strip() == passage.text[start:end]
+            for chain in passage.chains
+            for start, end in chain
         )
 
 
@@ -83,11 +85,11 @@ plot 0 2 . . -
 def test_conll_chains_are_laid_over_the_text(tmp_path: Path) -> None:
     path = tmp_path / "chains.conll"
     path.write_text(CONLL)
-    found = read_chains(path)["plot"]
-    assert isinstance(found, TokenChains)
+    chains = read_chains(path)["plot"]
+    assert isinstance(chains, TokenChains)
     text = "Ann saw her mother.\nShe left."
-    shown = [[text[start:end] for start, end in chain] for chain in found.over(text, "x")]
-    assert shown == [["Ann", "her"], ["her mother", "She"]]
+    mentions = [[text[start:end] for start, end in chain] for chain in chains.over(text, "x")]
+    assert mentions == [["Ann", "her"], ["her mother", "She"]]
 
 
 @pytest.mark.parametrize(
@@ -120,5 +122,5 @@ def test_missing_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_labels_become_offsets() -> None:
-    found = labelled("a", "[Ann|0]'s [mother|1] called. [She|1] wept.")
-    assert [[found.text[start:end] for start, end in chain] for chain in found.chains] == [["mother", "She"]]
+    passage = labelled("a", "[Ann|0]'s [mother|1] called. [She|1] wept.")
+    assert [[passage.text[start:end] for start, end in chain] for chain in passage.chains] == [["mother", "She"]]

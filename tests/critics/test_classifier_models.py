@@ -16,7 +16,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.critics import load, save, scores
 from finecomb.critics.classifier import LogisticRegression, classifier_from
 from finecomb.critics.classifier_models import Encoder, Transformer
-from finecomb.critics.criticize import fitted
+from finecomb.critics.criticism import fitted
 from tests.critics.test_classifier import LABELS, TEXTS
 from tests.critics.test_sections import articles
 
@@ -163,5 +163,5 @@ def test_a_real_encoder_tells_sections_apart() -> None:
     ]
     encoder = Encoder("all-MiniLM-L6-v2")
     classifier = LogisticRegression.fit(encoder(sections), ["weather", "weather", "law", "law"], encoder)
-    told = classifier(["A storm is coming.", "The jury found him guilty."]).argmax(axis=1)
-    assert [classifier.classes[at] for at in told] == ["weather", "law"]
+    guesses = classifier(["A storm is coming.", "The jury found him guilty."]).argmax(axis=1)
+    assert [classifier.classes[at] for at in guesses] == ["weather", "law"]

@@ -11,6 +11,7 @@ from finecomb.core.records import Document
 from finecomb.critics.base import annotated, latent_ppl, parts, scores
 from finecomb.critics.chains import Chains, b_cubed, muc, passages
 from finecomb.critics.coreference import Coreference, gender_of, head, states
+from finecomb.critics.coreference_model import Kind
 from finecomb.critics.coreference_sieve import sieve
 from finecomb.critics.coreference_tables import contributions, shifted, unlikely
 from finecomb.critics.posteriors import Point
@@ -54,7 +55,7 @@ def test_the_sieve_joins_what_it_should(text: str, expected: list[list[str]]) ->
 
 def test_the_sieve_on_the_held_out_passages() -> None:
     """The figures that docs/critics/coreference.md reports."""
-    pairs = [(each.chains, sieve(each.text)) for each in passages() if each.id.startswith("held-out")]
+    pairs = [(passage.chains, sieve(passage.text)) for passage in passages() if passage.id.startswith("held-out")]
     assert len(pairs) == 22
     assert muc(pairs).f1 == pytest.approx(0.935, abs=5e-4)
     assert b_cubed(pairs).f1 == pytest.approx(0.915, abs=5e-4)
@@ -62,10 +63,10 @@ def test_the_sieve_on_the_held_out_passages() -> None:
 
 def test_states_have_genders_by_majority_and_sentences() -> None:
     text = "Ann's mother left. He said she knew Ann. It rained."
-    found = states(text, [[(0, 3), (36, 39)], [(6, 12), (27, 30)]])
-    assert found is not None
-    assert found[0] == (".", "N:0", "F:1", ".", "she:1", "N:0", ".")
-    assert [text[start:end] for start, end in found[1]] == ["", "Ann", "mother", "", "she", "Ann", ""]
+    sequence = states(text, [[(0, 3), (36, 39)], [(6, 12), (27, 30)]])
+    assert sequence is not None
+    assert sequence[0] == (".", "N:0", "F:1", ".", "she:1", "N:0", ".")
+    assert [text[start:end] for start, end in sequence[1]] == ["", "Ann", "mother", "", "she", "Ann", ""]
 
 
 def test_chains_of_things_are_left_out() -> None:
@@ -84,8 +85,9 @@ def test_gender_is_that_of_most_pronouns() -> None:
 
 
 @pytest.mark.parametrize("model", ["kneser-ney", "paper"])
-def test_odd_reference_is_less_likely(model: str) -> None:
-    critic = Coreference.fit(documents(STORY, 30), rng(), model=model)  # type: ignore[arg-type]
+def test_odd_reference_is_less_likely(model: Kind) -> None:
+    fitted_on = [*documents(STORY, 30), *documents("Maria saw Peter. He greeted her.", 1)]
+    critic = Coreference.fit(fitted_on, rng(), model=model)
     real, odd = scores(critic, documents(STORY, 9)), scores(critic, documents(ODD, 9))
     assert latent_ppl(odd).value > 2 * latent_ppl(real).value
 
@@ -93,9 +95,9 @@ def test_odd_reference_is_less_likely(model: str) -> None:
 def test_parts_name_their_text_and_what_was_expected() -> None:
     critic = Coreference.fit(documents(STORY, 30), rng())
     document = Document(id="x", text="Anna met Paul. She thanked him, and she smiled at him.")
-    found = parts(critic, document)
-    assert [part.text for part in found if part.text] == ["Anna", "Paul", "She", "him", "she", "him"]
-    text = annotated(document.text, found, below=-1.0)
+    steps = parts(critic, document)
+    assert [part.text for part in steps if part.text] == ["Anna", "Paul", "She", "him", "she", "him"]
+    text = annotated(document.text, steps, below=-1.0)
     assert text.startswith("[Anna]0{0.0}")
     assert "expected he:1" in text
 
@@ -123,7 +125,7 @@ def test_contributions_add_up_to_the_difference() -> None:
 
 def test_unlikely_and_shifted_keep_to_their_limits() -> None:
     critic = Coreference.fit(documents(STORY, 30), rng())
-    zs = [each.z for each in (critic.project(d) for d in documents(ODD, 6)) if isinstance(each, Point)]
+    zs = [posterior.z for posterior in (critic.project(d) for d in documents(ODD, 6)) if isinstance(posterior, Point)]
     table = unlikely(critic.prior, zs, below=-1.0)
     assert (table["log_p"] < -1).all()
     assert (table["expected_log_p"] >= table["log_p"]).all()
@@ -133,7 +135,7 @@ def test_unlikely_and_shifted_keep_to_their_limits() -> None:
 def test_chains_may_come_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "chains.json"
     texts = documents(STORY, 4)
-    path.write_text(json.dumps({each.id: sieve(each.text) for each in texts}))
+    path.write_text(json.dumps({document.id: sieve(document.text) for document in texts}))
     ours, theirs = Coreference.fit(texts, rng()), Coreference.fit(texts, rng(), chains=path)
     assert scores(theirs, texts).values == pytest.approx(scores(ours, texts).values)
     with pytest.raises(ProjectionError, match="has no chains in"):
@@ -171,11 +173,11 @@ def test_a_resolver_may_be_the_users_own() -> None:
 
 def test_a_document_without_persons_is_counted_with_its_reason() -> None:
     critic = Coreference.fit(documents(STORY, 5), rng())
-    found = scores(critic, [Document(id="rain", text="It rained."), *documents(STORY, 2)])
+    result = scores(critic, [Document(id="rain", text="It rained."), *documents(STORY, 2)])
     assert (
-        Coreference.fit([Document(id="rain", text="It rained."), *documents(STORY, 2)], rng()).unused == found.dropped
+        Coreference.fit([Document(id="rain", text="It rained."), *documents(STORY, 2)], rng()).unused == result.dropped
     )
-    assert [(each.id, each.why) for each in found.dropped] == [
+    assert [(loss.id, loss.why) for loss in result.dropped] == [
         ("rain", "mentions no person twice, so it has no chains")
     ]
 
@@ -185,3 +187,10 @@ def test_a_critic_is_saved_without_pickle(tmp_path: Path) -> None:
     save(critic, tmp_path / "critic")
     again = load(tmp_path / "critic")
     assert scores(again, documents(ODD, 3)).values == pytest.approx(scores(critic, documents(ODD, 3)).values)
+
+
+def test_you_is_plural_for_the_authors_program_only() -> None:
+    text = "Anna spoke. You know her, said Paul. You do."
+    chain = [[(0, 4), (12, 15), (37, 40)]]
+    assert [states(text, chain, kind)[0][1] for kind in ("kneser-ney", "paper")] == ["N:0", "P:0"]  # type: ignore[index]
+    assert gender_of("your friends", [(0, 4)], "paper") == "N"

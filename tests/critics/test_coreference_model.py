@@ -32,16 +32,16 @@ chains = st.lists(st.lists(states, max_size=10), min_size=1, max_size=6)
 
 def relabel(gram: Gram) -> Gram:
     numbers: dict[str, int] = {}
-    found = []
+    labels = []
     for state in gram:
         word, colon, person = state.partition(":")
-        found.append(f"{word}:{numbers.setdefault(person, len(numbers))}" if colon else state)
-    return tuple(found)
+        labels.append(f"{word}:{numbers.setdefault(person, len(numbers))}" if colon else state)
+    return tuple(labels)
 
 
-def windows(z: Chain, order: int) -> list[Gram]:
-    padded = [""] * (order - 1) + [*z, END]
-    return [tuple(padded[at : at + order]) for at in range(len(z) + 1)]
+def windows(z: Chain, order: int, ends: bool = True) -> list[Gram]:
+    padded = [""] * (order - 1) + ([*z, END] if ends else [*z])
+    return [tuple(padded[at : at + order]) for at in range(len(padded) - order + 1)]
 
 
 class SlowPaper:
@@ -51,7 +51,7 @@ class SlowPaper:
         self.order = order
         self.counts: list[Counter[Gram]] = [Counter() for _ in range(order + 1)]
         for z in zs:
-            for window in windows(z, order):
+            for window in windows(z, order, ends=False):
                 framed = relabel(window)
                 for n in range(1, order + 1):
                     self.counts[n][framed[order - n :]] += 1
@@ -76,7 +76,7 @@ class SlowPaper:
         if n == 1:
             return first if first > 0 else 1e-20
         lower = discount * self.types[n][gram[:-1]] / total * self._recursive(gram[1:], n - 1)
-        return max(first + lower, 1e-20)  # theirs stops with an error at 0
+        return first + lower  # theirs stops with an error at 0
 
 
 class SlowKneserNey:
@@ -92,17 +92,17 @@ class SlowKneserNey:
         self.counts = [Counter[Gram]() for _ in range(order + 1)]
         for n in range(1, order + 1):
             for gram, count in raw[n].items():
-                kept = n == order or (n > 1 and gram[0] == "")
-                lefts = sum(1 for longer in raw[n + 1] if relabel(longer[1:]) == gram) if not kept else 0
-                self.counts[n][gram] = count if kept else lefts
+                is_raw = n == order or (n > 1 and gram[0] == "")
+                lefts = sum(1 for longer in raw[n + 1] if relabel(longer[1:]) == gram) if not is_raw else 0
+                self.counts[n][gram] = count if is_raw else lefts
 
     def discounts(self, n: int) -> list[float]:
         of = Counter(self.counts[n].values())
         if not (of[1] and of[2] and of[3]):
             return [0, 0.5, 1, 1.5]
         y = of[1] / (of[1] + 2 * of[2])
-        found = [k - (k + 1) * y * of[k + 1] / of[k] for k in (1, 2, 3)]
-        return [0, *found] if min(found) > 0 else [0, 0.5, 1, 1.5]
+        estimates = [k - (k + 1) * y * of[k + 1] / of[k] for k in (1, 2, 3)]
+        return [0, *estimates] if min(estimates) > 0 else [0, 0.5, 1, 1.5]
 
     def kind(self, window: Gram, n: int) -> str:
         """`back` when the last state is the person that leaves the context next, `new` when a new one, else `both`."""
@@ -114,11 +114,11 @@ class SlowKneserNey:
         return "" if people[-1] in people[1:-1] else "new"
 
     def split(self, word: str, n: int) -> float:
-        found = [(window[-1].partition(":")[0], kind) for window in self.seen if (kind := self.kind(window, n))]
-        backs = sum(kind == "back" for _, kind in found)
-        overall = (backs + 1) / (len(found) + 2)
-        own = [kind for each, kind in found if each == word]
-        return (own.count("back") + 5 * overall) / (len(own) + 5)
+        kinds_by_word = [(window[-1].partition(":")[0], kind) for window in self.seen if (kind := self.kind(window, n))]
+        backs = sum(kind == "back" for _, kind in kinds_by_word)
+        overall = (backs + 1) / (len(kinds_by_word) + 2)
+        kinds = [kind for other, kind in kinds_by_word if other == word]
+        return (kinds.count("back") + 5 * overall) / (len(kinds) + 5)
 
     def probability(self, window: Gram, n: int | None = None) -> float:
         n = self.order if n is None else n
@@ -128,21 +128,42 @@ class SlowKneserNey:
         share = self.split(window[-1].partition(":")[0], n)
         share = {"back": share, "new": 1 - share}.get(self.kind(window, n), 1.0)
         lower = share * self.probability(window, n - 1)
-        row = {each: count for each, count in self.counts[n].items() if each[:-1] == gram[:-1]}
+        row = {ngram: count for ngram, count in self.counts[n].items() if ngram[:-1] == gram[:-1]}
         if not row:
             return lower
         discount, total = self.discounts(n), sum(row.values())
-        own = row.get(gram, 0)
+        ours = row.get(gram, 0)
         left = sum(discount[min(count, 3)] for count in row.values()) / total
-        return (own - discount[min(own, 3)]) / total + left * lower
+        return (ours - discount[min(ours, 3)]) / total + left * lower
 
 
 @settings(max_examples=30)
-@given(chains, chains)
+@given(chains.filter(any), chains)
 def test_paper_equals_its_definition(fitted: list[Chain], scored: list[Chain]) -> None:
     model, slow = ChainModel.fit(fitted, "paper", ORDER), SlowPaper(fitted, ORDER)
     for z in scored:
-        assert model.log_prob(z) == pytest.approx([math.log(slow.probability(each)) for each in windows(z, ORDER)])
+        expected = [slow.probability(window) for window in windows(z, ORDER, ends=False)]
+        assert np.exp(model.log_prob(z)) == pytest.approx(expected, rel=1e-9, abs=0)
+
+
+def test_paper_is_the_authors_program_worked_by_hand() -> None:
+    """No end state; the floor of 1e-20 is for single states only, so that a seen context leaves less than that."""
+    model = ChainModel.fit([[".", "M:0", "he:0"], [".", "M:0", "he:0"], [".", "F:0"]], "paper", 2)
+    # single states: . 3, M:0 2, he:0 2, F:0 1, of 8
+    # pairs: begin-. 3, .-M:0 2, M:0-he:0 2, .-F:0 1, so that D = 1 / (1 + 2 x 2)
+    after_begin = (3 - 0.2) / 3 + 0.2 * 1 / 3 * 3 / 8
+    female = (1 - 0.2) / 3 + 0.2 * 2 / 3 * 1 / 8
+    assert np.exp(model.log_prob([".", "F:4"])) == pytest.approx([after_begin, female])
+    never_seen = 0.2 * 2 / 3 * 1e-20  # `.` was seen, `she` was not
+    assert np.exp(model.log_prob([".", "she:0"])) == pytest.approx([after_begin, never_seen], rel=1e-9, abs=0)
+    # F:0 is no context, so single states decide; in the frame of the pair he is number 1, and no single state is he:1
+    assert np.exp(model.log_prob([".", "F:0", "he:1"]))[2] == pytest.approx(1e-20, rel=1e-9, abs=0)
+    assert list(model.names([".", "F:0"])) == [".", "F:0"]
+
+
+def test_paper_has_probability_nil_where_nothing_is_discounted() -> None:
+    model = ChainModel.fit([[".", "M:0"]] * 2 + [[".", "F:0"]] * 2, "paper", 2)
+    assert np.isneginf(model.log_prob([".", "."])[1])
 
 
 @settings(max_examples=20, deadline=None)
@@ -150,7 +171,7 @@ def test_paper_equals_its_definition(fitted: list[Chain], scored: list[Chain]) -
 def test_kneser_ney_equals_its_definition(fitted: list[Chain], scored: list[Chain]) -> None:
     model, slow = ChainModel.fit(fitted, "kneser-ney", ORDER), SlowKneserNey(fitted, ORDER)
     for z in scored[:2]:
-        assert model.log_prob(z) == pytest.approx([math.log(slow.probability(each)) for each in windows(z, ORDER)])
+        assert model.log_prob(z) == pytest.approx([math.log(slow.probability(window)) for window in windows(z, ORDER)])
 
 
 @settings(max_examples=30)
@@ -176,7 +197,7 @@ def test_the_papers_model_does_not_sum_to_one() -> None:
 def test_canonical_numbers_persons_by_first_appearance(rows: list[list[int]]) -> None:
     for row, ours in zip(rows, canonical(np.array(rows)).tolist(), strict=True):
         numbers: dict[int, int] = {}
-        assert ours == [numbers.setdefault(each, len(numbers)) if each >= 0 else -1 for each in row]
+        assert ours == [numbers.setdefault(entity, len(numbers)) if entity >= 0 else -1 for entity in row]
 
 
 @given(chains)
@@ -195,12 +216,12 @@ def test_likeliest_is_the_best_legal_successor() -> None:
     z = [".", "F:7", "her:7", "M:2"]
     best = model.likeliest(z)
     assert [name for name, _ in best][:4] == [".", "F:0", "her:7", "her:7"]
-    assert all(log_p >= own for (_, log_p), own in zip(best, model.log_prob(z), strict=True))
+    assert all(log_p >= log_prob for (_, log_p), log_prob in zip(best, model.log_prob(z), strict=True))
 
 
 def test_tally_counts_relabelled_ngrams() -> None:
-    found = tally([["M:3", "he:3"], ["M:1", "he:1"], ["M:1", "he:0"]], 2)
-    assert dict(zip(written(found.windows), found.counts.tolist(), strict=True)) == {
+    ngrams = tally([["M:3", "he:3"], ["M:1", "he:1"], ["M:1", "he:0"]], 2)
+    assert dict(zip(written(ngrams.windows), ngrams.counts.tolist(), strict=True)) == {
         ("", "M:0"): 3, ("M:0", "he:0"): 2, ("M:0", "he:1"): 1, ("he:0", END): 3
     }  # fmt: skip
 

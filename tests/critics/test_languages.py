@@ -33,23 +33,23 @@ def slow_log_joint(rows: list[Ints], topics: tuple[int, ...], alpha: list[float]
     by_topic: Counter[int] = Counter()
     by_word: Counter[tuple[int, int]] = Counter()
     for row in rows:
-        own: Counter[int] = Counter()
+        counts: Counter[int] = Counter()
         for length, word in enumerate(row.tolist()):
             topic = next(places)
-            total += math.log((own[topic] + alpha[topic]) / (length + sum(alpha)))
+            total += math.log((counts[topic] + alpha[topic]) / (length + sum(alpha)))
             total += math.log((by_word[topic, word] + beta) / (by_topic[topic] + size * beta))
-            own[topic] += 1
+            counts[topic] += 1
             by_topic[topic] += 1
             by_word[topic, word] += 1
     return total
 
 
 def documents(rng: np.random.Generator, count: int, mixed: bool = False, name: str = "d") -> list[Document]:
-    made = []
+    result = []
     for at in range(count):
         pool = " ".join(TONGUES).split() if mixed else TONGUES[rng.integers(3)].split()
-        made.append(Document(id=f"{name}{at}", text=" ".join(rng.choice(pool, 30))))
-    return made
+        result.append(Document(id=f"{name}{at}", text=" ".join(rng.choice(pool, 30))))
+    return result
 
 
 @given(st.lists(st.integers(0, 1), min_size=5, max_size=5))
@@ -66,14 +66,14 @@ def test_the_joint_likelihood_equals_its_definition(topics: list[int]) -> None:
 def test_one_lane_samples_the_posterior_exactly() -> None:
     rows, alpha = texts([0, 1], [1, 2]), np.array([0.5, 1.5])
     configurations = list(itertools.product(range(2), repeat=4))
-    weights = np.exp([slow_log_joint(rows, each, alpha.tolist(), 0.3, 3) for each in configurations])
+    weights = np.exp([slow_log_joint(rows, configuration, alpha.tolist(), 0.3, 3) for configuration in configurations])
     rng = np.random.default_rng(1)
     gibbs, steps = Gibbs.start(rows, 3, alpha, 0.3, rng), side_by_side(rows, 1)
-    seen: Counter[tuple[int, ...]] = Counter()
+    visits: Counter[tuple[int, ...]] = Counter()
     for _ in range(4000):
         gibbs.sweep(rng, steps)
-        seen[tuple(gibbs.topics.tolist())] += 1
-    frequencies = np.array([seen[each] for each in configurations]) / 4000
+        visits[tuple(gibbs.topics.tolist())] += 1
+    frequencies = np.array([visits[configuration] for configuration in configurations]) / 4000
     assert frequencies == pytest.approx(weights / weights.sum(), abs=0.03)
 
 
@@ -107,8 +107,8 @@ def test_folding_in_gives_the_posterior_mean() -> None:
         chance *= math.prod(math.gamma(a + n) / math.gamma(a) for a, n in zip(alpha, counts, strict=True))
         weight, mean = weight + chance, mean + chance * counts
     rngs = [np.random.default_rng(seed) for seed in range(500)]
-    found = folded_in([row] * 500, topic_words, alpha, rngs, 40)
-    assert found.mean(axis=0) == pytest.approx(mean / weight, abs=0.03)
+    means = folded_in([row] * 500, topic_words, alpha, rngs, 40)
+    assert means.mean(axis=0) == pytest.approx(mean / weight, abs=0.03)
 
 
 def test_draws_have_the_given_weights() -> None:
@@ -125,7 +125,7 @@ def critic() -> Languages:
 
 def test_languages_are_found(critic: Languages) -> None:
     table = critic.tables(scores(critic, documents(np.random.default_rng(1), 9)), {})["languages"]
-    assert {frozenset(each.split()[:8]) for each in table["words"]} == {frozenset(each.split()) for each in TONGUES}
+    assert {frozenset(words.split()[:8]) for words in table["words"]} == {frozenset(words.split()) for words in TONGUES}
     assert (critic.prior.alpha < 0.2).all()
 
 
@@ -154,8 +154,8 @@ def test_a_projection_depends_on_the_text_alone(critic: Languages) -> None:
 
 
 def test_a_document_without_known_words_is_counted(critic: Languages) -> None:
-    found = scores(critic, [Document(id="odd", text="zzz"), Document(id="empty", text="")])
-    assert [each.why for each in found.dropped] == ["has no word of the critic's vocabulary"] * 2
+    result = scores(critic, [Document(id="odd", text="zzz"), Document(id="empty", text="")])
+    assert [loss.why for loss in result.dropped] == ["has no word of the critic's vocabulary"] * 2
 
 
 def test_a_critic_is_saved_without_pickle(critic: Languages, tmp_path: Path) -> None:

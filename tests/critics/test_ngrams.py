@@ -20,7 +20,7 @@ sequences = st.lists(st.lists(st.integers(0, SIZE - 1), max_size=12), min_size=1
 
 
 def arrays(lists: list[list[int]]) -> list[NDArray[np.int64]]:
-    return [np.array(each, np.int64) for each in lists]
+    return [np.array(row, np.int64) for row in lists]
 
 
 class SlowKneserNey:
@@ -29,8 +29,8 @@ class SlowKneserNey:
     def __init__(self, lists: list[list[int]], order: int) -> None:
         self.order = order
         raw: Counter[Gram] = Counter()
-        for each in lists:
-            marked = (BEGIN, *each)
+        for row in lists:
+            marked = (BEGIN, *row)
             for end in range(2, len(marked) + 1):
                 for n in range(1, min(order, end) + 1):
                     raw[marked[end - n : end]] += 1
@@ -39,7 +39,7 @@ class SlowKneserNey:
             top = len(gram) == order or gram[0] == BEGIN
             lefts = sum(1 for other in raw if len(other) == len(gram) + 1 and other[1:] == gram)
             self.counts[len(gram)][gram] = count if top else lefts
-        self.discounts = [[0.0] * 4] + [discounts(list(each.values())) for each in self.counts[1:]]
+        self.discounts = [[0.0] * 4] + [discounts(list(table.values())) for table in self.counts[1:]]
 
     def probability(self, token: int, history: Gram) -> float:
         context = (BEGIN, *history)
@@ -53,8 +53,8 @@ class SlowKneserNey:
         if not row:
             return lower
         total = sum(row.values())
-        kept = max(row.get(token, 0) - self.discounts[n][min(row.get(token, 0), 3)], 0) / total
-        return kept + lower * sum(self.discounts[n][min(count, 3)] for count in row.values()) / total
+        mass = max(row.get(token, 0) - self.discounts[n][min(row.get(token, 0), 3)], 0) / total
+        return mass + lower * sum(self.discounts[n][min(count, 3)] for count in row.values()) / total
 
 
 def discounts(counts: list[int]) -> list[float]:
@@ -62,8 +62,8 @@ def discounts(counts: list[int]) -> list[float]:
     if not (n[1] and n[2] and n[3]):
         return [0, 0.5, 1, 1.5]
     y = n[1] / (n[1] + 2 * n[2])
-    found = [k - (k + 1) * y * n[k + 1] / n[k] for k in (1, 2, 3)]
-    return [0, *found] if min(found) > 0 else [0, 0.5, 1, 1.5]
+    estimates = [k - (k + 1) * y * n[k + 1] / n[k] for k in (1, 2, 3)]
+    return [0, *estimates] if min(estimates) > 0 else [0, 0.5, 1, 1.5]
 
 
 @given(sequences, st.integers(1, 5), sequences)
@@ -78,9 +78,9 @@ def test_log_probs_equal_the_definition(fitted: list[list[int]], order: int, sco
 def test_next_probs_sum_to_one_and_equal_log_probs(fitted: list[list[int]], order: int, history: list[int]) -> None:
     model = Ngrams.fit(arrays(fitted), order, SIZE)
     after = model.next_probs(np.array(history, np.int64))
-    each = [model.log_probs(arrays([[*history, token]]))[0][-1] for token in range(SIZE)]
+    logs = [model.log_probs(arrays([[*history, token]]))[0][-1] for token in range(SIZE)]
     assert after.sum() == pytest.approx(1)
-    assert np.log(after) == pytest.approx(np.array(each))
+    assert np.log(after) == pytest.approx(np.array(logs))
 
 
 @settings(max_examples=10)
@@ -99,8 +99,8 @@ def test_samples_have_the_frequencies_of_the_model(fitted: list[list[int]], orde
 def test_samples_stop_after_the_end_token() -> None:
     model = Ngrams.fit(arrays([[0, 1, 2, 3]] * 50), 3, SIZE)
     drawn = model.sample(np.random.default_rng(1), 200, 30, end=3)
-    assert all((each[:-1] != 3).all() for each in drawn)
-    assert sum(each[-1] == 3 for each in drawn) > 150
+    assert all((sequence[:-1] != 3).all() for sequence in drawn)
+    assert sum(sequence[-1] == 3 for sequence in drawn) > 150
 
 
 def test_a_model_is_made_again_from_its_arrays() -> None:
@@ -112,8 +112,8 @@ def test_a_model_is_made_again_from_its_arrays() -> None:
 @given(st.lists(st.integers(0, 2**60), max_size=40))
 def test_packed_and_plain_sorting_agree(keys: list[int]) -> None:
     """Keys of up to 60 bits do not fit beside their places into one integer; small ones do."""
-    for each in (np.array(keys, np.int64), np.array(keys, np.int64) % 7):
-        assert (each[_argsort(each)] == np.sort(each)).all()
+    for values in (np.array(keys, np.int64), np.array(keys, np.int64) % 7):
+        assert (values[_argsort(values)] == np.sort(values)).all()
 
 
 @pytest.mark.parametrize(

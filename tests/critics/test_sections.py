@@ -17,7 +17,7 @@ from finecomb.core.records import Document, Segment
 from finecomb.critics import Factorised, latent_nll, load, parts, save, scores
 from finecomb.critics.sections import BACK_MATTER, SectionOptions, Sections, expected_counts
 from finecomb.critics.sections_tables import organisations, transition_errors
-from finecomb.critics.storage import known_options
+from finecomb.critics.storage import option_names
 from finecomb.critics.transition_graph import transition_graph
 from tests.critics.worlds import sectioned, titled
 
@@ -34,8 +34,8 @@ def article(rng: np.random.Generator, id: str, order: tuple[str, ...]) -> Docume
     everything = " ".join(WORDS.values()).split()
     sections = []
     for title in order:
-        own = rng.choice(WORDS[title].split(), 8)
-        sections.append((title, " ".join([*own, *rng.choice(everything, 4)])))
+        usual = rng.choice(WORDS[title].split(), 8)
+        sections.append((title, " ".join([*usual, *rng.choice(everything, 4)])))
     return sectioned(id, sections)
 
 
@@ -69,10 +69,10 @@ def test_csabstruct_is_as_recomputed(
     data: Path, csabstruct: Sections, name: str, document: float, transition: float
 ) -> None:
     """The README of the data, section 8."""
-    found = scores(csabstruct, abstracts(data, name))
-    assert latent_nll(found, draws=0).value == pytest.approx(document, abs=5e-5)
-    assert found.values.sum() / found.steps.sum() == pytest.approx(transition, abs=5e-5)
-    assert found.dropped == ()
+    result = scores(csabstruct, abstracts(data, name))
+    assert latent_nll(result, draws=0).value == pytest.approx(document, abs=5e-5)
+    assert result.values.sum() / result.steps.sum() == pytest.approx(transition, abs=5e-5)
+    assert result.dropped == ()
 
 
 @pytest.mark.parametrize("name", ["train", "dev"])
@@ -80,7 +80,7 @@ def test_permuting_labels_is_seen(data: Path, csabstruct: Sections, name: str) -
     shuffle = random.Random(0)
     shuffled = []
     for document in abstracts(data, name):
-        titles = [each.title for each in document.segments]
+        titles = [segment.title for segment in document.segments]
         shuffle.shuffle(titles)
         segments = [Segment(start=s.start, end=s.end, title=t) for s, t in zip(document.segments, titles, strict=True)]
         shuffled.append(Document(id=document.id, text=document.text, segments=tuple(segments)))
@@ -92,8 +92,8 @@ def test_permuting_labels_is_seen(data: Path, csabstruct: Sections, name: str) -
 
 def test_titles_are_normalised_and_back_matter_is_left_out() -> None:
     document = titled("x", ["1 Introduction", "Results", "See also", "References"])
-    found = SectionOptions(labels="title", drop=BACK_MATTER).sections(document)
-    assert [each.title for each in found] == ["introduction", "result"]
+    sections = SectionOptions(labels="title", drop=BACK_MATTER).sections(document)
+    assert [section.title for section in sections] == ["introduction", "result"]
 
 
 @pytest.mark.parametrize(
@@ -111,14 +111,14 @@ def test_filters_of_appendix_e_say_what_they_left_out(choices: SectionOptions, w
 
 @pytest.mark.parametrize(("text", "why"), [("", "is empty"), (" \n", "is empty"), ("words", "has no segments")])
 def test_a_document_without_sections_is_dropped_with_a_reason(text: str, why: str) -> None:
-    found = scores(fit(REAL, min_count=5), [Document(id="x", text=text)])
-    assert found.dropped[0].why.startswith(why)
+    result = scores(fit(REAL, min_count=5), [Document(id="x", text=text)])
+    assert result.dropped[0].why.startswith(why)
 
 
 def test_documents_without_segments_are_cut_at_a_marker() -> None:
     text = "reason gap <sec>  <sec>measured heated"
-    found = SectionOptions(split="<sec>").sections(Document(id="x", text=text))
-    assert [text[each.start : each.end] for each in found] == ["reason gap ", "measured heated"]
+    sections = SectionOptions(split="<sec>").sections(Document(id="x", text=text))
+    assert [text[section.start : section.end] for section in sections] == ["reason gap ", "measured heated"]
 
 
 # --- by title ----------------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def critic() -> Sections:
 
 def test_types_are_told_from_the_text_alone(critic: Sections) -> None:
     document = articles(9, 1)[0]
-    untitled = tuple(Segment(start=each.start, end=each.end) for each in document.segments)
+    untitled = tuple(Segment(start=segment.start, end=segment.end) for segment in document.segments)
     posterior = critic.project(Document(id="x", text=document.text, segments=untitled))
     assert posterior.point() == ("why", "how", "what", "so")
     assert critic.facts["accuracy"] > 0.9
@@ -230,9 +230,9 @@ def test_what_cannot_be_fitted_is_one_clear_line(
 
 def test_all_documents_equal_is_no_trouble() -> None:
     same = [Document(id=str(at), text=REAL[0].text, segments=REAL[0].segments) for at in range(30)]
-    found = scores(fit(same, min_count=5), same[:3])
-    assert len(set(found.values.tolist())) == 1
-    assert np.isfinite(found.values).all()
+    result = scores(fit(same, min_count=5), same[:3])
+    assert len(set(result.values.tolist())) == 1
+    assert np.isfinite(result.values).all()
 
 
 # --- tables and figure -------------------------------------------------------------------------------------------
@@ -240,8 +240,8 @@ def test_all_documents_equal_is_no_trouble() -> None:
 
 def test_transition_errors_are_counted_by_hand() -> None:
     critic = fit([titled(str(at), ["a", "b"]) for at in range(200)], labels="title", smoothing="add:0.1")
-    found = scores(critic, [titled("1", ["a", "a", "b"]), titled("2", ["a", "b"]), titled("3", ["b"])])
-    rows = transition_errors(critic.prior, "s", found).rows(named=True)
+    result = scores(critic, [titled("1", ["a", "a", "b"]), titled("2", ["a", "b"]), titled("3", ["b"])])
+    rows = transition_errors(critic.prior, "s", result).rows(named=True)
     table = {(row["from"], row["to"]): row["percent"] for row in rows}
     assert table == pytest.approx(
         {
@@ -255,9 +255,9 @@ def test_transition_errors_are_counted_by_hand() -> None:
 
 def test_organisations_are_counted() -> None:
     critic = fit([titled(str(at), ["a", "b"]) for at in range(9)], labels="title")
-    found = scores(critic, [titled("1", ["a", "b"]), titled("2", ["a", "b"]), titled("3", ["b"])])
-    assert organisations("s", found)["organisation"].to_list() == ["a > b", "b"]
-    assert organisations("s", found)["percent"].to_list() == pytest.approx([200 / 3, 100 / 3])
+    result = scores(critic, [titled("1", ["a", "b"]), titled("2", ["a", "b"]), titled("3", ["b"])])
+    assert organisations("s", result)["organisation"].to_list() == ["a > b", "b"]
+    assert organisations("s", result)["percent"].to_list() == pytest.approx([200 / 3, 100 / 3])
 
 
 def test_tables_and_the_graph_come_out(critic: Sections) -> None:
@@ -268,21 +268,21 @@ def test_tables_and_the_graph_come_out(critic: Sections) -> None:
     assert tables["data"]["median sections"].to_list() == [4]
     (svg,) = critic.figures(real, {"swapped": swapped}).values()
     drawn = ElementTree.fromstring(svg)
-    texts = [each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    texts = [element.text for element in drawn.iter("{http://www.w3.org/2000/svg}text")]
     assert {"why", "what"} <= set(texts)
     assert any(text and text.startswith("+") for text in texts)
 
 
 def test_names_in_the_graph_are_escaped() -> None:
     svg = transition_graph("<system>", [("<b>&", "so", 0.5, 0.01)], ["<b>&", "so"])
-    drawn = {each.text or "" for each in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")}
+    drawn = {element.text or "" for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")}
     assert {"<b>&", "so"} <= drawn
     assert any("<system>" in text for text in drawn)
 
 
 def test_every_option_is_described() -> None:
     page = (Path(__file__).parents[2] / "docs" / "critics" / "sections.md").read_text(encoding="utf-8")
-    assert [name for name in known_options(Sections.fit) if f"`{name}`" not in page] == []
+    assert [name for name in option_names(Sections.fit) if f"`{name}`" not in page] == []
 
 
 def test_titles_too_rare_for_the_chain_are_counted() -> None:
@@ -291,7 +291,7 @@ def test_titles_too_rare_for_the_chain_are_counted() -> None:
         update={"segments": (odd.segments[0].model_copy(update={"title": "Preface"}), *odd.segments[1:])}
     )
     critic = fit([*REAL, odd], prior="title")
-    assert [(each.id, each.why) for each in critic.unused] == [
+    assert [(loss.id, loss.why) for loss in critic.unused] == [
         ("odd", "has a section type with fewer than 20 sections")
     ]
     assert fit([*REAL, odd]).unused == ()

@@ -60,12 +60,12 @@ def test_the_analytic_latent_ppl_is_the_sum_over_all_paths() -> None:
 def test_drawn_texts_have_the_analytic_perplexities(process: Process) -> None:
     drawn = process.sample(np.random.default_rng(1), 4000)
     texts = process.tokens(drawn)
-    found = scores(Exact(process), (as_document(text, str(at), 8) for at, text in enumerate(texts)))
-    estimate = latent_ppl(found)
+    result = scores(Exact(process), (as_document(text, str(at), 8) for at, text in enumerate(texts)))
+    estimate = latent_ppl(result)
     assert estimate.low <= process.latent_ppl() <= estimate.high
     word = math.exp(-process.log_prob(drawn).sum() / sum(map(len, texts)))
     assert word == pytest.approx(process.word_ppl(), rel=0.02)
-    assert invalid(found) == (0, 0)
+    assert invalid(result) == (0, 0)
 
 
 def test_looking_up_gives_the_states_back(process: Process) -> None:
@@ -80,16 +80,16 @@ def test_looking_up_gives_the_states_back(process: Process) -> None:
 def test_an_invalid_segment_breaks_the_chain_and_is_counted(process: Process) -> None:
     a, b, c = process.segments[:3]
     critic = Exact(process)
-    whole, broken, first = (Document(id=each, text=each) for each in (f"{a} {b} {c}", f"{a} nope {b} {c}", f"nope {a}"))
-    found = scores(critic, [whole, broken, first])
+    whole, broken, first = (Document(id=text, text=text) for text in (f"{a} {b} {c}", f"{a} nope {b} {c}", f"nope {a}"))
+    result = scores(critic, [whole, broken, first])
     states = [str(process.owner[at]) for at in range(3)]
-    assert found.steps.tolist() == [3, 2]
+    assert result.steps.tolist() == [3, 2]
     assert critic.log_prior((states[0], "", states[1], states[2])).tolist() == [
         critic.log_prior(states)[0],
         critic.log_prior(states)[2],
     ]
-    assert found.dropped[0].why == "has no two valid segments in a row"
-    assert invalid(found) == (1 / 7, 2 / 3)
+    assert result.dropped[0].why == "has no two valid segments in a row"
+    assert invalid(result) == (1 / 7, 2 / 3)
 
 
 def test_tokens_and_text_are_one(process: Process) -> None:
@@ -108,8 +108,8 @@ def test_a_model_that_sees_few_tokens_predicts_them_and_misses_the_structure(pro
     for name, model in models.items():
         word = math.exp(-model.log_prob(test) / total)
         texts = model.sample(rng, 1000, 8)
-        found = scores(Exact(process), (as_document(text, str(at), 8) for at, text in enumerate(texts)))
-        ppl[name] = word, latent_ppl(found).value
+        result = scores(Exact(process), (as_document(text, str(at), 8) for at, text in enumerate(texts)))
+        ppl[name] = word, latent_ppl(result).value
     assert ppl["4-grams"][0] == pytest.approx(process.word_ppl(), rel=0.35)
     assert ppl["4-grams"][1] > 1.5 * process.latent_ppl()
     assert ppl["hsmm"][0] == pytest.approx(process.word_ppl(), rel=0.02)
@@ -123,7 +123,8 @@ def test_segments_of_one_state_are_clustered_together(process: Process) -> None:
     truth = np.array([owner[segment] for segment in model.segments])
     counts = np.exp(model.log_emissions)
     same = sum(
-        np.bincount(truth[model.cluster == each], counts[model.cluster == each]).max() for each in set(model.cluster)
+        np.bincount(truth[model.cluster == number], counts[model.cluster == number]).max()
+        for number in set(model.cluster)
     )
     assert same / counts.sum() > 0.95
 
@@ -132,27 +133,27 @@ def test_the_models_probabilities_sum_to_one() -> None:
     """Over all texts of one segment of at most two letters, with what is left for longer ones."""
     process = Process.draw(np.random.default_rng(6), states=2, segments=10, length=2)
     model = Hsmm.fit(process.tokens(process.sample(np.random.default_rng(7), 200)))
-    seen = sum(math.exp(model.log_prob([as_tokens(f"{segment} ")])) for segment in model.segments)
+    total = sum(math.exp(model.log_prob([as_tokens(f"{segment} ")])) for segment in model.segments)
     unseen = math.exp(model.log_prob([as_tokens("zz ")])) * (STOP + 1) ** 3  # P of its cluster
-    assert seen + unseen == pytest.approx(1)
+    assert total + unseen == pytest.approx(1)
 
 
 def test_the_self_test_shows_what_word_perplexity_hides() -> None:
     rows = self_test(np.random.default_rng(0), training=4000, evaluation=300, states=64, segments=2500, length=20)
-    found = {each.source: each for each in rows}
-    assert found["drawn texts"].latent_ppl == pytest.approx(found["P_data"].latent_ppl, rel=0.1)
-    assert found["4-grams"].latent_ppl > 1.5 * found["drawn texts"].latent_ppl
-    assert found["HSMM"].latent_ppl < found["4-grams"].latent_ppl
+    by_source = {row.source: row for row in rows}
+    assert by_source["drawn texts"].latent_ppl == pytest.approx(by_source["P_data"].latent_ppl, rel=0.1)
+    assert by_source["4-grams"].latent_ppl > 1.5 * by_source["drawn texts"].latent_ppl
+    assert by_source["HSMM"].latent_ppl < by_source["4-grams"].latent_ppl
 
 
 @pytest.mark.long
 def test_the_self_test_at_full_size_stands_beside_table_1() -> None:
     """A probe gives 43.7 +- 1.3 for the data, about 800 and 67 for 4- and 6-grams, 45 for a clustered HSMM."""
-    found = {each.source: each for each in self_test(np.random.default_rng(0))}
-    assert found["drawn texts"].latent_ppl == pytest.approx(43.7, abs=4)
-    assert found["4-grams"].word_ppl == pytest.approx(2.37, abs=0.05)
-    assert 500 < found["4-grams"].latent_ppl < 1100
-    assert found["6-grams"].word_ppl == pytest.approx(2.07, abs=0.03)
-    assert 55 < found["6-grams"].latent_ppl < 80
-    assert found["HSMM"].word_ppl == pytest.approx(2.00, abs=0.03)
-    assert found["HSMM"].latent_ppl < 1.06 * found["drawn texts"].latent_ppl
+    by_source = {row.source: row for row in self_test(np.random.default_rng(0))}
+    assert by_source["drawn texts"].latent_ppl == pytest.approx(43.7, abs=4)
+    assert by_source["4-grams"].word_ppl == pytest.approx(2.37, abs=0.05)
+    assert 500 < by_source["4-grams"].latent_ppl < 1100
+    assert by_source["6-grams"].word_ppl == pytest.approx(2.07, abs=0.03)
+    assert 55 < by_source["6-grams"].latent_ppl < 80
+    assert by_source["HSMM"].word_ppl == pytest.approx(2.00, abs=0.03)
+    assert by_source["HSMM"].latent_ppl < 1.06 * by_source["drawn texts"].latent_ppl

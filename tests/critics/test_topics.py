@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.critics.bags import Vocabulary, terms
 from finecomb.critics.base import latent_ppl, outliers, scores
 from finecomb.critics.storage import load, save
 from finecomb.critics.topics import Topics
 from finecomb.critics.topics_figure import cluster_order, colours, covariance_figure, png
+from finecomb.critics.vocabulary import Vocabulary, terms
 
 THEMES = ["sea ship sail wind harbour captain", "bread oven flour yeast baker dough", "court judge law trial jury plea"]
 
 
 def documents(rng: np.random.Generator, count: int, mixed: bool = False, name: str = "d") -> list[Document]:
     """Texts of one theme each, or of all themes at once."""
-    made = []
+    result = []
     for at in range(count):
         pool = " ".join(THEMES).split() if mixed else THEMES[rng.integers(3)].split()
-        made.append(Document(id=f"{name}{at}", text=" ".join(rng.choice(pool, 60))))
-    return made
+        result.append(Document(id=f"{name}{at}", text=" ".join(rng.choice(pool, 60))))
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +38,8 @@ def critic() -> Topics:
 def test_topics_are_the_themes(critic: Topics) -> None:
     real = scores(critic, documents(np.random.default_rng(1), 60))
     table = critic.tables(real, {})["topics"]
-    found = {frozenset(each.split()[:6]) for each in table["words"]}
-    assert found == {frozenset(theme.split()) for theme in THEMES}
+    themes = {frozenset(words.split()[:6]) for words in table["words"]}
+    assert themes == {frozenset(theme.split()) for theme in THEMES}
     assert table["share"].sum() == pytest.approx(1)
 
 
@@ -57,8 +57,8 @@ def test_latent_ppl_is_refused_with_a_reason(critic: Topics) -> None:
 
 
 def test_a_document_without_known_words_is_counted(critic: Topics) -> None:
-    found = scores(critic, [Document(id="odd", text="zzz yyy"), *documents(np.random.default_rng(1), 2)])
-    assert [(each.id, each.why) for each in found.dropped] == [("odd", "has no word of the critic's vocabulary")]
+    result = scores(critic, [Document(id="odd", text="zzz yyy"), *documents(np.random.default_rng(1), 2)])
+    assert [(loss.id, loss.why) for loss in result.dropped] == [("odd", "has no word of the critic's vocabulary")]
 
 
 def test_the_least_likely_document_is_an_outlier(critic: Topics) -> None:
@@ -72,7 +72,7 @@ def test_the_figure_has_a_panel_for_each_corpus(critic: Topics) -> None:
     real, mixed = scores(critic, documents(rng, 40)), scores(critic, documents(rng, 15, mixed=True))
     svg = critic.figures(real, {"a < b": mixed})["covariances"]
     root = ElementTree.fromstring(svg)
-    texts = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert texts[:2] == ["real", "a < b"]
     assert len(list(root.iter("{http://www.w3.org/2000/svg}image"))) == 3  # two panels and the scale
 
@@ -148,4 +148,4 @@ def test_two_topics_need_no_clustering() -> None:
 
 def test_a_document_without_known_words_is_not_fitted_on() -> None:
     real = [*documents(np.random.default_rng(0), 40), Document(id="numbers", text="1 2 3")]
-    assert [each.id for each in Topics.fit(real, np.random.default_rng(0), topics=2).unused] == ["numbers"]
+    assert [loss.id for loss in Topics.fit(real, np.random.default_rng(0), topics=2).unused] == ["numbers"]

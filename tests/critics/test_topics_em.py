@@ -52,8 +52,8 @@ def test_the_bound_equals_its_definition_and_never_falls(rows: list[list[int]], 
     counts = np.array(rows, float)
     before = -np.inf
     for step in itertools.islice(em(csr_array(counts), topics, np.random.default_rng(seed)), 6):
-        each = zip(counts, step.beliefs.mean, step.beliefs.variance, strict=True)
-        slow = sum(slow_bound(row, mean, variance, step.model) for row, mean, variance in each)
+        beliefs = zip(counts, step.beliefs.mean, step.beliefs.variance, strict=True)
+        slow = sum(slow_bound(row, mean, variance, step.model) for row, mean, variance in beliefs)
         assert step.bound == pytest.approx(slow)
         goal = step.bound + SMOOTHING * np.log(step.model.topics).sum()
         assert goal >= before - 1e-8 * abs(before)
@@ -64,8 +64,8 @@ def test_inference_finds_the_best_bound() -> None:
     rng = np.random.default_rng(0)
     model = CorrelatedTopics(rng.dirichlet(np.ones(8), 3), np.zeros(3), np.eye(3) + 0.5)
     counts = rng.multinomial(30, np.full(8, 1 / 8), 5).astype(float)
-    found = infer(model, csr_array(counts))
-    for row, mean, variance in zip(counts, *found, strict=True):
+    beliefs = infer(model, csr_array(counts))
+    for row, mean, variance in zip(counts, *beliefs, strict=True):
 
         def loss(x: Floats, row: Floats = row) -> float:
             return -slow_bound(row, x[:3], np.exp(x[3:]), model)
@@ -85,9 +85,9 @@ def test_a_document_is_inferred_as_if_it_were_alone() -> None:
 
 def test_an_empty_document_keeps_the_prior_mean() -> None:
     model = CorrelatedTopics(np.full((2, 3), 1 / 3), np.array([1.0, -1.0]), np.diag([2.0, 3.0]))
-    found = infer(model, csr_array(np.zeros((1, 3))))
-    assert found.mean[0] == pytest.approx(model.mean)
-    assert found.variance[0] == pytest.approx([2, 3], rel=1e-3)
+    beliefs = infer(model, csr_array(np.zeros((1, 3))))
+    assert beliefs.mean[0] == pytest.approx(model.mean)
+    assert beliefs.variance[0] == pytest.approx([2, 3], rel=1e-3)
 
 
 def test_planted_topics_and_their_correlations_are_found() -> None:
@@ -118,8 +118,8 @@ def test_the_likelihood_of_words_is_that_of_the_mixture() -> None:
     model = CorrelatedTopics(np.array([[0.9, 0.1], [0.2, 0.8]]), np.zeros(2), np.eye(2))
     mean = np.array([[0.3, -0.2]])
     expected = logsumexp(mean[0] - logsumexp(mean[0]) + np.log(model.topics[:, 1]))
-    found = word_log_likelihood(model, csr_array(np.array([[0.0, 2.0]])), Beliefs(mean, np.ones((1, 2))))
-    assert found == pytest.approx(2 * expected)
+    log_likelihood = word_log_likelihood(model, csr_array(np.array([[0.0, 2.0]])), Beliefs(mean, np.ones((1, 2))))
+    assert log_likelihood == pytest.approx(2 * expected)
 
 
 def test_one_topic_is_refused() -> None:

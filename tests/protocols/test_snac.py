@@ -7,7 +7,7 @@ import pytest
 from finecomb.core.practice import Example, Exercise
 from finecomb.core.qualification import Grade, grade
 from finecomb.core.records import Mark
-from finecomb.core.tokens import sentences
+from finecomb.core.sentences import sentences
 from finecomb.protocols import shipped
 
 SNAC = shipped("snac")

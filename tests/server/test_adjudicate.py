@@ -193,7 +193,9 @@ def test_a_text_is_adjudicated_to_the_end(ann: Client, store: Store, clock: Cloc
     rows = score(study, match="optimal", draws=0).rows
     assert {row.columns["judge"] for row in rows} == set(NAMES)  # gold like any other
     assert ann.get("/api/admin/adjudicate/documents").json()["done"] == 1
-    assert "gold" not in fc.gold(study).view.study.annotations["annotator"].to_list()  # a merge does not read it
+    assert (
+        "gold" not in fc.gold_standard(study).view.study.annotations["annotator"].to_list()
+    )  # a merge does not read it
     log = [
         (line["did"], line["about"]["now"])
         for line in ann.get("/api/admin/audit").json()

@@ -26,11 +26,12 @@ from finecomb.core.records import (
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
 from finecomb.people import pay
-from finecomb.people.pay import Bonus, Earned, cost, earned, mturk_bonuses, pay_csv, prolific_bonuses, safe
-from finecomb.people.signals import noticed
+from finecomb.people.arrivals import Arrival, ArrivalSource
+from finecomb.people.pay import Earned, cost, earned, mturk_bonuses, pay_csv, prolific_bonuses, safe
+from finecomb.people.progress import Bonus
+from finecomb.people.signals import signals
 from finecomb.server.researchers.recruitment import attempts_of, router
 from finecomb.store import access, researcher_actions
-from finecomb.store.recruits import Arrival, Came
 from finecomb.store.store import Store
 from tests.databases import Client
 
@@ -62,17 +63,17 @@ def study(*work: Annotation, settings: Settings | None = None, **about: Any) -> 
 
 
 def signs(found: Study, *came: Arrival) -> dict[str, list[str]]:
-    return {who: [each.sign for each in every] for who, every in noticed(found, came).items()}
+    return {who: [each.sign for each in every] for who, every in signals(found, came).items()}
 
 
 def test_ordinary_work_is_not_noticed() -> None:
     work = [rated(n, rating=1 + n % 4, why=f"Reason number {n} is about the pier") for n in range(6)]
-    assert signs(study(*work), Arrival("a", 0, Came(device="x", address="y"))) == {}
+    assert signs(study(*work), Arrival("a", 0, ArrivalSource(device="x", address="y"))) == {}
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(2.0, True), (11.9, True), (12.1, False), (60.0, False)])
 def test_two_hundred_words_take_more_than_twelve_seconds(seconds: float, expected: bool) -> None:
-    found = noticed(study(rated(0, seconds=seconds), rated(1)), [])
+    found = signals(study(rated(0, seconds=seconds), rated(1)), [])
     assert bool(found) == expected
     if expected:
         assert found["a"][0].say == (
@@ -117,8 +118,11 @@ def test_marks_over_most_of_a_tests_text_are_noticed(share: float, count: int, e
 
 
 def test_one_browser_with_two_names_is_noticed_and_an_address_is_called_weak() -> None:
-    one, two = Came("prolific", "w1", device="x", address="y"), Came("prolific", "w2", device="x", address="y")
-    found = noticed(study(), [Arrival("a", 0, one), Arrival("b", 1, two)])
+    one, two = (
+        ArrivalSource("prolific", "w1", device="x", address="y"),
+        ArrivalSource("prolific", "w2", device="x", address="y"),
+    )
+    found = signals(study(), [Arrival("a", 0, one), Arrival("b", 1, two)])
     assert {who: [each.sign for each in every] for who, every in found.items()} == {
         "a": ["browser", "address"],
         "b": ["browser", "address"],
@@ -129,13 +133,13 @@ def test_one_browser_with_two_names_is_noticed_and_an_address_is_called_weak() -
 
 
 def test_nobody_shares_what_is_not_known() -> None:
-    assert signs(study(), Arrival("a", 0, Came()), Arrival("b", 0, Came())) == {}
+    assert signs(study(), Arrival("a", 0, ArrivalSource()), Arrival("b", 0, ArrivalSource())) == {}
 
 
 def test_many_sign_ins_and_several_sessions_are_noticed() -> None:
-    assert signs(study(), *(Arrival("a", n, Came(device="x")) for n in range(11))) == {"a": ["often"]}
-    assert signs(study(), *(Arrival("a", n, Came(device=f"x{n}")) for n in range(4))) == {"a": ["often"]}
-    twice = [Arrival("a", n, Came("mturk", "w", session=f"s{n}")) for n in range(2)]
+    assert signs(study(), *(Arrival("a", n, ArrivalSource(device="x")) for n in range(11))) == {"a": ["often"]}
+    assert signs(study(), *(Arrival("a", n, ArrivalSource(device=f"x{n}")) for n in range(4))) == {"a": ["often"]}
+    twice = [Arrival("a", n, ArrivalSource("mturk", "w", session=f"s{n}")) for n in range(2)]
     assert signs(study(), *twice) == {"a": ["again"]}
 
 
@@ -146,7 +150,7 @@ PRICED = Settings(price=0.5, base_pay=1, fees=0.2, staff_minutes=90, staff_rate=
 
 def test_pay_is_for_texts_handed_in_and_for_taking_part() -> None:
     draft = rated(5).model_copy(update={"id": "draft", "status": "draft", "active_seconds": None})
-    found = earned(study(rated(0), rated(1), draft, settings=PRICED), [Arrival("b", 0, Came())], TURING)
+    found = earned(study(rated(0), rated(1), draft, settings=PRICED), [Arrival("b", 0, ArrivalSource())], TURING)
     a, b = found
     assert (a.stage, a.texts, a.minutes, a.pay, a.per_hour) == ("done", 2, 2, 2.0, 60.0)
     assert (b.stage, b.texts, b.pay, b.per_hour) == ("working", 0, 0, None)
@@ -164,7 +168,7 @@ def test_who_does_not_pass_is_paid_for_taking_part() -> None:
 
 def test_who_passes_and_finds_no_text_left_is_paid_for_taking_part() -> None:
     passed = Qualified(protocol=SCARECROW.id, score=95, passed=True, attempts=(Attempt(round=0, score=95),))
-    (one, _) = earned(study(settings=PRICED, qualification=passed), [Arrival("a", 0, Came())], SCARECROW)
+    (one, _) = earned(study(settings=PRICED, qualification=passed), [Arrival("a", 0, ArrivalSource())], SCARECROW)
     assert (one.stage, one.texts, one.pay) == ("working", 0, 1)
 
 

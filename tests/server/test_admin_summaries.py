@@ -100,7 +100,9 @@ def test_figures_are_those_of_the_command_line() -> None:
     alphas = {each.columns["label"]: each.estimate for each in fc.agree(people, ["alpha"])}
     assert page.agreement == Figure.of(alphas.pop("any"))
     assert {row.label: row.agreement for row in page.labels} == {k: Figure.of(v) for k, v in alphas.items()}
-    rates = {each.columns["model"]: each.estimate for each in fc.measure(people, ["rate-1000"], ["model"], level="any")}
+    rates = {
+        each.columns["model"]: each.estimate for each in fc.measures(people, ["rate-1000"], ["model"], level="any")
+    }
     for row in page.models:
         assert row.rate.value == pytest.approx(rates[row.model].value / 10)
         assert row.rate.signature == str(rates[row.model].signature)

@@ -13,10 +13,12 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol, Work
 from finecomb.core.records import PHASES, Recruitment, Settings
 from finecomb.core.study import Item
+from finecomb.people.arrivals import Arrival, ArrivalSource
 from finecomb.server.annotators import recruitment
 from finecomb.server.annotators.recruitment import told
 from finecomb.server.app import create_app
-from finecomb.server.auth import MTURK, TOKEN, Gate
+from finecomb.server.auth import TOKEN, Auth
+from finecomb.server.headers import MTURK
 from finecomb.store import access, recruits, researcher_actions
 from finecomb.store.store import Store
 from tests.databases import Client, demo_items
@@ -66,7 +68,7 @@ def refused(answer: Any, code: str = "not-allowed") -> str:
     return str(answer.json()["say"])
 
 
-def came(store: Store) -> list[recruits.Arrival]:
+def came(store: Store) -> list[Arrival]:
     with store.database.reading() as transaction:
         return recruits.arrivals(store, transaction)
 
@@ -78,7 +80,7 @@ def test_a_platforms_ids_are_ignored_unless_the_study_recruits_there(store: Stor
     join(store, PID)
     recruit(store, TURK)
     refused(Client(store).post(path(store), params=PID))
-    assert [each.came.worker for each in came(store)] == [""]
+    assert [each.source.worker for each in came(store)] == [""]
 
 
 def test_a_worker_comes_back_as_the_same_annotator_from_another_browser(store: Store) -> None:
@@ -96,7 +98,7 @@ def test_another_id_in_the_same_browser_is_somebody_else_and_leaves_a_trace(stor
     _, second = join(store, PID | {"PROLIFIC_PID": "5f2bbb"}, client)
     assert first != second
     one, two = came(store)
-    assert one.came.device == two.came.device != ""
+    assert one.source.device == two.source.device != ""
 
 
 def test_coming_back_in_the_same_browser_is_no_new_arrival(store: Store) -> None:
@@ -105,7 +107,7 @@ def test_coming_back_in_the_same_browser_is_no_new_arrival(store: Store) -> None
     assert join(store, PID, client)[1] == first
     assert len(came(store)) == 1
     assert join(store, PID | {"SESSION_ID": "se2"}, client)[1] == first
-    assert [each.came.session for each in came(store)] == ["se1", "se2"]
+    assert [each.source.session for each in came(store)] == ["se1", "se2"]
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -220,7 +222,7 @@ def test_what_a_link_says_is_an_id_or_nothing(asked: dict[str, str], platform: A
     found = told(Recruitment(platform=platform), asked)
     for id in (found.worker, found.place, found.session):
         assert id == "" or (id in asked.values() and len(id) <= 100 and id.isascii() and id[0].isalnum())
-    assert platform or found == recruits.Came()
+    assert platform or found == ArrivalSource()
 
 
 @pytest.mark.parametrize(
@@ -246,7 +248,7 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
 def from_address(store: Store, host: str) -> str:
     browser = fastapi.testclient.TestClient(create_app(store), base_url="http://study.test", client=(host, 1))
     assert browser.post(path(store)).status_code == 200
-    return came(store)[-1].came.address
+    return came(store)[-1].source.address
 
 
 def test_addresses_are_hashed_with_the_studys_secret(store: Store) -> None:
@@ -263,7 +265,7 @@ def test_addresses_are_hashed_with_the_studys_secret(store: Store) -> None:
 def test_prolific_gets_its_codes(store: Store) -> None:
     recruit(store, PROLIFIC)
     _, who = join(store, PID)
-    door = Gate(store)
+    door = Auth(store)
     done, out = recruitment.ending(door, who, "done"), recruitment.ending(door, who, "screened-out")
     assert (done.code, out.code) == ("DONE1", "SCREEN1")
     assert done.back == "https://app.prolific.com/submissions/complete?cc=DONE1"
@@ -318,16 +320,16 @@ def test_nobody_new_comes_into_a_closed_study_and_who_was_there_does(store: Stor
 def test_mechanical_turk_gets_a_form(store: Store) -> None:
     recruit(store, TURK)
     _, who = join(store, HIT)
-    done = recruitment.ending(Gate(store), who, "done")
+    done = recruitment.ending(Auth(store), who, "done")
     assert done.back == "https://workersandbox.mturk.com/mturk/externalSubmit"
     assert done.form == {"assignmentId": "3ASSIGN", "code": done.code}
-    assert recruitment.declined(Gate(store), told(TURK, HIT)).form == {}
+    assert recruitment.declined(Auth(store), told(TURK, HIT)).form == {}
 
 
 def test_codes_of_ones_own_differ_by_person_and_by_ending(store: Store) -> None:
     recruit(store, Recruitment(back="https://panel.example/end?c={code}&x=1"))
     (_, one), (_, two) = join(store, {}), join(store, {})
-    door = Gate(store)
+    door = Auth(store)
     ends = [recruitment.ending(door, who, why) for who in (one, two) for why in ("done", "screened-out")]
     assert len({each.code for each in ends}) == 4
     assert ends[0].back == f"https://panel.example/end?c={ends[0].code}&x=1"
@@ -336,7 +338,7 @@ def test_codes_of_ones_own_differ_by_person_and_by_ending(store: Store) -> None:
 def test_a_code_is_quoted_in_an_address(store: Store) -> None:
     recruit(store, Recruitment(completed="A&b=c d", back="https://panel.example/?c={code}"))
     _, who = join(store, {})
-    assert recruitment.ending(Gate(store), who, "done").back == "https://panel.example/?c=A%26b%3Dc%20d"
+    assert recruitment.ending(Auth(store), who, "done").back == "https://panel.example/?c=A%26b%3Dc%20d"
 
 
 # --- inside another page -----------------------------------------------------------------------------------------

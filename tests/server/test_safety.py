@@ -11,7 +11,7 @@ from finecomb import protocols
 from finecomb.core.records import PHASES, Annotation, Annotator, Document, Mark, Offer, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Item
-from finecomb.server.auth import TOKEN, Gate
+from finecomb.server.auth import TOKEN, Auth
 from finecomb.store import access, researcher_actions, tables
 from finecomb.store.database import DatabaseError
 from finecomb.store.store import Store
@@ -187,7 +187,7 @@ def test_cookies_are_out_of_reach(store: Store) -> None:
     assert "samesite=strict" in cookie
     assert "secure" not in cookie
     secure = Client(store)
-    secure.app.state.gate.origin = "https://study.test"  # type: ignore[attr-defined]
+    secure.app.state.auth.origin = "https://study.test"  # type: ignore[attr-defined]
     answer = secure.post(f"/api/join/{access.open_token(store)}")
     assert "; secure" in answer.headers["set-cookie"].lower()
 
@@ -220,7 +220,7 @@ def test_somebody_elses_token_does_not_fit(store: Store) -> None:
 )
 def test_a_cookie_that_was_tampered_with_is_nobodys(client: Client, damage: Any) -> None:
     client.joined()
-    name = Gate(client.store).cookie("annotator")
+    name = Auth(client.store).cookie("annotator")
     value = client.cookies[name]
     client.cookies.clear()
     client.cookies.set(name, damage(value))
@@ -378,7 +378,7 @@ def test_no_researchers_route_is_open_to_anybody_else(client: Client) -> None:
 
 def test_an_annotators_session_is_no_researchers(client: Client) -> None:
     client.joined()
-    of = Gate(client.store).cookie
+    of = Auth(client.store).cookie
     client.cookies.set(of("researcher"), client.cookies[of("annotator")])
     assert client.get("/api/admin/session").json()["code"] == "signed-out"
 

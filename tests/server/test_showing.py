@@ -30,21 +30,21 @@ def with_work(protocol: Protocol, **work: Any) -> Protocol:
 
 def test_parts_are_the_documents_own_else_so_many_sentences() -> None:
     asked = with_work(protocols.load("snac"), sentences=2)
-    parts = task_view.shown(document(segments=CUT), asked).parts
+    parts = task_view.task_text(document(segments=CUT), asked).parts
     assert [(part.start, part.end, part.title, part.role) for part in parts] == [
         (0, 9, "Start", ""),
         (10, 28, "", "guest"),
     ]
-    cut = [TEXT[part.start : part.end] for part in task_view.shown(document(), asked).parts]
+    cut = [TEXT[part.start : part.end] for part in task_view.task_text(document(), asked).parts]
     assert cut == ["One. Two.", "Three. Four.", "Five."]
-    assert task_view.shown(document(segments=CUT), protocols.load("scarecrow")).parts == ()
+    assert task_view.task_text(document(segments=CUT), protocols.load("scarecrow")).parts == ()
 
 
 @pytest.mark.parametrize(
     ("work", "context", "data"), [({"context": "hidden"}, {}, None), ({"data": True}, {"prompt": "Count."}, {"a": 1})]
 )
 def test_contexts_and_data_are_shown_as_the_protocol_says(work: Any, context: Any, data: Any) -> None:
-    seen = task_view.shown(document(), with_work(protocols.load("scarecrow"), **work)).document
+    seen = task_view.task_text(document(), with_work(protocols.load("scarecrow"), **work)).document
     assert (seen.context, seen.data) == (context, data)
 
 

@@ -5,9 +5,10 @@ import pytest
 
 from finecomb.core.check import check
 from finecomb.core.records import Annotation, Mark
+from finecomb.core.sentences import sentences
 from finecomb.core.span import TEXT, snap
 from finecomb.core.study import Study
-from finecomb.core.tokens import sentences, words
+from finecomb.core.tokens import words
 from finecomb.protocols import shipped
 from finecomb.simulate.demo import DemoText, demo_study, demo_texts
 

@@ -11,14 +11,14 @@ import pytest
 import sqlalchemy as sa
 
 from finecomb.core.study import Study
-from finecomb.store import access, backup, migrations, recruits, researcher_actions, tables
+from finecomb.people.arrivals import Arrival, ArrivalSource
+from finecomb.store import access, audit, backup, migrations, recruits, researcher_actions, tables
 from finecomb.store.database import Database
 from finecomb.store.location import StudyLocation, place
-from finecomb.store.recruits import Came
 from finecomb.store.store import Store, open_store, prepare, read_items
 from tests.databases import KINDS, Clocked, demo_items, new_place, opened, server
 
-ANN = Came("prolific", "5f1worker", "study1", "session1", "device1", "address1")
+ANN = ArrivalSource("prolific", "5f1worker", "study1", "session1", "device1", "address1")
 
 
 @pytest.fixture(params=KINDS)
@@ -32,7 +32,7 @@ def store(where: StudyLocation) -> Iterator[Store]:
         yield store
 
 
-def enter(store: Store, came: Came) -> str:
+def enter(store: Store, came: ArrivalSource) -> str:
     made = store.do_now(recruits.enter, access.open_token(store), came)
     assert made is not None
     with store.database.reading() as transaction:
@@ -41,7 +41,7 @@ def enter(store: Store, came: Came) -> str:
     return session.who
 
 
-def all_of(store: Store) -> list[recruits.Arrival]:
+def all_of(store: Store) -> list[Arrival]:
     with store.database.reading() as transaction:
         return recruits.arrivals(store, transaction)
 
@@ -56,7 +56,7 @@ def test_a_worker_is_the_same_annotator_from_any_device(store: Store) -> None:
     assert enter(store, replace(ANN, device="device2", session="session2")) == first
     assert enter(store, replace(ANN, worker="5f2worker")) != first
     assert enter(store, replace(ANN, platform="mturk")) != first  # ids of two platforms are two people
-    assert [each.came.device for each in all_of(store) if each.annotator == first] == ["device1", "device2"]
+    assert [each.source.device for each in all_of(store) if each.annotator == first] == ["device1", "device2"]
     one = next(each for each in store.annotators() if each.id == first)
     assert one.platform == "prolific"
 
@@ -96,7 +96,7 @@ def test_forgetting_leaves_the_work_and_nothing_of_the_person(store: Store) -> N
     assert store.do_now(recruits.forget, "tests") == recruits.PersonalData(1, 1, 0, 1)
     assert kept(store) == recruits.PersonalData(0, 0, 0, 0)
     with store.database.reading() as transaction:
-        lines = access.audit_log(store, transaction)
+        lines = audit.entries(store, transaction)
     assert [about for _, _, did, about in lines if did.startswith("forgot")] == [
         '{"annotators":"all"}',
         f'{{"annotators":["{ann}"]}}',

@@ -18,7 +18,7 @@ from finecomb.core.records import Document, Settings
 from finecomb.core.study import Item
 from finecomb.people import assignment_rules
 from finecomb.people.assignment_rules import Counts, Plan
-from finecomb.store import access, assignment, tasks
+from finecomb.store import annotators, assignment, tasks
 from finecomb.store.rows import Declined
 from finecomb.store.store import Store
 from tests.databases import KINDS, Clocked, new_place, opened
@@ -140,7 +140,7 @@ def study(documents: int, work: Work | None = None, conditions: Sequence[str] = 
 
 
 def newcomers(store: Store, count: int) -> list[str]:
-    return [store.do_now(access.new_annotator).id for _ in range(count)]
+    return [store.do_now(annotators.new).id for _ in range(count)]
 
 
 def finish(store: Store, task: str) -> int | Declined:
@@ -193,7 +193,7 @@ def test_a_person_gets_as_many_texts_as_the_protocol_says_and_all_checks(kind: s
         while (found := store.do_now(assignment.next_task, name)).id:
             with store.database.reading() as transaction:
                 seen.append(tasks.facts(store, transaction, found.id))
-                assert assignment.standing(store, transaction, name).ahead == 5 - len(seen)
+                assert assignment.assignment_state(store, transaction, name).ahead == 5 - len(seen)
             assert finish(store, found.id) == 0
         assert found.why == "all-done"
         assert len([each for each in seen if each and each.document in ("d8", "d9")]) == 2

@@ -39,7 +39,7 @@ class Walker:
     met: list[Stop] = field(default_factory=list)
 
     def here(self) -> Any:
-        return onboarding.here(self.protocol, self.settings, self.annotator, self.finished)
+        return onboarding.next_step(self.protocol, self.settings, self.annotator, self.finished)
 
     def do(self, stop: Stop) -> None:
         self.met.append(stop)
@@ -68,7 +68,9 @@ class Walker:
         raise AssertionError("the way has no end")
 
     def legs(self) -> list[OnboardingSection]:
-        return onboarding.legs(self.protocol, self.settings, self.annotator, self.finished, over=False)
+        return onboarding.progress_bar_sections(
+            self.protocol, self.settings, self.annotator, self.finished, is_over=False
+        )
 
 
 @st.composite

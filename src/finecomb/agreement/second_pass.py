@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from finecomb.agreement import alpha as alphas
-from finecomb.agreement.agree import AgreeOptions, draw, estimated, source
+from finecomb.agreement.agree import AgreeOptions, source
 from finecomb.core.estimate import Finding, Signature
+from finecomb.core.frames import entries
 from finecomb.core.study import Study
+from finecomb.measure.inference import estimated, few_documents, study_and_resample_weights
 from finecomb.measure.view import ANY, Filters, View, view
 
 COUNTS = (
@@ -152,7 +154,7 @@ def _content() -> dict[str, pl.Expr]:
 
 def _sorted(answers: str) -> str:
     """The same answers are the same text, in whatever order they were given."""
-    return to_json(dict(sorted(from_json(answers).items()))).decode()
+    return to_json(dict(sorted(entries(answers).items()))).decode()
 
 
 def _count(marks: pl.DataFrame, **counts: pl.Expr) -> pl.DataFrame:
@@ -167,7 +169,7 @@ def _agreement(before: View, after: View, draws: int, seed: int) -> Sequence[Fin
     texts = before.study.documents
     if texts.is_empty():
         return ()
-    weights = draw(len(texts), draws, seed)
+    weights = study_and_resample_weights(len(texts), draws, seed)
     asked = AgreeOptions(by_label=False)
     both = [source(each, asked) for each in (before, after)]
     first, last = (alphas.pooled_alpha(own.tallies[0], weights)[:, 0] for own in both)
@@ -185,5 +187,10 @@ def _agreement(before: View, after: View, draws: int, seed: int) -> Sequence[Fin
         signature = Signature.of(
             statistic="alpha", which=which, **said, annotators=people, documents=len(texts), draws=draws, seed=seed
         )
-        found.append(Finding({"measure": "alpha", "pass": which, "label": ANY}, estimated(own, signature, why)))
+        found.append(
+            Finding(
+                {"measure": "alpha", "pass": which, "label": ANY},
+                estimated(own[0], own[1:], signature, why, few_documents(len(texts))),
+            )
+        )
     return found

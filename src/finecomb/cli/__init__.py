@@ -5,26 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
-from rich.text import Text
-
-from finecomb.cli import criticize, detect, gold, protocols, recruitment, second_pass, serve, statistics, studies
-from finecomb.cli.shared import app, err
+from finecomb.cli.commands import app
 from finecomb.core.errors import FinecombError
 
-__all__ = [
-    "app",
-    "criticize",
-    "detect",
-    "gold",
-    "main",
-    "protocols",
-    "recruitment",
-    "second_pass",
-    "serve",
-    "statistics",
-    "studies",
-]
-
+__all__ = ["app", "main"]
 
 _MOST_LINES = 20
 
@@ -36,15 +20,23 @@ def _shortened(message: str) -> str:
     return "\n".join([*lines[:_MOST_LINES], *([f"... and {more:,} more like these"] if more > 0 else [])])
 
 
+def _print_error(message: str) -> None:
+    from rich.text import Text
+
+    from finecomb.cli.shared import err
+
+    err.print(Text("finecomb: ", "bold red"), Text(_shortened(message)), sep="", soft_wrap=True)
+
+
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error, ours is a traceback."""
     try:
         app()
     except FinecombError as error:
-        err.print(Text("finecomb: ", "bold red"), Text(_shortened(str(error))), sep="", soft_wrap=True)
+        _print_error(str(error))
         sys.exit(1)
     except KeyboardInterrupt:
-        err.print("Stopped.")
+        print("Stopped.", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on, e.g. `| head`

@@ -23,12 +23,21 @@ from finecomb.core.errors import FinecombError, did_you_mean, shorten
 from finecomb.core.estimate import Signature
 from finecomb.core.records import Document
 from finecomb.core.study import Study
-from finecomb.critics import people, synthetic
+from finecomb.critics import human_judgments, synthetic
 from finecomb.critics.base import Critic, Outlier, Statistic, annotated, outliers, parts
-from finecomb.critics.compare import Comparison, compare, corrected, dropped_words, unused_words
-from finecomb.critics.criticize import Criticism, by_meta, criticism, fitted, is_for_fitting, refuse_overlap
+from finecomb.critics.comparison import Comparison, compare, corrected, dropped_words, unused_words
+from finecomb.critics.criticism import Criticism, criticism, fitted, is_for_fitting, refuse_overlap, scores_by_system
 from finecomb.critics.progress import track, watched
-from finecomb.critics.storage import checked_options, imported, known_options, load, named, save
+from finecomb.critics.storage import (
+    CRITICS,
+    checked_options,
+    code_needed,
+    imported,
+    load,
+    named,
+    option_names,
+    save,
+)
 from finecomb.report.tables import Row, as_json, print_rows, rows_of
 
 _SHOWN = 20  # outliers printed
@@ -77,6 +86,14 @@ def criticize(
     merge_repeats: Annotated[
         bool, typer.Option("--merge-repeats", help="For sections: join equal neighbours.")
     ] = False,
+    code: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--code",
+            help="module:name of your own code that a saved critic needs; nothing a folder names is run without it.",
+            show_default=False,
+        ),
+    ] = None,
     prior: Annotated[
         Literal["markov", "ngram", "gaussian", "dirichlet"], typer.Option(help="For module:function: over its labels.")
     ] = "markov",
@@ -113,7 +130,7 @@ def criticize(
     Examples: `finecomb criticize real.jsonl a.jsonl b.jsonl --critic sections,topics` ·
     `finecomb criticize real.jsonl generated.jsonl --by model --show outliers` · `finecomb criticize --synthetic`
     """
-    given = dict(pair("--set", each) for each in set_ or ())
+    given = dict(pair("--set", option) for option in set_ or ())
     given |= {"smoothing": smoothing} if smoothing else {}
     given |= {"merge_repeats": "true"} if merge_repeats else {}
     if self_test:
@@ -124,29 +141,30 @@ def criticize(
         raise FinecombError("give REAL and at least one file of GENERATED documents, or --synthetic")
     _refuse_existing(output, save_to, force)
     corpora = _Corpora(real, generated, fit, fit_share, by, seed, from_)
-    wanted = [_kind(name, prior) for name in names(critic)]
+    wanted = [_choice(name, prior, code or ()) for name in names(critic)]
+    _refuse_unneeded_code(code or (), wanted)
     with _bars():
         ready = zip(wanted, _critics(wanted, corpora, given), strict=True)
-        found = [corpora.criticism(each, isinstance(kind, Critic), stat) for kind, each in ready]
-        compared = [compare(each.real, each.systems, correction, draws, seed) for each in found]
+        criticisms = [corpora.criticism(fitted_critic, isinstance(kind, Critic), stat) for kind, fitted_critic in ready]
+        compared = [compare(result.real, result.systems, correction, draws, seed) for result in criticisms]
     rows = corrected(itertools.chain.from_iterable(compared), correction)
-    tables = _tables(found, rows, read(readers) if readers else None, beside, corpora)
+    tables = _tables(criticisms, rows, read(readers) if readers else None, beside, corpora)
     if show not in tables and show not in _OF_ONE:
         raise FinecombError(f"--show {show}: there is no such table{did_you_mean(show, [*tables, *_OF_ONE])}")
-    title, shown = show.capitalize(), tables.get(show, list)()
+    title, table_rows = show.capitalize(), tables.get(show, list)()
     if show in _OF_ONE:
-        system, chosen = _wanted_document(found[0], corpora, document)
+        system, chosen = _wanted_document(criticisms[0], corpora, document)
         title += f" of {chosen.id} in {system}"
-        shown = [row for each in found for row in _OF_ONE[show](each.critic, chosen, stat)]
+        table_rows = [row for result in criticisms for row in _OF_ONE[show](result.critic, chosen, stat)]
     signature = Signature.of(
         statistic="criticize", critic=critic, stat=stat, by=by or None, fit="corpus" if fit else fit_share,
         correction=correction, draws=draws, seed=seed, **given,
     )  # fmt: skip
-    _print(shown, as_json_, title, str(signature), _notes(found, wanted), running=show == "text")
+    _print(table_rows, as_json_, title, str(signature), _notes(criticisms, wanted), running=show == "text")
     if output:
-        _write(found, {name: make() for name, make in tables.items()}, output)
+        _write(criticisms, {name: make() for name, make in tables.items()}, output)
     if save_to:
-        _save(found, save_to)
+        _save(criticisms, save_to)
 
 
 def _refuse_existing(output: Path | None, save_to: Path | None, force: bool) -> None:
@@ -176,7 +194,7 @@ class _Corpora:
         """What critics are fitted on."""
         if self.fit is None:
             source = track(self._read(self.real), "reading documents to fit on")
-            return [each for each in source if is_for_fitting(each.id, self.share, self.seed)]
+            return [document for document in source if is_for_fitting(document.id, self.share, self.seed)]
         documents = list(track(self._read(self.fit), "reading documents to fit on"))
         refuse_overlap(documents, self._read(self.real))
         return documents
@@ -184,14 +202,18 @@ class _Corpora:
     def held_out(self, whole: bool) -> Iterator[Document]:
         """Real documents that take no part in fitting; all of them when the critic came fitted."""
         whole = whole or self.fit is not None
-        return (each for each in self._read(self.real) if whole or not is_for_fitting(each.id, self.share, self.seed))
+        return (
+            document
+            for document in self._read(self.real)
+            if whole or not is_for_fitting(document.id, self.share, self.seed)
+        )
 
     def criticism(self, critic: Critic, whole: bool, stat: Statistic | None) -> Criticism:
         """Scores of all of them."""
         if self.by:
-            found = criticism(critic, self.held_out(whole), {}, stat)
+            real_scores = criticism(critic, self.held_out(whole), {}, stat)
             documents = itertools.chain.from_iterable(map(self._read, self.generated))
-            return replace(found, systems=by_meta(critic, documents, self.by, stat))
+            return replace(real_scores, systems=scores_by_system(critic, documents, self.by, stat))
         systems = {path.stem: self._read(path) for path in self.generated}
         if len(systems) < len(self.generated):
             raise FinecombError("two files of generated documents have the same name; tell systems apart with --by")
@@ -200,8 +222,8 @@ class _Corpora:
     def documents(self) -> Iterator[tuple[str, Document]]:
         """Every generated document with its system, then every real one."""
         for path in self.generated:
-            yield from ((self._system(each, path), each) for each in self._read(path))
-        yield from (("real", each) for each in self._read(self.real))
+            yield from ((self._system(document, path), document) for document in self._read(path))
+        yield from (("real", document) for document in self._read(self.real))
 
     def _system(self, document: Document, path: Path) -> str:
         return str(document.meta[self.by]) if self.by else path.stem
@@ -210,89 +232,106 @@ class _Corpora:
         return (item for item in formats.stream(path, self.from_) if isinstance(item, Document))
 
 
-Named = tuple[str, dict[str, str]]
+UnfittedCritic = tuple[str, dict[str, str]]
 """A critic to be fitted, by name, with what the name itself says of its options."""
 
 
-def _critics(wanted: Sequence[Named | Critic], corpora: _Corpora, given: Mapping[str, str]) -> Iterator[Critic]:
+def _critics(
+    wanted: Sequence[UnfittedCritic | Critic], corpora: _Corpora, given: Mapping[str, str]
+) -> Iterator[Critic]:
     """Every critic, fitted."""
-    unfitted = [each for each in wanted if isinstance(each, tuple)]
+    unfitted = [choice for choice in wanted if isinstance(choice, tuple)]
     _check_options(unfitted, given)
     documents = corpora.for_fitting() if unfitted else []
-    for each in wanted:
-        yield _fitted(each, documents, corpora.seed, given) if isinstance(each, tuple) else each
+    for choice in wanted:
+        yield _fitted(choice, documents, corpora.seed, given) if isinstance(choice, tuple) else choice
 
 
-def _fitted(wanted: Named, documents: Sequence[Document], seed: int, given: Mapping[str, str]) -> Critic:
+def _fitted(wanted: UnfittedCritic, documents: Sequence[Document], seed: int, given: Mapping[str, str]) -> Critic:
     """A critic fitted with those of the options that it has."""
-    name, own = wanted
-    known = known_options(named(name).fit)
-    return fitted(name, documents, seed, {each: value for each, value in given.items() if each in known} | own)
+    name, extra = wanted
+    options = option_names(named(name).fit)
+    return fitted(
+        name, documents, seed, {option: value for option, value in given.items() if option in options} | extra
+    )
 
 
-def _check_options(wanted: Sequence[Named], given: Mapping[str, str]) -> None:
+def _check_options(wanted: Sequence[UnfittedCritic], given: Mapping[str, str]) -> None:
     """Every option goes to the critics that have it, and some critic must."""
-    known = [option for name, _ in wanted for option in known_options(named(name).fit)]
+    options = [option for name, _ in wanted for option in option_names(named(name).fit)]
     for option in given:
-        if option not in known:
-            raise FinecombError(f"--set {option}: no critic that is to be fitted has it{did_you_mean(option, known)}")
+        if option not in options:
+            raise FinecombError(f"--set {option}: no critic that is to be fitted has it{did_you_mean(option, options)}")
 
 
-def _kind(name: str, prior: str) -> Named | Critic:
+def _choice(name: str, prior: str, code: Sequence[str]) -> UnfittedCritic | Critic:
     """A critic to be fitted, or one that is fitted already."""
-    if (Path(name) / "critic.json").exists():
-        return load(Path(name))
+    if name not in CRITICS and (Path(name) / "critic.json").exists():
+        return load(Path(name), code)
     if ":" in name and not isinstance(imported(name, name), type):
         return "own", {"function": name, "kind": prior}
     return name, {}
+
+
+def _refuse_unneeded_code(code: Sequence[str], wanted: Sequence[UnfittedCritic | Critic]) -> None:
+    needed = [name for choice in wanted if isinstance(choice, Critic) for name in code_needed(choice)]
+    for name in code:
+        if name not in needed:
+            raise FinecombError(f"--code {name}: no saved critic among those named with --critic needs it")
 
 
 # --- what is shown -----------------------------------------------------------------------------------------------
 
 
 def _tables(
-    found: Sequence[Criticism],
+    criticisms: Sequence[Criticism],
     rows: Sequence[Comparison],
     readers: Study | None,
     beside: Path | None,
     corpora: _Corpora,
 ) -> Tables:
     """Every table there is, by name."""
-    figures = people.beside(pl.read_csv(beside), str(beside)) if beside else {}
-    human = people.coherent_shares(readers, corpora.by or "model") if readers else {}
-    shown = figures | ({"people": human} if human else {})
+    figures = human_judgments.figures_from_table(pl.read_csv(beside), str(beside)) if beside else {}
+    human = human_judgments.coherent_shares(readers, corpora.by or "model") if readers else {}
+    columns = figures | ({"people": human} if human else {})
     tables: Tables = {
-        "systems": lambda: people.with_figures((row.row() for row in rows), shown),
-        "outliers": lambda: [row for each in found for row in _outlier_rows(each, corpora)],
+        "systems": lambda: human_judgments.with_figures((row.row() for row in rows), columns),
+        "outliers": lambda: [row for result in criticisms for row in _outlier_rows(result, corpora)],
     }
     if readers:
-        tables["correlations"] = lambda: people.correlations(people.latent_figures(rows) | figures, human)
-        tables["incoherent"] = lambda: rows_of(people.incoherent_organisations(readers))
-    for each in found:
-        for name, table in each.critic.tables(each.real, each.systems).items():
+        tables["correlations"] = lambda: human_judgments.correlations(
+            human_judgments.latent_figures(rows) | figures, human
+        )
+        tables["incoherent"] = lambda: rows_of(human_judgments.incoherent_organisations(readers))
+    for result in criticisms:
+        for name, table in result.critic.tables(result.real, result.systems).items():
             tables[name] = functools.partial(rows_of, table)
     return tables
 
 
-def _outlier_rows(found: Criticism, corpora: _Corpora) -> Iterator[Row]:
+def _outlier_rows(result: Criticism, corpora: _Corpora) -> Iterator[Row]:
     """The most unlikely documents of each system, with a piece of each (the paper's Table 14)."""
-    ranked = {(system, each.id): each for system in found.systems for each in _outliers(found, system)[:_SHOWN]}
-    documents = {(system, each.id): each for system, each in corpora.documents() if (system, each.id) in ranked}
-    for (system, id), each in ranked.items():
+    ranked = {
+        (system, outlier.id): outlier for system in result.systems for outlier in _outliers(result, system)[:_SHOWN]
+    }
+    documents = {
+        (system, document.id): document for system, document in corpora.documents() if (system, document.id) in ranked
+    }
+    for (system, id), outlier in ranked.items():
         yield {
-            "critic": found.critic.name, "system": system, "document": id, "nats": each.value,
-            "nats per step": each.per_step, "p": each.p, "text": _excerpt(found, documents[system, id]),
+            "critic": result.critic.name, "system": system, "document": id, "nats": outlier.value,
+            "nats per step": outlier.per_step, "p": outlier.p, "text": _excerpt(result, documents[system, id]),
         }  # fmt: skip
 
 
-def _outliers(found: Criticism, system: str) -> list[Outlier]:
-    return outliers(found.real, found.systems[system])
+def _outliers(result: Criticism, system: str) -> list[Outlier]:
+    return outliers(result.real, result.systems[system])
 
 
-def _excerpt(found: Criticism, document: Document) -> str:
+def _excerpt(result: Criticism, document: Document) -> str:
     """The text of its most unlikely step, with some words around it if it is short; else the beginning."""
-    steps = [each for each in parts(found.critic, document, found.real.statistic) if each.text]
-    worst = max(steps, key=lambda each: each.nll, default=None)
+    steps = [step for step in parts(result.critic, document, result.real.statistic) if step.text]
+    worst = max(steps, key=lambda step: step.nll, default=None)
     if worst is None or worst.start is None or worst.end is None:
         return shorten(document.text)
     if len(worst.text) > _AROUND:
@@ -301,10 +340,10 @@ def _excerpt(found: Criticism, document: Document) -> str:
     return " ".join(f"... {before}[{worst.text}]{after} ...".split())
 
 
-def _wanted_document(found: Criticism, corpora: _Corpora, wanted: str) -> tuple[str, Document]:
+def _wanted_document(result: Criticism, corpora: _Corpora, wanted: str) -> tuple[str, Document]:
     """The document asked for and its system; without a wish the most unlikely one of the first system."""
-    id = wanted or next((each.id for each in _outliers(found, next(iter(found.systems)))), "")
-    document = next(((system, each) for system, each in corpora.documents() if each.id == id), None)
+    id = wanted or next((outlier.id for outlier in _outliers(result, next(iter(result.systems)))), "")
+    document = next(((system, candidate) for system, candidate in corpora.documents() if candidate.id == id), None)
     if document is None:
         raise FinecombError(f"--document {id}: no document has this id")
     return document
@@ -312,17 +351,17 @@ def _wanted_document(found: Criticism, corpora: _Corpora, wanted: str) -> tuple[
 
 def _part_rows(critic: Critic, document: Document, stat: Statistic | None) -> Iterator[Row]:
     """The steps of one document."""
-    for each in parts(critic, document, stat):
+    for step in parts(critic, document, stat):
         yield {
-            "critic": critic.name, "step": each.step, "text": shorten(each.text, 32), "state": each.state,
-            "nats": each.nll, "likeliest": each.likeliest, "its nats": each.likeliest_nll,
+            "critic": critic.name, "step": step.step, "text": shorten(step.text, 32), "state": step.state,
+            "nats": step.nll, "likeliest": step.likeliest, "its nats": step.likeliest_nll,
         }  # fmt: skip
 
 
 def _text_rows(critic: Critic, document: Document, stat: Statistic | None) -> Iterator[Row]:
     """One document with its steps in place."""
     steps = parts(critic, document, stat)
-    if not any(each.text for each in steps):
+    if not any(step.text for step in steps):
         raise FinecombError(f"--show text: steps of the {critic.name} critic have no place in the text; see outliers")
     yield {"critic": critic.name, "document": document.id, "text": annotated(document.text, steps)}
 
@@ -334,13 +373,13 @@ _OF_ONE: dict[str, Callable[[Critic, Document, Statistic | None], Iterator[Row]]
 """What can be shown of one document."""
 
 
-def _notes(found: Sequence[Criticism], wanted: Sequence[Named | Critic]) -> list[str]:
+def _notes(criticisms: Sequence[Criticism], wanted: Sequence[UnfittedCritic | Critic]) -> list[str]:
     """What was lost, and what nobody can check."""
     notes = []
-    for each, kind in zip(found, wanted, strict=True):
-        sides = {"real": each.real, **each.systems}
-        notes += [words for side, own in sides.items() if (words := dropped_words(side, own))]
-        notes += [words] if (words := unused_words(each.critic)) else []
+    for result, kind in zip(criticisms, wanted, strict=True):
+        sides = {"real": result.real, **result.systems}
+        notes += [words for side, scores in sides.items() if (words := dropped_words(side, scores))]
+        notes += [words] if (words := unused_words(result.critic)) else []
         if isinstance(kind, Critic):
             notes.append(
                 f"the {kind.name} critic came fitted: make sure that it was not fitted on these real documents"
@@ -365,10 +404,12 @@ def _print(
         say(note)
 
 
-def _write(found: Sequence[Criticism], tables: Mapping[str, Sequence[Row]], folder: Path) -> None:
+def _write(criticisms: Sequence[Criticism], tables: Mapping[str, Sequence[Row]], folder: Path) -> None:
     """All tables as CSV and all figures as SVG."""
     folder.mkdir(parents=True, exist_ok=True)
-    figures = {name: svg for each in found for name, svg in each.critic.figures(each.real, each.systems).items()}
+    figures = {
+        name: svg for result in criticisms for name, svg in result.critic.figures(result.real, result.systems).items()
+    }
     for name, rows in tables.items():
         pl.DataFrame(list(rows), infer_schema_length=None).write_csv(folder / f"{name}.csv")
     for name, svg in figures.items():
@@ -380,18 +421,19 @@ def _file_name(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name)
 
 
-def _save(found: Sequence[Criticism], folder: Path) -> None:
+def _save(criticisms: Sequence[Criticism], folder: Path) -> None:
     """The fitted critic, or each of several in a folder of its name."""
-    for each in found:
-        place = folder if len(found) == 1 else folder / each.critic.name
-        save(each.critic, place)
-        say(f"{place}: the fitted {each.critic.name} critic; use it with --critic {place}")
+    for result in criticisms:
+        place = folder if len(criticisms) == 1 else folder / result.critic.name
+        save(result.critic, place)
+        code = "".join(f" --code {name}" for name in code_needed(result.critic))
+        say(f"{place}: the fitted {result.critic.name} critic; use it with --critic {place}{code}")
 
 
 def _self_test(given: Mapping[str, str], seed: int, as_json_: bool) -> None:
     """The paper's Table 1 with models that anybody can fit."""
     options = checked_options(synthetic.self_test, given, "synthetic")
-    rows = [each.row() for each in synthetic.self_test(np.random.default_rng(seed), **options)]
+    rows = [row.row() for row in synthetic.self_test(np.random.default_rng(seed), **options)]
     notes = [
         "paper: word-level and Latent PPL of its Table 1; 2.28, 64.80 (66.80 in its text) is a transformer's",
         "Latent PPL is over transitions between valid segments; the paper's script drops texts with a bad one",

@@ -17,7 +17,7 @@ from finecomb.core.study import Item, Study
 from finecomb.detect import DETECTORS, DetectorOptions, Factory, named
 from finecomb.detect import detect as detected
 from finecomb.detect.base import Basis
-from finecomb.detect.boxscore import fitting
+from finecomb.detect.boxscore import ranker_training
 from finecomb.report.tables import Row, as_json, print_rows
 
 DetectorName = Annotated[
@@ -32,8 +32,14 @@ def detectors(as_json_: AsJson = False) -> None:
     Example: `finecomb detectors`
     """
     rows: list[Row] = [
-        {"name": each.name, "what": each.title, "needs": each.needs, "protocol": each.protocol, "kind": each.kind}
-        for each in DETECTORS.values()
+        {
+            "name": factory.name,
+            "what": factory.title,
+            "needs": factory.needs,
+            "protocol": factory.protocol,
+            "kind": factory.kind,
+        }
+        for factory in DETECTORS.values()
     ]
     emit(rows, as_json_, "Detectors", "No detectors.")
 
@@ -65,33 +71,37 @@ def detect(
     """
     whole, factory = read(study, from_), named(detector)
     protocol = _protocol(whole, factory)
-    made = factory.make(protocol, DetectorOptions(threshold, basis, weights))
+    program = factory.make(protocol, DetectorOptions(threshold, basis, weights))
     if whole.documents.is_empty():
         raise FinecombError(f"{study}: has no documents yet")
     documents = (item for item in progress(whole.iter_documents()) if isinstance(item, Document))
-    annotations = list(detected(documents, made))
+    annotations = list(detected(documents, program))
     if output:
-        formats.save(_with(whole, factory, protocol, made.signature, annotations), output, force=force)
-    _report(annotations, made.signature, output, as_json_)
+        formats.save(_with(whole, factory, protocol, program.signature, annotations), output, force=force)
+    _report(annotations, program.signature, output, as_json_)
 
 
 def _protocol(study: Study, factory: Factory) -> Protocol:
     """The study's own protocol of the name the detector needs, or the shipped one."""
-    own = [each for each in study.protocols.values() if each.name == factory.protocol]
-    return own[-1] if own else protocols.load(factory.protocol)
+    candidates = [candidate for candidate in study.protocols.values() if candidate.name == factory.protocol]
+    return candidates[-1] if candidates else protocols.load(factory.protocol)
 
 
-def _with(study: Study, factory: Factory, protocol: Protocol, signature: str, made: Sequence[Annotation]) -> list[Item]:
+def _with(
+    study: Study, factory: Factory, protocol: Protocol, signature: str, annotations: Sequence[Annotation]
+) -> list[Item]:
     """The study with the detector as one more annotator; what it marked before under this protocol is replaced."""
     names = dict.fromkeys([*study.settings.protocols, *study.protocols, protocol.id])
     settings = study.settings.model_copy(update={"protocols": tuple(names)})
-    asked = {**study.protocols, protocol.id: protocol}
-    people = [each for each in study.iter_annotators() if each.id != factory.name]
+    all_protocols = {**study.protocols, protocol.id: protocol}
+    people = [person for person in study.iter_annotators() if person.id != factory.name]
     others = [
-        each for each in study.iter_annotations() if (each.annotator, each.protocol) != (factory.name, protocol.id)
+        annotation
+        for annotation in study.iter_annotations()
+        if (annotation.annotator, annotation.protocol) != (factory.name, protocol.id)
     ]
     checker = factory.annotator(signature)
-    return [settings, *asked.values(), *study.iter_documents(), *people, checker, *others, *made]
+    return [settings, *all_protocols.values(), *study.iter_documents(), *people, checker, *others, *annotations]
 
 
 def _report(annotations: Sequence[Annotation], signature: str, output: Path | None, as_json_: bool) -> None:
@@ -121,8 +131,8 @@ def _notes(annotations: Sequence[Annotation]) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for annotation in annotations:
         problems = annotation.meta.get("problems", [])
-        own = [str(problem) for problem in problems] if isinstance(problems, list) else []
-        for reason in [annotation.excluded.reason] if annotation.excluded else own:
+        texts = [str(problem) for problem in problems] if isinstance(problems, list) else []
+        for reason in [annotation.excluded.reason] if annotation.excluded else texts:
             reasons.setdefault(reason, []).append(annotation.document)
     return [
         f"{counted(len(where), 'text')} ({', '.join(where[:3])}{', ...' if len(where) > 3 else ''}): {reason}"
@@ -141,7 +151,7 @@ def train(
     gold: Annotated[
         str, typer.Option("--gold", help="Who is gold, where no annotator is of that kind.", show_default=False)
     ] = "",
-    folds: Annotated[int, typer.Option(min=3, help="Groups of games, each left out once.")] = fitting.FOLDS,
+    folds: Annotated[int, typer.Option(min=3, help="Groups of games, each left out once.")] = ranker_training.FOLDS,
     seed: Annotated[int, typer.Option(help="Same seed, same folds.")] = 0,
     from_: From = "",
     as_json_: AsJson = False,
@@ -151,29 +161,29 @@ def train(
     Example: `finecomb train games --detector boxscore -o weights.json`
     """
     factory, whole = named(detector), read(study, from_)
-    truth = {each.document: each.marks for each in _gold(whole, gold)}
-    known = fitting.examples(whole.iter_documents(), truth)
-    if not known:
+    truth = {annotation.document: annotation.marks for annotation in _gold(whole, gold)}
+    examples = ranker_training.examples(whole.iter_documents(), truth)
+    if not examples:
         raise FinecombError(f"{study}: no text has both gold marks and what {factory.name} needs: {factory.needs}")
-    rows = fitting.validation(whole, fitting.cross_validate(known, folds, seed), gold)
-    ranker = fitting.train(known, folds, seed)
+    rows = ranker_training.validation(whole, ranker_training.cross_validate(examples, folds, seed), gold)
+    ranker = ranker_training.train(examples, folds, seed)
     if output:
         output.write_text(ranker.to_json(), encoding="utf-8")
-    signature = f"detector:{factory.name}|texts:{len(known)}|folds:{folds}|seed:{seed}|threshold:{ranker.threshold}"
+    signature = f"detector:{factory.name}|texts:{len(examples)}|folds:{folds}|seed:{seed}|threshold:{ranker.threshold}"
     if as_json_:
         typer.echo(as_json(rows, signature))
         return
     print_rows(out, rows, "On games left out of fitting")
     say(signature)
     if output:
-        done(output, f"weights fitted on {counted(len(known), 'text')}")
+        done(output, f"weights fitted on {counted(len(examples), 'text')}")
 
 
 def _gold(study: Study, name: str) -> list[Annotation]:
-    kinds = {each.id: each.kind for each in study.iter_annotators()}
+    kinds = {annotator.id: annotator.kind for annotator in study.iter_annotators()}
     if name and name not in kinds:
         raise FinecombError(f"no annotator is called {name!r}{did_you_mean(name, kinds)}")
     wanted = {name} if name else {id for id, kind in kinds.items() if kind == "gold"}
     if not wanted:
         raise FinecombError("the study has no annotator of kind gold; say who is with --gold")
-    return [each for each in study.work().iter_annotations() if each.annotator in wanted]
+    return [annotation for annotation in study.work().iter_annotations() if annotation.annotator in wanted]

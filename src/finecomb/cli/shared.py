@@ -14,20 +14,11 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from finecomb import formats
+from finecomb.cli.commands import app as app
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Item, Study
 from finecomb.report.tables import Row, as_json, print_rows
-from finecomb.version import __version__
 
-app = typer.Typer(
-    name="finecomb",
-    help="Go through generated text with a fine-tooth comb: mark errors as spans, count them, and know whom to trust.",
-    epilog="Start with:  finecomb demo",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 _WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160  # no window sets the width of a pipe
 out = Console(width=_WIDTH, highlight=False, markup=False, emoji=False)  # texts may hold [brackets] and :words:
 err = Console(stderr=True, highlight=False, markup=False, emoji=False)
@@ -50,21 +41,6 @@ Columns = Annotated[
         "--map", help="OURS=THEIRS: what a table calls one of our columns, e.g. text=Body.", show_default=False
     ),
 ]
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"finecomb {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    pass
 
 
 def progress(items: Iterable[Item]) -> Iterator[Item]:

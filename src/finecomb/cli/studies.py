@@ -31,12 +31,12 @@ from finecomb.cli.shared import (
 from finecomb.core.check import check as check_study
 from finecomb.core.check import checked
 from finecomb.core.errors import FinecombError, Problem, StudyError, did_you_mean
-from finecomb.core.html import document_html
 from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
 from finecomb.core.study import Item, Study
 from finecomb.formats import Options
 from finecomb.measure.counts import counts, label_counts, meta_names, totals
 from finecomb.report import demo as tour
+from finecomb.report.marked_text import document_html
 from finecomb.report.problems import problem_lines, problem_row
 from finecomb.report.tables import Row, as_json, print_rows, rows_of, table
 from finecomb.report.terminal import document_view

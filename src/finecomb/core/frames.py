@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -119,13 +120,44 @@ def _series(name: str, kind: pl.DataType | type[pl.DataType], values: Sequence[A
     return pl.Series(name, values, kind, strict=True)
 
 
+def entries(cell: str | None) -> dict[str, Any]:
+    """The object that a cell of a JSON column holds; empty for null.
+
+    >>> entries('{"model": "small", "top_p": 0.9}'), entries(None)
+    ({'model': 'small', 'top_p': 0.9}, {})
+    """
+    value: dict[str, Any] = from_json(cell) if cell else {}
+    return value
+
+
+def values_of(cell: str | None) -> list[Any]:
+    """The list that a cell of a JSON column holds, e.g. of `alternatives`; empty for null."""
+    value: list[Any] = from_json(cell) if cell else []
+    return value
+
+
+def names_in(column: pl.Series) -> list[str]:
+    """The names that a JSON column has entries for, each once, in the order in which they come."""
+    return list(dict.fromkeys(name for cell in column.drop_nulls() for name in entries(cell)))
+
+
+def entry(column: str, name: str) -> pl.Expr:
+    """One entry of a JSON column as text, e.g. `entry("answers", "severity")`; null where it is absent."""
+    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        return pl.col(column).str.json_path_match(f"$.{name}").alias(name)
+    return pl.col(column).map_elements(lambda cell: _entry(cell, name), pl.String).alias(name)
+
+
 def meta(name: str) -> pl.Expr:
-    """One entry of a `meta` column as text, e.g. `study.documents.select(meta("model"))`; null where it is absent."""
-    return pl.col("meta").map_elements(lambda text: _entry(text, name), pl.String).alias(name)
+    """One entry of a `meta` column as text, e.g. `study.documents.select(meta("model"))`; null where it is absent.
+
+    Unlike `entry` it keeps every digit of a long number, since meta holds other people's ids.
+    """
+    return pl.col("meta").map_elements(lambda cell: _entry(cell, name), pl.String).alias(name)
 
 
-def _entry(text: str, name: str) -> str | None:
-    value = from_json(text).get(name)
+def _entry(cell: str, name: str) -> str | None:
+    value = entries(cell).get(name)
     return value if value is None or isinstance(value, str) else to_json(value).decode()
 
 

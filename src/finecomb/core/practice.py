@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from finecomb.core.errors import shorten
-from finecomb.core.question import Name, Option, Question, among, as_option, unique
+from finecomb.core.question import Name, Option, Question, as_option, unique
 from finecomb.core.records import Answers, Document, Id, Json, Record, Segment, Text
+from finecomb.core.scales import among
 from finecomb.core.span import TEXT, Span
 
 

@@ -10,8 +10,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from finecomb.core.errors import ProtocolError, did_you_mean
 from finecomb.core.practice import Choice, Example, Exercise, Qualification, Training
-from finecomb.core.question import Name, Question, among, label_name, unique
+from finecomb.core.question import Name, Question, label_name, unique
 from finecomb.core.records import Answers, Document, Mark, Meta, Record, Text
+from finecomb.core.scales import among
+from finecomb.core.spelling import fold
 
 Scope = Literal["document", "unit"]
 Snap = Literal["word", "sentence", "character"]
@@ -395,15 +397,6 @@ class Protocol(Record):
         return None
 
 
-def fold(spelling: str) -> str:
-    """One form for the many spellings of a label: lower case, with hyphens.
-
-    >>> fold("Grammar_Usage"), fold("NOT CHECKABLE")
-    ('grammar-usage', 'not-checkable')
-    """
-    return re.sub(r"[\s_-]+", "-", spelling.strip().lower())
-
-
 def _matches(pattern: str, label: str | None) -> bool:
     if label is None:
         return False
@@ -421,7 +414,7 @@ def _check_conditions(what: str, questions: tuple[Question, ...]) -> None:
                 f"{what}: question '{question.name}' waits for {question.when.question!r}, which is not asked"
                 f"{did_you_mean(question.when.question, by_name)}"
             )
-        values = (True, False) if other.scale == "yes-no" else other.values
+        values = other.kind.values or other.values
         if values and (strange := [each for each in question.when.among if not among(each, values)]):
             waits = f"question '{question.name}' waits for answer {strange[0]!r}"
             raise ValueError(f"{what}: {waits}, which '{other.name}' does not offer")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import functools
-import math
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from finecomb.core.errors import shorten
 from finecomb.core.records import Answer, Record, Text
-
-Scale = Literal["nominal", "ordinal", "number", "yes-no", "several", "text", "rewrite"]
+from finecomb.core.scales import SCALES, Scale, scale_name
 
 
 def label_name(value: str) -> str:
@@ -36,6 +34,7 @@ def as_option(value: Any) -> Any:
 
 Name = Annotated[str, AfterValidator(label_name)]
 QuestionName = Annotated[str, AfterValidator(_question_name)]
+ScaleName = Annotated[str, AfterValidator(scale_name), WithJsonSchema({"type": "string", "enum": list(SCALES)})]
 
 
 class Option(Record):
@@ -74,7 +73,7 @@ class Question(Record):
     """The question as people read it."""
     help: Text = ""
     """A quiet line below it."""
-    scale: Scale = "text"
+    scale: ScaleName = "text"
     """`nominal`, `ordinal` and `several` choose among options; the rest do not, `rewrite` being an edited text."""
     options: tuple[Annotated[Option, BeforeValidator(as_option)], ...] = ()
     """In order; for `ordinal` from least to most."""
@@ -89,19 +88,24 @@ class Question(Record):
 
     @model_validator(mode="after")
     def _options_fit(self) -> Question:
-        chooses = self.scale in ("nominal", "ordinal", "several")
-        if chooses and len(self.options) < 2:
+        if self.kind.chooses and len(self.options) < 2:
             raise ValueError(f"scale '{self.scale}' needs at least two options")
-        if self.options and not chooses:
-            raise ValueError(f"scale '{self.scale}' takes no options; use nominal, ordinal or several")
-        if self.scale == "several" and not all(isinstance(value, str) for value in self.values):
-            raise ValueError("scale 'several' needs options that are text; put them in quotes")
+        if self.options and not self.kind.chooses:
+            raise ValueError(f"scale '{self.scale}' takes no options; use {_scales_with('chooses', 'or')}")
+        if self.kind.many and not all(isinstance(value, str) for value in self.values):
+            raise ValueError(f"scale '{self.scale}' needs options that are text; put them in quotes")
         unique("option", [str(option.value) for option in self.options])
-        if self.scale != "number" and (self.low, self.high) != (None, None):
-            raise ValueError(f"scale '{self.scale}' takes neither low nor high; they are for number")
+        if not self.kind.bounded and (self.low, self.high) != (None, None):
+            takers = _scales_with("bounded", "and")
+            raise ValueError(f"scale '{self.scale}' takes neither low nor high; they are for {takers}")
         if self.low is not None and self.high is not None and self.low > self.high:
             raise ValueError(f"low {self.low:g} is more than high {self.high:g}")
         return self
+
+    @property
+    def kind(self) -> Scale:
+        """The row of its scale: how its answers are checked, parsed, merged and invented."""
+        return SCALES[self.scale]
 
     @functools.cached_property
     def values(self) -> tuple[bool | int | float | str, ...]:
@@ -110,46 +114,24 @@ class Question(Record):
 
     def problem(self, answer: Answer) -> str:
         """What is wrong with `answer`, in words, or an empty string."""
-        match self.scale:
-            case "text" | "rewrite":
-                wrong = "" if isinstance(answer, str) else "expected text"
-            case "yes-no":
-                wrong = "" if isinstance(answer, bool) else "expected true or false"
-            case "number":
-                wrong = self._number_problem(answer)
-            case "several":
-                wrong = self._several_problem(answer)
-            case _:
-                wrong = "" if among(answer, self.values) else f"expected one of {_listed(self.values)}"
-        return wrong and f"answer {shorten(repr(answer), 40)} to '{self.name}': {wrong}"
-
-    def _number_problem(self, answer: Answer) -> str:
-        if isinstance(answer, bool) or not isinstance(answer, int | float):
-            return "expected a number"
-        low = -math.inf if self.low is None else self.low
-        high = math.inf if self.high is None else self.high
-        return "" if low <= answer <= high else f"expected a number from {low:g} to {high:g}"
-
-    def _several_problem(self, answer: Answer) -> str:
-        if not isinstance(answer, tuple | list):
-            return f"expected a list from {_listed(self.values)}"
-        strange = [each for each in answer if not among(each, self.values)]
-        return f"{strange[0]!r} is not among {_listed(self.values)}" if strange else ""
+        problem = self.kind.check(self, answer)
+        return problem and f"answer {shorten(repr(answer), 40)} to '{self.name}': {problem}"
 
 
-def among(answer: object, values: Iterable[object]) -> bool:
-    """Whether an answer is one of the values: of the same type, so that 1 is not true."""
-    return any(type(answer) is type(value) and answer == value for value in values)
+def _scales_with(trait: str, word: str) -> str:
+    """The scales that have a trait, in words.
 
-
-def _listed(values: Iterable[object]) -> str:
-    return ", ".join(str(value) for value in values)
+    >>> _scales_with("chooses", "or")
+    'nominal, ordinal or several'
+    """
+    *names, last = (name for name, scale in SCALES.items() if getattr(scale, trait))
+    return f"{', '.join(names)} {word} {last}" if names else last
 
 
 def unique(what: str, names: Iterable[str]) -> None:
     """Refuse names that are there twice."""
-    seen: set[str] = set()
+    earlier: set[str] = set()
     for name in names:
-        if name in seen:
+        if name in earlier:
             raise ValueError(f"{what} {name!r} is there twice")
-        seen.add(name)
+        earlier.add(name)

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import ast
+import functools
+import inspect
 import itertools
 import math
 import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, PlainSerializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    JsonValue,
+    PlainSerializer,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from finecomb.core.span import TEXT, Span
 
@@ -17,13 +32,42 @@ from finecomb.core.span import TEXT, Span
 class Record(BaseModel):
     """Base of everything stored or sent: immutable, and no unknown keys."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False, protected_namespaces=()
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
     def to_json(self) -> str:
         """One line of JSON without what has its default value."""
         return self.model_dump_json(exclude_defaults=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The JSON schema with the prose under each field as its description."""
+        schema = handler(core_schema)
+        properties = handler.resolve_ref_schema(schema).get("properties", {})
+        for name, prose in field_prose(cls).items():
+            properties.get(cls.model_fields[name].alias or name, {}).setdefault("description", prose)
+        return schema
+
+
+@functools.cache
+def field_prose(record: type[BaseModel]) -> dict[str, str]:
+    """The prose under each field of a record. Pydantic could read it, but would do so whenever a class is made."""
+    inherited = [field_prose(base) for base in reversed(record.__bases__) if issubclass(base, Record)]
+    prose = {
+        field.target.id: inspect.cleandoc(below.value.value)
+        for field, below in itertools.pairwise(_statements(record))
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
+    }
+    return {name: text for part in (*inherited, prose) for name, text in part.items() if name in record.model_fields}
+
+
+def _statements(record: type[BaseModel]) -> list[ast.stmt]:
+    """What stands in the definition of a class; nothing where it was made from a generic one."""
+    try:
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(record))).body
+    except OSError:
+        return []
+    return definition.body if isinstance(definition, ast.ClassDef) else []
 
 
 def storable(text: str) -> str:

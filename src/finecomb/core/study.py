@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import polars as pl
-from pydantic_core import from_json
 
 from finecomb.core import frames
 from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.hooks import HTML_HOOK
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
 
@@ -142,9 +142,7 @@ class Study:
         return f"Study({title!r}: {counts}; {', '.join(self.protocols) or 'no protocol'})"
 
     def _repr_html_(self) -> str:
-        from finecomb.core.html import study_html
-
-        return study_html(self)
+        return HTML_HOOK[0](self)
 
 
 def _answer_rows(of: str, frame: pl.DataFrame) -> Iterator[tuple[object, ...]]:
@@ -158,7 +156,7 @@ def _answer_rows(of: str, frame: pl.DataFrame) -> Iterator[tuple[object, ...]]:
             row["annotator"],
             row.get("label"),
         )
-        for question, answer in from_json(row["answers"]).items():
+        for question, answer in frames.entries(row["answers"]).items():
             values = answer if isinstance(answer, list) else [answer]
             for value in values:
                 number = float(value) if isinstance(value, int | float) else None

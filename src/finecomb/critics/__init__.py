@@ -15,7 +15,7 @@ from finecomb.critics.base import (
     parts,
     scores,
 )
-from finecomb.critics.compare import Comparison, compare
+from finecomb.critics.comparison import Comparison, compare
 from finecomb.critics.posteriors import Dirichlet, Factorised, Gaussian, Point, Posterior, Samples
 from finecomb.critics.priors import DirichletPrior, GaussianPrior, Markov, Prior, ProjectionError
 from finecomb.critics.storage import CRITICS, load, named, save

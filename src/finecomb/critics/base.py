@@ -23,7 +23,7 @@ from finecomb.core.estimate import Estimate, Signature
 from finecomb.core.records import Document
 from finecomb.critics.posteriors import Floats, Point, Posterior, Samples, Z
 from finecomb.critics.priors import Prior, ProjectionError, State
-from finecomb.measure.bootstrap import Sums, ratio
+from finecomb.measure.inference import Sums, estimated_sums, ratio, undefined
 
 Statistic = Literal["nll", "plugin", "kl"]
 Ints = NDArray[np.int64]
@@ -76,7 +76,7 @@ class Critic(ABC):
 
     def names(self, z: Z) -> Sequence[str]:
         """What each step of z is called."""
-        return [str(each) for each in z]
+        return [str(state) for state in z]
 
     def likeliest(self, z: Z) -> Sequence[tuple[str, float]]:
         """Of each step: what the prior expected most there, and its log P; empty where a critic cannot say."""
@@ -93,6 +93,11 @@ class Critic(ABC):
     def state(self) -> State:
         """JSON values and NumPy arrays that the critic can be made from again."""
         raise FinecombError(f"a {self.name} critic cannot be saved: {type(self).__name__} has no `state`")
+
+    @classmethod
+    def code_of(cls, state: State) -> Sequence[str]:
+        """Names of code outside Finecomb that a stored state would have run; `load` asks the user about each."""
+        return ()
 
     @classmethod
     def from_state(cls, state: State) -> Self:
@@ -182,7 +187,7 @@ class CriticScores:
             steps=self.steps[at],
             lengths=self.lengths[at],
             points=tuple(self.points[place] for place in at),
-            dropped=tuple(each for each in self.dropped if each.id in ids),
+            dropped=tuple(loss for loss in self.dropped if loss.id in ids),
         )
 
     @property
@@ -199,7 +204,7 @@ class CriticScores:
 def scores(critic: Critic, documents: Iterable[Document], statistic: Statistic | None = None) -> CriticScores:
     """T(x) of every document; what cannot be projected or has no finite value is listed with its reason."""
     statistic = statistic or critic.statistic
-    kept: list[tuple[str, float, int, int, Z]] = []
+    rows: list[tuple[str, float, int, int, Z]] = []
     dropped: list[Dropped] = []
     for document, posterior in critic.project_all(documents):
         try:
@@ -210,8 +215,8 @@ def scores(critic: Critic, documents: Iterable[Document], statistic: Statistic |
             dropped.append(Dropped(document.id, str(error)))
             continue
         length = len(terms) if critic.discrete else len(document.text.split())
-        kept.append((document.id, float(terms.sum()), len(terms), length, posterior.point()))
-    ids, values, steps, lengths, points = zip(*kept, strict=True) if kept else ((),) * 5
+        rows.append((document.id, float(terms.sum()), len(terms), length, posterior.point()))
+    ids, values, steps, lengths, points = zip(*rows, strict=True) if rows else ((),) * 5
     numbers = np.array(values, float), np.array(steps, np.int64), np.array(lengths, np.int64)
     return CriticScores(critic.name, statistic, critic.discrete, tuple(ids), *numbers, tuple(points), tuple(dropped))
 
@@ -224,7 +229,7 @@ def _finite(terms: Floats, statistic: Statistic) -> Floats:
     return terms
 
 
-Corpus = Callable[[Sums], Floats]
+CorpusStatistic = Callable[[Sums], Floats]
 """From (draws, 3) sums of T(x), steps and documents to one value a draw."""
 
 
@@ -238,54 +243,33 @@ def perplexity(sums: Sums) -> Floats:
     return np.asarray(np.exp(ratio(sums[:, 0], sums[:, 1])))
 
 
-def latent_nll(found: CriticScores, draws: int = 1000, seed: int = 0) -> Estimate:
+def latent_nll(corpus: CriticScores, draws: int = 1000, seed: int = 0) -> Estimate:
     """Mean T(x) over documents, with an interval that resamples documents."""
-    why = "" if found.ids else "no document could be projected"
-    return _estimated(found, "latent-nll", mean_nll, why, draws, seed)
+    why = "" if corpus.ids else "no document could be projected"
+    return _estimate(corpus, "latent-nll", mean_nll, why, draws, seed)
 
 
-def latent_ppl(found: CriticScores, draws: int = 1000, seed: int = 0) -> Estimate:
+def latent_ppl(corpus: CriticScores, draws: int = 1000, seed: int = 0) -> Estimate:
     """exp(sum of T(x) / sum of steps), with an interval that resamples documents; NaN where z is no sequence."""
-    why = no_ppl(found) or ("" if found.ids else "no document could be projected")
-    return _estimated(found, "latent-ppl", perplexity, why, draws, seed)
+    why = no_ppl(corpus) or ("" if corpus.ids else "no document could be projected")
+    return _estimate(corpus, "latent-ppl", perplexity, why, draws, seed)
 
 
-def no_ppl(found: CriticScores) -> str:
+def no_ppl(corpus: CriticScores) -> str:
     """Why there is no Latent PPL; empty where there is."""
-    if not found.discrete:
+    if not corpus.discrete:
         return "Latent PPL is a mean over the states of a sequence, and here z is a vector; see the Latent NLL"
-    return "Latent PPL is exp of a mean log-likelihood, and kl is a divergence" if found.statistic == "kl" else ""
+    return "Latent PPL is exp of a mean log-likelihood, and kl is a divergence" if corpus.statistic == "kl" else ""
 
 
-def _estimated(found: CriticScores, name: str, of: Corpus, why: str, draws: int, seed: int) -> Estimate:
+def _estimate(corpus: CriticScores, name: str, of: CorpusStatistic, why: str, draws: int, seed: int) -> Estimate:
     signature = Signature.of(
-        statistic=f"{name}:{found.statistic}", critic=found.critic, documents=len(found.ids),
-        dropped=len(found.dropped) or None, draws=draws, seed=seed,
+        statistic=f"{name}:{corpus.statistic}", critic=corpus.critic, documents=len(corpus.ids),
+        dropped=len(corpus.dropped) or None, draws=draws, seed=seed,
     )  # fmt: skip
     if why:
-        return Estimate(math.nan, math.nan, math.nan, signature, why)
-    low, high = quantiles(of(resampled(found.sums, draws, np.random.default_rng(seed))))
-    return Estimate(float(of(found.sums.sum(axis=0)[None])[0]), low, high, signature)
-
-
-def resampled(sums: Sums, draws: int, rng: np.random.Generator) -> Sums:
-    """Sums of documents drawn with replacement, (draws, 3); one draw at a time, so that memory does not grow with both.
-
-    No draws with fewer than two documents.
-    """
-    documents = len(sums)
-    result = np.empty((draws if documents > 1 else 0, sums.shape[1]))
-    for draw in range(len(result)):
-        result[draw] = np.bincount(rng.integers(documents, size=documents), minlength=documents) @ sums
-    return result
-
-
-def quantiles(values: Floats) -> tuple[float, float]:
-    """The middle 95% of draws; NaN without draws."""
-    if not len(values):
-        return math.nan, math.nan
-    low, high = np.quantile(values, [0.025, 0.975])
-    return float(low), float(high)
+        return undefined(signature, why)
+    return estimated_sums(corpus.sums, of, draws, seed, signature)
 
 
 # --- where it comes from -----------------------------------------------------------------------------------------
@@ -325,14 +309,14 @@ UNLIKELY = math.log(0.01)
 """log P below which a step is called an error, as in the paper's Table 12."""
 
 
-def annotated(text: str, found: Sequence[StateStep], below: float = UNLIKELY) -> str:
+def annotated(text: str, steps: Sequence[StateStep], below: float = UNLIKELY) -> str:
     """A text with every step as `[she]1{-0.9}`: its state and log P; under `below`, also what was expected there.
 
     The paper's Figures 10 to 13 as text: `[he]4{-11.7 expected she:4 -1.8}`. Of a state such as `she:4` only the number
     is written, since the text has the word. Steps without a text, as the end, have no place in it.
     """
     pieces, at = list[str](), 0
-    for part in found:
+    for part in steps:
         if part.start is None or part.end is None or part.start < at or part.end == part.start:
             continue
         surprise = f" expected {part.likeliest} {_short(-part.likeliest_nll)}" if -part.nll < below else ""

@@ -54,14 +54,14 @@ def muc(pairs: Sequence[tuple[Chains, Chains]]) -> ChainScore:
 
 
 def _links(pairs: Sequence[tuple[Chains, Chains]]) -> float:
-    kept = total = 0
+    links = total = 0
     for keys, others in pairs:
         home = {mention: at for at, chain in enumerate(others) for mention in chain}
         for chain in keys:
             parts = {home.get(mention, mention) for mention in chain}
-            kept += len(chain) - len(parts)
+            links += len(chain) - len(parts)
             total += len(chain) - 1
-    return kept / total if total else 0.0
+    return links / total if total else 0.0
 
 
 def b_cubed(pairs: Sequence[tuple[Chains, Chains]]) -> ChainScore:
@@ -70,7 +70,7 @@ def b_cubed(pairs: Sequence[tuple[Chains, Chains]]) -> ChainScore:
     A mention that only one side has counts 0 for that side.
 
     >>> b_cubed([([[(0, 1), (2, 3)]], [[(0, 1), (2, 3), (4, 5)]])])
-    Score(recall=1.0, precision=0.4444444444444444)
+    ChainScore(recall=1.0, precision=0.4444444444444444)
     """
     return ChainScore(_overlap(pairs), _overlap([(predicted, gold) for gold, predicted in pairs]))
 
@@ -98,13 +98,13 @@ def labelled(name: str, marked: str) -> Labelled:
     >>> labelled("a", "[Ann|0] met [Bo|1]. [She|0] left.")
     Labelled(id='a', text='Ann met Bo. She left.', chains=[[(0, 3), (12, 15)]])
     """
-    text, found = "", dict[str, list[Mention]]()
+    text, mentions = "", dict[str, list[Mention]]()
     at = 0
     for match in re.finditer(r"\[([^|\]]+)\|(\w+)\]", marked):
         text += marked[at : match.start()]
-        found.setdefault(match[2], []).append((len(text), len(text) + len(match[1])))
+        mentions.setdefault(match[2], []).append((len(text), len(text) + len(match[1])))
         text, at = text + match[1], match.end()
-    return Labelled(name, text + marked[at:], only_chains(found.values()))
+    return Labelled(name, text + marked[at:], only_chains(mentions.values()))
 
 
 def only_chains(groups: Iterable[Iterable[Mention]]) -> Chains:
@@ -151,13 +151,13 @@ def read_chains(path: Path) -> dict[str, Chains | TokenChains]:
 
 def _parse_json(text: str, where: str) -> dict[str, Chains]:
     try:
-        found = _Json.validate_python(json.loads(text))
+        chains_by_id = _Json.validate_python(json.loads(text))
     except json.JSONDecodeError as error:
         raise FormatError(f"{where}: line {error.lineno}: {error.msg}") from None
     except ValidationError as error:
         place = ".".join(map(str, error.errors()[0]["loc"]))
         raise FormatError(f"{where}: {place}: chains are lists of [start, end], by document id") from None
-    return {id: only_chains(chains) for id, chains in found.items()}
+    return {id: only_chains(chains) for id, chains in chains_by_id.items()}
 
 
 def _parse_conll(text: str, where: str) -> Iterator[tuple[str, TokenChains]]:

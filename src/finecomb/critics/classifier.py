@@ -50,12 +50,12 @@ class TfIdf:
     @classmethod
     def fit(cls, texts: Sequence[str], most: int = 5_000, least: int = 2) -> TfIdf:
         """The `most` common of those that are in at least `least` texts."""
-        found: Counter[str] = Counter()
+        frequencies: Counter[str] = Counter()
         for text in texts:
-            found.update(set(_words(text)))
-        kept = sorted(word for word, count in found.most_common(most) if count >= min(least, len(texts)))
-        counts = np.array([found[word] for word in kept])
-        return cls(tuple(kept), np.log((1 + len(texts)) / (1 + counts)) + 1)
+            frequencies.update(set(_words(text)))
+        chosen = sorted(word for word, count in frequencies.most_common(most) if count >= min(least, len(texts)))
+        counts = np.array([frequencies[word] for word in chosen])
+        return cls(tuple(chosen), np.log((1 + len(texts)) / (1 + counts)) + 1)
 
     @functools.cached_property
     def _index(self) -> dict[str, int]:
@@ -193,6 +193,6 @@ def _minimised(table: Matrix, labels: NDArray[np.int64], cost: float, iterations
         return value, (unit * gradient).ravel()
 
     start = np.zeros(shape[0] * shape[1])
-    found = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": iterations})
-    result: Floats = unit * found.x.reshape(shape)
+    optimum = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": iterations})
+    result: Floats = unit * optimum.x.reshape(shape)
     return result

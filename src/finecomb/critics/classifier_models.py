@@ -32,8 +32,8 @@ T = TypeVar("T")
 def _where(name: str) -> str:
     """A model's folder in a package that has brought it along; else its name, for the library to find or fetch."""
     package = _BROUGHT.get(name.rpartition("/")[2])
-    found = importlib.util.find_spec(package) if package else None
-    return str(Path(found.origin).parent / "model") if found and found.origin else name
+    spec = importlib.util.find_spec(package) if package else None
+    return str(Path(spec.origin).parent / "model") if spec and spec.origin else name
 
 
 def _library(module: str, classifier: str) -> Any:
@@ -93,7 +93,7 @@ class Transformer:
         """The model as it is, if it is a text classifier already: its labels are the classes."""
         classifier = f"transformer:{name}"
         config = _loaded(_library("transformers", classifier).AutoConfig.from_pretrained, classifier)
-        if not any(each.endswith("ForSequenceClassification") for each in config.architectures or ()):
+        if not any(architecture.endswith("ForSequenceClassification") for architecture in config.architectures or ()):
             return None
         return cls(name, tuple(config.id2label[at] for at in range(config.num_labels)))
 
@@ -109,7 +109,7 @@ class Transformer:
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(seed)
             tokenizer, model = cls(name, classes)._model
-            index = {each: at for at, each in enumerate(classes)}
+            index = {label: at for at, label in enumerate(classes)}
             optimiser = torch.optim.Adam(model.parameters(), lr=rate)
             batches = _batches(texts, epochs, np.random.default_rng(seed))
             model.train()
@@ -138,14 +138,14 @@ class Transformer:
         torch = _library("torch", f"transformer:{self.name}")
         tokenizer, model = self._model
         model.eval()
-        found = np.empty((len(texts), len(self.classes)))
+        probabilities = np.empty((len(texts), len(self.classes)))
         by_length = np.argsort([len(text) for text in texts], kind="stable")
         for start in range(0, len(texts), _BATCH):
             rows = by_length[start : start + _BATCH]
             with torch.no_grad():
                 logits = model(**_tokens(tokenizer, [texts[at] for at in rows])).logits
-            found[rows] = torch.softmax(logits.double(), dim=1).numpy()
-        return found
+            probabilities[rows] = torch.softmax(logits.double(), dim=1).numpy()
+        return probabilities
 
     def state(self) -> State:
         """For storage: of a fine-tuned model the weights, of any other its name."""
@@ -170,12 +170,12 @@ def _quietly(logging: Any) -> Iterator[None]:
 def _batches(texts: Sequence[str], epochs: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
     """Every text once an epoch, beside others of about its length, since all are padded to the longest."""
     lengths = np.array([len(text) for text in texts], float)
-    found: list[NDArray[np.int64]] = []
+    shuffled: list[NDArray[np.int64]] = []
     for _ in range(epochs):
         order = np.argsort(lengths * rng.uniform(0.7, 1.4, len(lengths)))
         batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
-        found += [batches[at] for at in rng.permutation(len(batches))]
-    return found
+        shuffled += [batches[at] for at in rng.permutation(len(batches))]
+    return shuffled
 
 
 _MOST_TOKENS = 512  # as the authors' classifier reads

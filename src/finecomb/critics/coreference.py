@@ -21,7 +21,7 @@ import polars as pl
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.core.tokens import sentences
+from finecomb.core.sentences import sentences
 from finecomb.critics.base import CriticScores, Dropped, PriorCritic
 from finecomb.critics.chains import Chains, Mention, Resolver, TokenChains, read_chains
 from finecomb.critics.coreference_model import FEMALE, MALE, OTHERS, PLURAL, SENTENCE, ChainModel, Kind
@@ -35,6 +35,8 @@ RESOLVERS: dict[str, Resolver] = {"sieve": sieve}
 """By name; any other is named `module:function`, takes a text and returns chains of (start, end)."""
 
 _GENDER = {**dict.fromkeys(MALE, "M"), **dict.fromkeys(FEMALE, "F"), **dict.fromkeys(PLURAL, "P")}
+_PAPER_GENDER = {**_GENDER, "you": "P"}  # the authors' program counts `you`, not `your`, as plural
+_GENDERS: dict[Kind, dict[str, str]] = {"kneser-ney": _GENDER, "paper": _PAPER_GENDER}
 _PRONOUNS = _GENDER.keys() | set(OTHERS)
 _NO_CHAINS = "mentions no person twice, so it has no chains"
 _AFTER_HEAD = re.compile(r"\s(?:of|in|at|from|with|on|for|by|who|whom|whose|that|which)\s|,")
@@ -65,33 +67,41 @@ class Coreference(PriorCritic):
 
         Documents that mention no person twice have nothing to fit. Nothing is drawn, so `rng` is not used.
         """
-        found = [_fitted_on(each, resolver, chains) for each in track(real, "resolving coreference", len(real))]
-        zs = [z for z in found if z]
+        sequences = [
+            _fitted_on(document, resolver, chains, model)
+            for document in track(real, "resolving coreference", len(real))
+        ]
+        zs = [z for z in sequences if z]
         if not zs:
             raise FinecombError(f"none of {len(real)} documents mentions a person twice, so there are no chains to fit")
-        unused = tuple(Dropped(each.id, _NO_CHAINS) for each, z in zip(real, found, strict=True) if not z)
+        unused = tuple(Dropped(document.id, _NO_CHAINS) for document, z in zip(real, sequences, strict=True) if not z)
         return cls(ChainModel.fit(zs, model, order), resolver, chains, unused)
 
     def project(self, document: Document) -> Posterior:
         """The states of a document, a point: resolvers do not say how sure they are."""
-        found = _finder(self.resolver, self.chains)(document)
-        if found is None:
+        sequence = _finder(self.resolver, self.chains, self.prior.kind)(document)
+        if sequence is None:
             raise ProjectionError(_NO_CHAINS)
-        return Point(*found)
+        return Point(*sequence)
 
     def tables(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, pl.DataFrame]:
         """`contributions` (Table 6), `unlikely` (Table 15), and `more` and `less` in each system (Tables 16 and 17)."""
-        made = {
-            "contributions": lambda found: contributions(self.prior, real.points, found.points),
-            "unlikely": lambda found: unlikely(self.prior, found.points),
-            "more": lambda found: shifted(self.prior, real.points, found.points, most=True),
-            "less": lambda found: shifted(self.prior, real.points, found.points, most=False),
+        makers = {
+            "contributions": lambda generated: contributions(self.prior, real.points, generated.points),
+            "unlikely": lambda generated: unlikely(self.prior, generated.points),
+            "more": lambda generated: shifted(self.prior, real.points, generated.points, most=True),
+            "less": lambda generated: shifted(self.prior, real.points, generated.points, most=False),
         }
-        return {name: _by_system(table, systems) for name, table in made.items()} if real.points else {}
+        return {name: _by_system(table, systems) for name, table in makers.items()} if real.points else {}
 
     def state(self) -> State:
         """For storage; a file of chains is remembered by its path."""
         return {"prior": self.prior.state(), "resolver": self.resolver, "chains": self.chains and str(self.chains)}
+
+    @classmethod
+    def code_of(cls, state: State) -> Sequence[str]:
+        """The resolver, where it is not one of ours."""
+        return () if state["resolver"] in RESOLVERS else (str(state["resolver"]),)
 
     @classmethod
     def from_state(cls, state: State) -> Self:
@@ -100,50 +110,54 @@ class Coreference(PriorCritic):
         return cls(ChainModel.from_state(state["prior"]), state["resolver"], chains)
 
 
-Found = tuple[tuple[str, ...], tuple[Mention, ...]]
+StateRow = tuple[tuple[str, ...], tuple[Mention, ...]]
 """The states of a document and the text of each."""
 
 
-def _fitted_on(document: Document, resolver: str, chains: Path | None) -> tuple[str, ...] | None:
+def _fitted_on(document: Document, resolver: str, chains: Path | None, kind: Kind) -> tuple[str, ...] | None:
     try:
-        found = _finder(resolver, chains)(document)
+        sequence = _finder(resolver, chains, kind)(document)
     except ProjectionError as error:
         raise FinecombError(f"document {document.id!r} {error}") from None
-    return found[0] if found else None
+    return sequence[0] if sequence else None
 
 
 def _by_system(table: Callable[[CriticScores], pl.DataFrame], systems: Mapping[str, CriticScores]) -> pl.DataFrame:
-    known = {name: found for name, found in systems.items() if found.points}
-    tables = [table(found).select(pl.lit(name).alias("system"), pl.all()) for name, found in known.items()]
+    usable = {name: scores for name, scores in systems.items() if scores.points}
+    tables = [table(scores).select(pl.lit(name).alias("system"), pl.all()) for name, scores in usable.items()]
     return pl.concat(tables) if tables else pl.DataFrame({"system": []})
 
 
 @functools.cache
-def _finder(resolver: str, chains: Path | None) -> Callable[[Document], Found | None]:
+def _finder(resolver: str, chains: Path | None, kind: Kind) -> Callable[[Document], StateRow | None]:
     """How a document becomes states; None where it has no chains."""
     if chains is None:
-        return functools.partial(_resolved, resolver, _resolver(resolver))
+        return functools.partial(_resolved, resolver, _resolver(resolver), kind)
     stored = read_chains(chains)
 
-    def look_up(document: Document) -> Found | None:
-        found = stored.get(document.id)
-        if found is None:
+    def look_up(document: Document) -> StateRow | None:
+        stored_chains = stored.get(document.id)
+        if stored_chains is None:
             raise ProjectionError(f"has no chains in {chains}")
-        laid = found.over(document.text, f"{chains}: {document.id}") if isinstance(found, TokenChains) else found
+        laid = (
+            stored_chains.over(document.text, f"{chains}: {document.id}")
+            if isinstance(stored_chains, TokenChains)
+            else stored_chains
+        )
         _check_within(laid, len(document.text), f"{chains}: {document.id}")
-        return states(document.text, laid)
+        return states(document.text, laid, kind)
 
     return look_up
 
 
-def _resolved(name: str, resolve: Resolver, document: Document) -> Found | None:
+def _resolved(name: str, resolve: Resolver, kind: Kind, document: Document) -> StateRow | None:
     try:
-        found = resolve(document.text)
+        mentions = resolve(document.text)
     except Exception as error:
         why = f"{type(error).__name__}: {error}"
         raise FinecombError(f"document {document.id!r}: resolver {name} failed: {why}") from error
-    _check_within(found, len(document.text), f"resolver {name}: {document.id}")
-    return states(document.text, found)
+    _check_within(mentions, len(document.text), f"resolver {name}: {document.id}")
+    return states(document.text, mentions, kind)
 
 
 def _check_within(chains: Chains, length: int, where: str) -> None:
@@ -159,16 +173,16 @@ def _resolver(name: str) -> Resolver:
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        found: Resolver = getattr(importlib.import_module(module), function)
+        resolver: Resolver = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError, ValueError) as error:
         raise FinecombError(
             f"resolver={name}: {error}; give one of {', '.join(RESOLVERS)}, or module:function, which takes a text and "
             "returns chains of (start, end)"
         ) from None
-    return found
+    return resolver
 
 
-def states(text: str, chains: Chains) -> Found | None:
+def states(text: str, chains: Chains, kind: Kind = "kneser-ney") -> StateRow | None:
     """The states of z and the text of each: `.` where a sentence starts, and every mention of a person.
 
     >>> states("Ann left. She ran.", [[(0, 3), (10, 13)]])
@@ -179,12 +193,12 @@ def states(text: str, chains: Chains) -> Found | None:
     mentions = [
         (head(text, mention), mention, f"{_symbol(text[slice(*mention)], gender)}:{number}")
         for number, chain in enumerate(people)
-        for gender in [gender_of(text, chain)]
+        for gender in [gender_of(text, chain, kind)]
         for mention in chain
     ]
     if not mentions:
         return None
-    placed = sorted([*starts, *mentions], key=lambda each: (each[0], each[2] != SENTENCE, each[1]))
+    placed = sorted([*starts, *mentions], key=lambda row: (row[0], row[2] != SENTENCE, row[1]))
     return tuple(state for _, _, state in placed), tuple(span for _, span, _ in placed)
 
 
@@ -195,10 +209,14 @@ def head(text: str, mention: Mention) -> int:
     return start + core.rfind(" ") + 1
 
 
-def gender_of(text: str, chain: Sequence[Mention]) -> str:
-    """M, F or P by the majority of the chain's pronouns, the first of several; N where there is none."""
-    found = [_GENDER[word] for start, end in chain if (word := text[start:end].lower()) in _GENDER]
-    return Counter(found).most_common(1)[0][0] if found else "N"
+def gender_of(text: str, chain: Sequence[Mention], kind: Kind = "kneser-ney") -> str:
+    """M, F or P by the majority of the chain's pronouns, the first of several; N where there is none.
+
+    With `paper` also `you` is plural.
+    """
+    table = _GENDERS[kind]
+    genders = [table[word] for start, end in chain if (word := text[start:end].lower()) in table]
+    return Counter(genders).most_common(1)[0][0] if genders else "N"
 
 
 def _symbol(mention: str, gender: str) -> str:
@@ -209,11 +227,11 @@ def _symbol(mention: str, gender: str) -> str:
 
 def _is_person(text: str, chain: Sequence[Mention]) -> bool:
     """Whether a chain has a personal pronoun or a word that the rules know as a person's: resolvers mark things too."""
-    known = lexicon()
+    word_lists = lexicon()
     for start, end in chain:
         if text[start:end].lower() in _PRONOUNS:
             return True
         words = re.findall(r"\w+", text[start:end].lower())
-        if any(word in known.names or word in known.nouns or word in known.titles for word in words):
+        if any(word in word_lists.names or word in word_lists.nouns or word in word_lists.titles for word in words):
             return True
     return False

@@ -1,8 +1,8 @@
 r"""P(z) of coreference chains: n-gram models of mentions whose entities are relabelled within each n-gram.
 
 z is a row of states: `.` at the start of each sentence, a pronoun or a gender with the number of its entity, as `she:3`
-or `M:0`, and at last the end. Within an n-gram entities count from 0 in the order in which they appear, so that the
-model learns who may follow whom and not who they are (Deng et al. 2022, section 5).
+or `M:0`, and at last, with `kneser-ney`, the end. Within an n-gram entities count from 0 in the order in which they
+appear, so that the model learns who may follow whom and not who they are (Deng et al. 2022, section 5).
 
 `kneser-ney` is interpolated modified Kneser-Ney whose n-grams are relabelled anew at each order. When the context gets
 shorter by one state, at most one entity leaves it, and both that entity and one never seen become `new` there; the
@@ -10,8 +10,10 @@ probability of `new` is then shared between the two by how often each occurs wit
 legal successors (every entity of the context, and a new one) have probabilities that sum to one.
 
 `paper` is what the authors' program does: n-grams are relabelled once, in the frame of the highest order, and cut to
-the lower ones; raw counts at every order; one discount D = n1 / (n1 + 2 n2) an order and none for single states; what
-would have no probability gets 1e-20. It gives mass to entities that cannot occur, and so sums to less than one.
+the lower ones; raw counts at every order; one discount D = n1 / (n1 + 2 n2) an order and none for single states; a
+state that was never seen at all has 1e-20 as a single state; there is no end. It gives mass to entities that cannot
+occur, and so sums to less than one. Where an order has no n-gram that occurs once, D is 0 and a state never seen after
+its context has probability 0: the authors' program stops there, and here the document is left out with that reason.
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ class ChainModel:
         """From rows of states, without their ends."""
         if order not in _ORDERS:
             raise FinecombError(f"the order of a model of chains is {_ORDERS[0]} to {_ORDERS[-1]}, not {order}")
-        windows = _all_windows(zs, order)
+        windows = _all_windows(zs, order, has_end(kind))
         splits = np.array([_split(windows, n) for n in range(order + 1)])
         return cls(kind, order, _FITTED[kind](windows, order), splits)
 
@@ -90,9 +92,14 @@ class ChainModel:
             contexts = keys // _base(self.order)
             lower = probability * self._shares(windows, n)
             probability = level.mass[_find(level.keys, keys)] + level.left[_find(level.contexts, contexts)] * lower
-            if self.kind == "paper":
+            if self.kind == "paper" and n == 1:
                 probability = np.maximum(probability, _FLOOR)
         return probability
+
+    @property
+    def ends(self) -> bool:
+        """Whether the end of a text is a state."""
+        return has_end(self.kind)
 
     def _shares(self, windows: Encoded, n: int) -> Floats:
         """What part of the lower order's probability is this state's own."""
@@ -104,8 +111,9 @@ class ChainModel:
         return np.where(back, split, np.where(new, 1 - split, ones))
 
     def log_prob(self, z: Sequence[str]) -> Floats:
-        """log P of each state and of the end."""
-        logs: Floats = np.log(self.probabilities(_windows(encode(z), self.order)))
+        """log P of each state, and of the end where it is one."""
+        with np.errstate(divide="ignore"):
+            logs: Floats = np.log(self.probabilities(_windows(encode(z, self.ends), self.order)))
         return logs
 
     def expected(self, posterior: object) -> Floats:
@@ -113,18 +121,19 @@ class ChainModel:
         raise TypeError("a model of chains has no expectation under a posterior that is not a point")
 
     def names(self, z: Sequence[str]) -> Sequence[str]:
-        """The states, and the end."""
-        return (*z, END)
+        """The states, and the end where it is one."""
+        return (*z, END) if self.ends else tuple(z)
 
     def likeliest(self, z: Sequence[str]) -> list[tuple[str, float]]:
         """The most probable legal successor of what came before each state."""
-        windows = _windows(encode(z), self.order)
+        windows = _windows(encode(z, self.ends), self.order)
         return [self.best(Encoded(*row)) for row in zip(*windows, strict=True)]
 
     def best(self, window: Encoded) -> tuple[str, float]:
         """The most probable last state of a window, with its log P; a new entity is numbered after those there."""
-        candidates = successors(window)
-        logs = np.log(self.probabilities(candidates))
+        candidates = successors(window, self.ends)
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.probabilities(candidates))
         at = int(logs.argmax())
         return decode(candidates.symbols[at, -1], candidates.entities[at, -1]), float(logs[at])
 
@@ -140,13 +149,18 @@ class ChainModel:
         return cls(state["kind"], state["order"], levels, state["splits"])
 
 
-def encode(z: Sequence[str]) -> Encoded:
-    """States as numbers, the end put to them.
+def has_end(kind: Kind) -> bool:
+    """Whether a kind of model takes the end of a text as a state; the authors' program does not."""
+    return kind != "paper"
+
+
+def encode(z: Sequence[str], ends: bool = True) -> Encoded:
+    """States as numbers, with `ends` the end put to them.
 
     >>> encode([".", "M:7", "he:7"]).entities.tolist()
     [-1, 7, 7, -1]
     """
-    parts = [state.partition(":") for state in (*z, END)]
+    parts = [state.partition(":") for state in ((*z, END) if ends else z)]
     unknown = [symbol for symbol, _, _ in parts if symbol not in _INDEX]
     if unknown:
         raise FinecombError(f"{unknown[0]!r} is neither a pronoun nor one of {', '.join(GENDERS)}, nor '{SENTENCE}'")
@@ -168,9 +182,9 @@ class NgramCounts(NamedTuple):
     """(n-grams, order): one occurrence of each."""
 
 
-def tally(zs: Iterable[Sequence[str]], order: int) -> NgramCounts:
-    """How often each relabelled n-gram occurs that ends at a state or at the end."""
-    windows = _all_windows(zs, order)
+def tally(zs: Iterable[Sequence[str]], order: int, ends: bool = True) -> NgramCounts:
+    """How often each relabelled n-gram occurs that ends at a state or, with `ends`, at the end."""
+    windows = _all_windows(zs, order, ends)
     keys, at, counts = np.unique(_keys(windows, order, "kneser-ney"), return_index=True, return_counts=True)
     return NgramCounts(keys, counts, Encoded(windows.symbols[at], windows.entities[at]))
 
@@ -194,13 +208,14 @@ def canonical(entities: Ints) -> Ints:
     return np.where(entities >= 0, numbers, -1)
 
 
-def successors(window: Encoded) -> Encoded:
+def successors(window: Encoded, ends: bool = True) -> Encoded:
     """Windows with the same context and every legal last state: each word with each entity there and a new one."""
     context, before = window.symbols[:-1], window.entities[:-1]
     options = np.append(np.unique(before[before >= 0]), before.max(initial=-1) + 1)
     words = np.arange(_FIRST_WORD, len(SYMBOLS))
-    last = np.concatenate([[_INDEX[END], _INDEX[SENTENCE]], np.repeat(words, len(options))])
-    entity = np.concatenate([[-1, -1], np.tile(options, len(words))])
+    signs = [_INDEX[END], _INDEX[SENTENCE]] if ends else [_INDEX[SENTENCE]]
+    last = np.concatenate([signs, np.repeat(words, len(options))])
+    entity = np.concatenate([np.full(len(signs), -1), np.tile(options, len(words))])
     rows = len(last)
     symbols = np.column_stack([np.tile(context, (rows, 1)), last])
     return Encoded(symbols, np.column_stack([np.tile(before, (rows, 1)), entity]))
@@ -208,14 +223,16 @@ def successors(window: Encoded) -> Encoded:
 
 def _windows(encoded: Encoded, order: int) -> Encoded:
     """(states, order): each state with those before it, padded at the beginning."""
+    if not len(encoded.symbols):
+        return Encoded(np.empty((0, order), np.int64), np.empty((0, order), np.int64))
     symbols = np.concatenate([np.full(order - 1, _INDEX[PAD]), encoded.symbols])
     entities = np.concatenate([np.full(order - 1, -1), encoded.entities])
     return Encoded(sliding_window_view(symbols, order), sliding_window_view(entities, order))
 
 
-def _all_windows(zs: Iterable[Sequence[str]], order: int) -> Encoded:
-    parts = [_windows(encode(z), order) for z in zs]
-    if not parts:
+def _all_windows(zs: Iterable[Sequence[str]], order: int, ends: bool) -> Encoded:
+    parts = [_windows(encode(z, ends), order) for z in zs]
+    if not sum(len(part.symbols) for part in parts):
         raise FinecombError("there are no chains to count")
     symbols, entities = zip(*parts, strict=True)
     return Encoded(np.concatenate(symbols), np.concatenate(entities))
@@ -255,7 +272,7 @@ def _split(windows: Encoded, n: int) -> Floats:
     """(symbols,): of words that follow with the leaving entity or a new one, the share of the first, smoothed."""
     back, new = _leaver(windows, n)
     last = windows.symbols[:, -1]
-    backs, news = (np.bincount(last[each], minlength=len(SYMBOLS)).astype(float) for each in (back, new))
+    backs, news = (np.bincount(last[rows], minlength=len(SYMBOLS)).astype(float) for rows in (back, new))
     overall = (backs.sum() + 1) / (backs.sum() + news.sum() + 2)
     share: Floats = (backs + _SPLIT_WEIGHT * overall) / (backs + news + _SPLIT_WEIGHT)
     return share

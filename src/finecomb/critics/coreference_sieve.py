@@ -18,7 +18,8 @@ from typing import Literal
 
 import yaml
 
-from finecomb.core.tokens import sentences, words
+from finecomb.core.sentences import sentences
+from finecomb.core.tokens import words
 from finecomb.critics.chains import Chains, Mention, only_chains
 from finecomb.critics.coreference_model import FEMALE, MALE, OTHERS, PLURAL
 
@@ -68,7 +69,7 @@ def lexicon() -> _Lexicon:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _PersonMention:
     """A mention as the rules see it."""
 
     span: Mention
@@ -90,22 +91,22 @@ class _Found:
 class _Person:
     """An entity as it grows."""
 
-    mentions: list[_Found] = field(default_factory=list)
+    mentions: list[_PersonMention] = field(default_factory=list)
 
     @property
     def gender(self) -> Gender:
         """Of the first mention that tells one."""
-        return next((each.gender for each in self.mentions if each.gender != "N"), "N")
+        return next((mention.gender for mention in self.mentions if mention.gender != "N"), "N")
 
     def leads(self, clause: int) -> bool:
         """Whether a mention is the subject of that clause."""
-        return any(each.subject and each.clause == clause for each in self.mentions)
+        return any(mention.subject and mention.clause == clause for mention in self.mentions)
 
     def salience(self, sentence: int) -> float:
         """Lappin and Leass's weights, halved with each sentence since."""
         return sum(
-            (_RECENCY + (_SUBJECT if each.subject else _OTHER)) * 0.5 ** (sentence - each.sentence)
-            for each in self.mentions
+            (_RECENCY + (_SUBJECT if mention.subject else _OTHER)) * 0.5 ** (sentence - mention.sentence)
+            for mention in self.mentions
         )
 
 
@@ -117,13 +118,13 @@ def sieve(text: str) -> Chains:
     [['Anna', 'She', 'her'], ['Mr. Brown', 'him', 'Brown']]
     """
     people: list[_Person] = []
-    for found in _mentions(text):
-        person = _RULES[found.kind](found, people)
+    for mention in _mentions(text):
+        person = _RULES[mention.kind](mention, people)
         if person is None:
             person = _Person()
             people.append(person)
-        person.mentions.append(found)
-    return only_chains([each.span for each in person.mentions] for person in people)
+        person.mentions.append(mention)
+    return only_chains([mention.span for mention in person.mentions] for person in people)
 
 
 # --- finding mentions --------------------------------------------------------------------------------------------
@@ -140,16 +141,16 @@ class _Sentence:
         return self.tokens[at].lower() if 0 <= at < len(self.tokens) else ""
 
 
-def _mentions(text: str) -> list[_Found]:
+def _mentions(text: str) -> list[_PersonMention]:
     rows = [_sentence(text, number, start, end) for number, (start, end) in enumerate(sentences(text).tolist())]
     persons = _person_names(rows)
-    found: list[_Found] = []
+    mentions: list[_PersonMention] = []
     clause = 0
     for row in rows:
-        own = sorted([*_pronouns(row), *_names(row, persons), *_nouns(row)], key=lambda pair: pair[0])
-        placed, clause = _placed(row, own, clause)
-        found += placed
-    return found
+        located = sorted([*_pronouns(row), *_names(row, persons), *_nouns(row)], key=lambda pair: pair[0])
+        placed, clause = _placed(row, located, clause)
+        mentions += placed
+    return mentions
 
 
 def _sentence(text: str, number: int, start: int, end: int) -> _Sentence:
@@ -157,26 +158,29 @@ def _sentence(text: str, number: int, start: int, end: int) -> _Sentence:
     return _Sentence(number, [text[first:last] for first, last in spans], spans)
 
 
-def _pronouns(row: _Sentence) -> Iterator[tuple[int, _Found]]:
+def _pronouns(row: _Sentence) -> Iterator[tuple[int, _PersonMention]]:
     for at in range(len(row.tokens)):
         word = row.lower(at)
         if word in _PRONOUNS:
             owns = word in _POSSESSIVE and _is_noun_like(row.tokens[at + 1 : at + 2])
-            yield at, _Found(row.spans[at], "pronoun", (word,), _PRONOUNS[word], row.number, 0, possessive=owns)
+            yield at, _PersonMention(row.spans[at], "pronoun", (word,), _PRONOUNS[word], row.number, 0, possessive=owns)
 
 
 def _is_noun_like(following: Sequence[str]) -> bool:
     return bool(following) and following[0][:1].isalpha() and following[0].lower() not in _FUNCTION
 
 
-def _nouns(row: _Sentence) -> Iterator[tuple[int, _Found]]:
+def _nouns(row: _Sentence) -> Iterator[tuple[int, _PersonMention]]:
     nouns = lexicon().nouns
     for at, token in enumerate(row.tokens):
         if token in nouns and row.lower(at + 1) not in nouns and not _is_predicate(row, at):
             marker = _determiner(row, at)
             if marker:
                 definite = marker not in _INDEFINITE
-                yield at, _Found(row.spans[at], "noun", (token,), nouns[token], row.number, 0, definite=definite)
+                yield (
+                    at,
+                    _PersonMention(row.spans[at], "noun", (token,), nouns[token], row.number, 0, definite=definite),
+                )
 
 
 def _determiner(row: _Sentence, at: int) -> str:
@@ -202,38 +206,38 @@ def _is_predicate(row: _Sentence, at: int) -> bool:
     return before == "," and named and row.lower(back) in {"the", "a", "an"}
 
 
-def _names(row: _Sentence, persons: set[str]) -> Iterator[tuple[int, _Found]]:
+def _names(row: _Sentence, persons: set[str]) -> Iterator[tuple[int, _PersonMention]]:
     for first, last in _capitalised_runs(row, persons):
         parts = tuple(token.lower() for token in row.tokens[first:last] if token.isalpha())
         title = parts[0] if parts[0] in lexicon().titles and len(parts) > 1 else ""
         parts = parts[1:] if title else parts
         if title or any(part in persons for part in parts):
             span = (row.spans[first][0], row.spans[last - 1][1])
-            yield first, _Found(span, "name", parts, _name_gender(parts, title), row.number, 0, title=title)
+            yield first, _PersonMention(span, "name", parts, _name_gender(parts, title), row.number, 0, title=title)
 
 
-def _capitalised_runs(row: _Sentence, known: Set[str]) -> Iterator[tuple[int, int]]:
+def _capitalised_runs(row: _Sentence, names: Set[str]) -> Iterator[tuple[int, int]]:
     """Stretches of capitalised words, with full stops after titles and initials; not of words like `The`."""
     at = 0
     while at < len(row.tokens):
         end = at
-        while end < len(row.tokens) and (_is_capitalised(row, end, known) or (end > at and _is_inner_stop(row, end))):
+        while end < len(row.tokens) and (_is_capitalised(row, end, names) or (end > at and _is_inner_stop(row, end))):
             end += 1
         if end > at:
             yield at, end
         at = max(end, at + 1)
 
 
-def _is_capitalised(row: _Sentence, at: int, known: Set[str]) -> bool:
+def _is_capitalised(row: _Sentence, at: int, names: Set[str]) -> bool:
     token = row.tokens[at]
     common = row.lower(at) in _COMMON
-    return token[:1].isupper() and token.isalpha() and not common and (at > 0 or not _starts_plainly(row, known))
+    return token[:1].isupper() and token.isalpha() and not common and (at > 0 or not _starts_plainly(row, names))
 
 
-def _starts_plainly(row: _Sentence, known: Set[str]) -> bool:
+def _starts_plainly(row: _Sentence, extra: Set[str]) -> bool:
     """Whether a sentence begins with an ordinary word: a capital there tells nothing unless the word is known."""
     word, names = row.lower(0), lexicon().names
-    if word in names or word in lexicon().titles or word in known or len(word) == 1:
+    if word in names or word in lexicon().titles or word in extra or len(word) == 1:
         return False
     return row.lower(1) in names or not _acts(row, 0)
 
@@ -255,15 +259,15 @@ def _is_inner_stop(row: _Sentence, at: int) -> bool:
 
 def _person_names(rows: Sequence[_Sentence]) -> set[str]:
     """Words that name a person somewhere in the text: with a title, after a given name, or where persons act."""
-    known: set[str] = set()
+    names: set[str] = set()
     for row in rows:
-        for first, last in _capitalised_runs(row, known):
+        for first, last in _capitalised_runs(row, names):
             parts = [token.lower() for token in row.tokens[first:last] if token.isalpha()]
             surely = parts[0] in lexicon().names or (parts[0] in lexicon().titles and len(parts) > 1)
             placed = row.lower(first - 1) in _PLACES
             if surely or (not placed and last - first <= 2 and _acts(row, last - 1)):
-                known.update(part for part in parts if part not in lexicon().titles)
-    return known
+                names.update(part for part in parts if part not in lexicon().titles)
+    return names
 
 
 def _name_gender(parts: Sequence[str], title: str) -> Gender:
@@ -271,81 +275,83 @@ def _name_gender(parts: Sequence[str], title: str) -> Gender:
     return by_title if by_title != "N" else lexicon().names.get(parts[0], "N")
 
 
-def _placed(row: _Sentence, own: Sequence[tuple[int, _Found]], clause: int) -> tuple[list[_Found], int]:
+def _placed(
+    row: _Sentence, located: Sequence[tuple[int, _PersonMention]], clause: int
+) -> tuple[list[_PersonMention], int]:
     """Mentions with their clause and whether they are its subject; and the next clause's number."""
     clauses, number = [], clause
     for token in row.tokens:
         number += token.lower() in _BREAKS
         clauses.append(number)
-    placed: list[_Found] = []
+    placed: list[_PersonMention] = []
     with_subject: set[int] = set()
-    for at, found in own:
+    for at, mention in located:
         here = clauses[at]
         opens = here not in with_subject and _opens(row, at, clauses)
-        subject = opens and not found.possessive and not _owns(row, found)
+        subject = opens and not mention.possessive and not _owns(row, mention)
         if subject:
             with_subject.add(here)
-        placed.append(replace(found, clause=here, subject=subject))
+        placed.append(replace(mention, clause=here, subject=subject))
     return placed, number + 1
 
 
 def _opens(row: _Sentence, at: int, clauses: Sequence[int]) -> bool:
     """Whether only a conjunction, determiners, adjectives and owners stand before the mention in its clause."""
     start = clauses.index(clauses[at])
-    between = [row.lower(each) for each in range(start, at)]
+    between = [row.lower(place) for place in range(start, at)]
     allowed = _BREAKS | _DETERMINERS | _INDEFINITE | _POSSESSIVE | {"young", "old", "elder", "youngest", "s", "'", "’"}
     return all(word in allowed for word in between) or (len(between) < 4 and between[:1] in (["in"], ["on"], ["at"]))
 
 
-def _owns(row: _Sentence, found: _Found) -> bool:
+def _owns(row: _Sentence, mention: _PersonMention) -> bool:
     """Whether `'s` follows a mention."""
-    after = next((at for at, span in enumerate(row.spans) if span[0] >= found.span[1]), len(row.spans))
+    after = next((at for at, span in enumerate(row.spans) if span[0] >= mention.span[1]), len(row.spans))
     return row.lower(after) in ("'", "’") and row.lower(after + 1) == "s"
 
 
 # --- joining them ------------------------------------------------------------------------------------------------
 
 
-def _same_name(found: _Found, people: Sequence[_Person]) -> _Person | None:
+def _same_name(mention: _PersonMention, people: Sequence[_Person]) -> _Person | None:
     """The latest person with this name, or one whose name has all its parts or only parts of it."""
-    mine = set(found.words)
+    mine = set(mention.words)
     for person in reversed(people):
         for other in person.mentions:
             theirs = set(other.words)
             alike = other.kind == "name" and (mine <= theirs or theirs <= mine)
-            if alike and _agree(found.gender, person.gender):
+            if alike and _agree(mention.gender, person.gender):
                 return person
     return None
 
 
-def _same_noun(found: _Found, people: Sequence[_Person]) -> _Person | None:
+def _same_noun(mention: _PersonMention, people: Sequence[_Person]) -> _Person | None:
     """The latest person described so before, or with that title; a generic noun takes whoever fits best."""
-    if not found.definite:
+    if not mention.definite:
         return None
-    (noun,) = found.words
+    (noun,) = mention.words
     for person in reversed(people):
-        if any(_describes(noun, other) for other in person.mentions) and _agree(found.gender, person.gender):
+        if any(_describes(noun, other) for other in person.mentions) and _agree(mention.gender, person.gender):
             return person
     if noun in lexicon().generic:
-        described = [person for person in people if all(each.kind != "name" for each in person.mentions)]
-        return _most_salient(found, [person for person in described if _agree(found.gender, person.gender)])
+        described = [person for person in people if all(other.kind != "name" for other in person.mentions)]
+        return _most_salient(mention, [person for person in described if _agree(mention.gender, person.gender)])
     return None
 
 
-def _describes(noun: str, other: _Found) -> bool:
+def _describes(noun: str, other: _PersonMention) -> bool:
     title = {"dr": "doctor"}.get(other.title, other.title)
     return (other.kind == "noun" and other.words == (noun,)) or title == noun
 
 
-def _antecedent(found: _Found, people: Sequence[_Person]) -> _Person | None:
+def _antecedent(mention: _PersonMention, people: Sequence[_Person]) -> _Person | None:
     """The most salient person of the right gender and number that the clause allows."""
-    able = [person for person in people if _agree(found.gender, person.gender) and _recent(person, found)]
-    subjects = [person for person in able if person.leads(found.clause)]
-    if found.words[0] in _REFLEXIVE:
-        return _most_salient(found, subjects or able)
-    if not found.subject and not found.possessive:
+    able = [person for person in people if _agree(mention.gender, person.gender) and _recent(person, mention)]
+    subjects = [person for person in able if person.leads(mention.clause)]
+    if mention.words[0] in _REFLEXIVE:
+        return _most_salient(mention, subjects or able)
+    if not mention.subject and not mention.possessive:
         able = [person for person in able if person not in subjects]
-    return _most_salient(found, able)
+    return _most_salient(mention, able)
 
 
 _RULES = {"name": _same_name, "noun": _same_noun, "pronoun": _antecedent}
@@ -356,12 +362,12 @@ def _agree(one: Gender, other: Gender) -> bool:
     return one == other or ("N" in (one, other) and "P" not in (one, other))
 
 
-def _recent(person: _Person, found: _Found) -> bool:
-    return found.sentence - person.mentions[-1].sentence <= 4
+def _recent(person: _Person, mention: _PersonMention) -> bool:
+    return mention.sentence - person.mentions[-1].sentence <= 4
 
 
-def _most_salient(found: _Found, people: Sequence[_Person]) -> _Person | None:
+def _most_salient(mention: _PersonMention, people: Sequence[_Person]) -> _Person | None:
     def weight(person: _Person) -> float:
-        return person.salience(found.sentence) * (_UNKNOWN_GENDER if person.gender == "N" else 1.0)
+        return person.salience(mention.sentence) * (_UNKNOWN_GENDER if person.gender == "N" else 1.0)
 
     return max(people, key=weight, default=None)

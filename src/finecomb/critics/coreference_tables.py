@@ -17,9 +17,9 @@ def contributions(model: ChainModel, real: Sequence[Z], generated: Sequence[Z], 
 
     That is (share in generated - share in real) x -log P(last state | those before it); shares are in percent.
     """
-    ours, theirs = tally(real, model.order), tally(generated, model.order)
-    everything = tally([*real, *generated], model.order)
-    shares = [100 * _counts(everything.keys, each) / each.counts.sum() for each in (ours, theirs)]
+    ours, theirs = tally(real, model.order, model.ends), tally(generated, model.order, model.ends)
+    everything = tally([*real, *generated], model.order, model.ends)
+    shares = [100 * _counts(everything.keys, counts) / counts.counts.sum() for counts in (ours, theirs)]
     nll = -np.log(model.probabilities(everything.windows))
     added = (shares[1] - shares[0]) / 100 * nll
     top = np.argsort(-added, kind="stable")[:count]
@@ -29,12 +29,12 @@ def contributions(model: ChainModel, real: Sequence[Z], generated: Sequence[Z], 
 
 def unlikely(model: ChainModel, generated: Sequence[Z], below: float = -7.0, count: int = 20) -> pl.DataFrame:
     """Table 15: n-grams of generated text whose last state has a log P under `below`, and what was expected there."""
-    found = tally(generated, model.order)
-    log_p: Floats = np.log(model.probabilities(found.windows))
+    ngrams = tally(generated, model.order, model.ends)
+    log_p: Floats = np.log(model.probabilities(ngrams.windows))
     worst = np.argsort(log_p, kind="stable")
     worst = worst[log_p[worst] < below][:count]
-    best = [model.best(_relabelled(found.windows, at)) for at in worst]
-    table = _table(found.windows, worst, {"log_p": log_p})
+    best = [model.best(_relabelled(ngrams.windows, at)) for at in worst]
+    table = _table(ngrams.windows, worst, {"log_p": log_p})
     expected = pl.Series("expected", [name for name, _ in best], pl.String)
     return table.with_columns(expected, pl.Series("expected_log_p", [value for _, value in best], pl.Float64))
 
@@ -46,8 +46,8 @@ def shifted(
 
     Both probabilities are from models fitted like `model` on each side; n-grams occur `least` times in both.
     """
-    sides = [ChainModel.fit(each, model.kind, model.order) for each in (real, generated)]
-    ours, theirs = tally(real, model.order), tally(generated, model.order)
+    sides = [ChainModel.fit(side, model.kind, model.order) for side in (real, generated)]
+    ours, theirs = tally(real, model.order, model.ends), tally(generated, model.order, model.ends)
     common = (ours.counts >= least) & (_counts(ours.keys, theirs) >= least)
     p_real, p_generated = (side.probabilities(ours.windows) for side in sides)
     rise = np.log(p_generated) - np.log(p_real)
@@ -56,10 +56,10 @@ def shifted(
     return _table(ours.windows, order, {"p_real": p_real, "p_generated": p_generated, "rise": rise})
 
 
-def _counts(keys: Ints, found: NgramCounts) -> Ints:
+def _counts(keys: Ints, ngrams: NgramCounts) -> Ints:
     """How often each of `keys` occurs in another tally."""
-    at = np.minimum(np.searchsorted(found.keys, keys), len(found.keys) - 1)
-    return np.where(found.keys[at] == keys, found.counts[at], 0)
+    at = np.minimum(np.searchsorted(ngrams.keys, keys), len(ngrams.keys) - 1)
+    return np.where(ngrams.keys[at] == keys, ngrams.counts[at], 0)
 
 
 def _relabelled(windows: Encoded, at: int) -> Encoded:
@@ -69,5 +69,5 @@ def _relabelled(windows: Encoded, at: int) -> Encoded:
 def _table(windows: Encoded, rows: Ints, numbers: dict[str, Floats]) -> pl.DataFrame:
     chosen = written(Encoded(windows.symbols[rows], windows.entities[rows]))
     order = windows.symbols.shape[1]
-    states = {f"z{n + 1}": pl.Series([each[n] for each in chosen], dtype=pl.String) for n in range(order)}
+    states = {f"z{n + 1}": pl.Series([row[n] for row in chosen], dtype=pl.String) for n in range(order)}
     return pl.DataFrame({**states, **{name: values[rows] for name, values in numbers.items()}})

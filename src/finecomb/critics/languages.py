@@ -17,13 +17,13 @@ import polars as pl
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.critics.bags import NO_WORD, Vocabulary, prose
 from finecomb.critics.base import CriticScores, Dropped, PriorCritic
 from finecomb.critics.languages_figure import simplex_figure
 from finecomb.critics.languages_gibbs import Gibbs, fitted, folded_in
 from finecomb.critics.posteriors import Dirichlet, Floats, Posterior
 from finecomb.critics.priors import DirichletPrior, ProjectionError, State
 from finecomb.critics.progress import track
+from finecomb.critics.vocabulary import NO_WORD, Vocabulary, prose
 
 _BATCH, _PROJECTION_SWEEPS = 1000, 20
 
@@ -63,7 +63,9 @@ class Languages(PriorCritic):
             raise FinecombError(f"mixtures need at least 2 languages, not {languages}")
         vocabulary = Vocabulary.fit([document.text for document in real], most, least, prose)
         texts = [vocabulary.numbers(document.text) for document in real]
-        unused = tuple(Dropped(each.id, NO_WORD) for each, text in zip(real, texts, strict=True) if not len(text))
+        unused = tuple(
+            Dropped(document.id, NO_WORD) for document, text in zip(real, texts, strict=True) if not len(text)
+        )
         chains = [fitted(texts, len(vocabulary.words), languages, rng, beta) for _ in range(starts)]
         last = _likeliest(chains, sweeps)
         return cls(vocabulary, last.topic_words(), DirichletPrior(last.alpha), unused)
@@ -82,10 +84,10 @@ class Languages(PriorCritic):
             texts = [self.vocabulary.numbers(document.text) for document in batch]
             rngs = [np.random.default_rng(zlib.crc32(document.text.encode())) for document in batch]
             counts = folded_in(texts, self.topics, self.prior.alpha, rngs, _PROJECTION_SWEEPS)
-            for document, text, own in zip(batch, texts, counts, strict=True):
-                known = len(text) > 0
+            for document, text, shares in zip(batch, texts, counts, strict=True):
+                has_words = len(text) > 0
                 none = ProjectionError(NO_WORD)
-                yield document, Dirichlet(self.prior.alpha + own) if known else none
+                yield document, Dirichlet(self.prior.alpha + shares) if has_words else none
 
     def tables(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, pl.DataFrame]:
         """`languages` (Table 10): the words of each; `mixing`: how much of documents is not of their main language."""
@@ -93,7 +95,7 @@ class Languages(PriorCritic):
 
     def figures(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, str]:
         """`simplex` (Figure 7), where there are three languages."""
-        points = {name: np.stack(found.points) for name, found in {"real": real, **systems}.items() if found.points}
+        points = {name: np.stack(scores.points) for name, scores in {"real": real, **systems}.items() if scores.points}
         return {"simplex": simplex_figure(points)} if len(self.topics) == 3 and points else {}
 
     def state(self) -> State:
@@ -127,12 +129,12 @@ def top_words(critic: Languages, count: int = 20) -> pl.DataFrame:
 
 def mixing(corpora: Mapping[str, CriticScores]) -> pl.DataFrame:
     """By corpus: the mean share of a document outside its main language, and of documents with a tenth or more."""
-    known = {name: 1 - np.max(found.points, axis=1) for name, found in corpora.items() if found.points}
+    shares = {name: 1 - np.max(scores.points, axis=1) for name, scores in corpora.items() if scores.points}
     return pl.DataFrame(
         {
-            "system": list(known),
-            "documents": [len(outside) for outside in known.values()],
-            "outside": [float(outside.mean()) for outside in known.values()],
-            "mixed": [float((outside >= 0.1).mean()) for outside in known.values()],
+            "system": list(shares),
+            "documents": [len(outside) for outside in shares.values()],
+            "outside": [float(outside.mean()) for outside in shares.values()],
+            "mixed": [float((outside >= 0.1).mean()) for outside in shares.values()],
         }
     )

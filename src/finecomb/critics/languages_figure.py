@@ -25,8 +25,8 @@ def simplex_figure(points: Mapping[str, NDArray[np.float64]]) -> str:
 
 
 def _panel(left: float, name: str, shares: NDArray[np.float64]) -> str:
-    kept = shares[np.linspace(0, len(shares) - 1, min(len(shares), _MOST)).astype(int)]
-    places = kept @ _CORNERS
+    sample = shares[np.linspace(0, len(shares) - 1, min(len(shares), _MOST)).astype(int)]
+    places = sample @ _CORNERS
     dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.2"/>' for x, y in places)
     outline = " ".join(f"{x:.1f},{y:.1f}" for x, y in _CORNERS)
     corners = "".join(

@@ -62,10 +62,10 @@ class Gibbs:
 
     def _draw(self, tokens: Ints, dice: Floats, totals: Floats) -> None:
         documents, words, old = self.documents[tokens], self.words[tokens], self.topics[tokens]
-        own = np.zeros((len(tokens), len(totals)))
-        own[np.arange(len(tokens)), old] = 1
-        in_document = self.by_document[documents] - own + self.alpha
-        in_topic = (self.by_word[words] - own + self.beta) / (totals - own + len(self.by_word) * self.beta)
+        weights = np.zeros((len(tokens), len(totals)))
+        weights[np.arange(len(tokens)), old] = 1
+        in_document = self.by_document[documents] - weights + self.alpha
+        in_topic = (self.by_word[words] - weights + self.beta) / (totals - weights + len(self.by_word) * self.beta)
         new = chosen(in_document * in_topic, dice)
         self.topics[tokens] = new
         changed = new != old
@@ -89,8 +89,8 @@ class Gibbs:
     def topic_words(self) -> Floats:
         """(K, V): P(word | topic), smoothed by beta."""
         smoothed = (self.by_word + self.beta).T
-        found: Floats = smoothed / smoothed.sum(axis=1, keepdims=True)
-        return found
+        distributions: Floats = smoothed / smoothed.sum(axis=1, keepdims=True)
+        return distributions
 
 
 def fitted(
@@ -136,13 +136,13 @@ def folded_in(
 
     Each text has its own generator, so its result depends on no other.
     """
-    by_length = sorted(range(len(texts)), key=lambda each: -len(texts[each]))
-    lengths = np.array([len(texts[each]) for each in by_length], np.int64)
-    words, topics = _padded([texts[each] for each in by_length], 0), np.full((len(texts), lengths.max(initial=0)), -1)
+    by_length = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+    lengths = np.array([len(texts[place]) for place in by_length], np.int64)
+    words, topics = _padded([texts[place] for place in by_length], 0), np.full((len(texts), lengths.max(initial=0)), -1)
     counts, means = np.zeros((len(texts), len(alpha))), np.zeros((len(texts), len(alpha)))
     by_word = np.ascontiguousarray(topic_words.T)
     for sweep in range(sweeps):
-        dice = _padded([rngs[each].random(len(texts[each])) for each in by_length], 0.0)
+        dice = _padded([rngs[place].random(len(texts[place])) for place in by_length], 0.0)
         for at in range(words.shape[1]):
             rows = np.arange(np.searchsorted(-lengths, -at))  # texts longer than `at`
             old = topics[rows, at]
@@ -151,9 +151,9 @@ def folded_in(
             counts[rows, new] += 1
             topics[rows, at] = new
         means += counts * (sweep >= sweeps // 2)
-    found = np.empty_like(means)
-    found[by_length] = means / (sweeps - sweeps // 2)
-    return found
+    shares = np.empty_like(means)
+    shares[by_length] = means / (sweeps - sweeps // 2)
+    return shares
 
 
 def _padded(rows: Sequence[NDArray[Any]], filler: float) -> NDArray[Any]:

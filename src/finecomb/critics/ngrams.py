@@ -44,8 +44,8 @@ class Level:
             return np.full(len(tokens), -1, np.int64)
         numbers = np.arange(1, len(self.tokens) + 1)
         table = csr_array((numbers, self.tokens, self.starts), shape=(len(self.starts) - 1, size + 1))
-        found = np.asarray(table[np.maximum(contexts, 0), tokens])
-        return np.where(contexts < 0, 0, found) - 1
+        numbers_there = np.asarray(table[np.maximum(contexts, 0), tokens])
+        return np.where(contexts < 0, 0, numbers_there) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Ngrams:
             context = np.roll(number, 1)
         logs = np.log(np.where(depth == 0, 1.0, probability))
         ends = np.cumsum([len(sequence) + 1 for sequence in sequences])
-        return [each[1:] for each in np.split(logs, ends[:-1])] if len(ends) else []
+        return [part[1:] for part in np.split(logs, ends[:-1])] if len(ends) else []
 
     def next_probs(self, history: Tokens) -> Floats:
         """P(token | history) of every token, shape (size,); sums to one."""
@@ -92,8 +92,8 @@ class Ngrams:
             context = self._number(recent[len(recent) - length :])
             probability = level.left[context] * probability
             row = slice(*level.starts[context : context + 2]) if context >= 0 else slice(0)
-            seen = level.tokens[row] < self.size
-            probability[level.tokens[row][seen]] += level.mass[:-1][row][seen]
+            predicted = level.tokens[row] < self.size
+            probability[level.tokens[row][predicted]] += level.mass[:-1][row][predicted]
         return probability
 
     def sample(self, rng: np.random.Generator, count: int, length: int, end: int | None = None) -> list[Ints]:
@@ -114,7 +114,7 @@ class Ngrams:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Ngrams:
         """The model that gave `arrays`."""
-        order, size = (int(each) for each in arrays["shape"])
+        order, size = (int(number) for number in arrays["shape"])
         levels = [Level(*(arrays[f"{name}_{n}"] for name in Level.__slots__)) for n in range(order)]
         return cls(order, size, tuple(levels))
 
@@ -198,20 +198,20 @@ def _argsort(keys: Ints) -> Ints:
 def _level(context: Ints, tokens: Ints, counts: Ints, contexts: int) -> Level:
     discount = np.array([0.0, *discounts(counts)])[np.minimum(counts, 3)]
     total = np.bincount(context, counts, minlength=contexts)
-    known = np.where(total > 0, total, 1.0)
-    left = np.where(total > 0, np.bincount(context, discount, minlength=contexts) / known, 1.0)
+    divisor = np.where(total > 0, total, 1.0)
+    left = np.where(total > 0, np.bincount(context, discount, minlength=contexts) / divisor, 1.0)
     starts = np.append(0, np.cumsum(np.bincount(context, minlength=contexts)))
-    return Level(starts, tokens, np.append((counts - discount) / known[context], 0.0), np.append(left, 1.0))
+    return Level(starts, tokens, np.append((counts - discount) / divisor[context], 0.0), np.append(left, 1.0))
 
 
 def discounts(counts: Ints) -> tuple[float, float, float]:
     """D1, D2 and D3+ from the counts of counts (Chen and Goodman, equation 26), or fixed ones where these fail."""
-    n1, n2, n3, n4 = (int(each) for each in np.bincount(np.minimum(counts, 5), minlength=6)[1:5])
+    n1, n2, n3, n4 = (int(number) for number in np.bincount(np.minimum(counts, 5), minlength=6)[1:5])
     if not (n1 and n2 and n3):
         return _FALLBACK
     y = n1 / (n1 + 2 * n2)
-    found = (1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3)
-    return found if all(each > 0 for each in found) else _FALLBACK
+    estimates = (1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3)
+    return estimates if all(estimate > 0 for estimate in estimates) else _FALLBACK
 
 
 def _pick(level: Level, running: Floats, contexts: Ints, dice: Floats) -> Ints:

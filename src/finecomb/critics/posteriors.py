@@ -64,7 +64,7 @@ class Factorised:
 
     def point(self) -> tuple[str, ...]:
         """The most probable state of each step (MAP)."""
-        return tuple(self.states[each] for each in self.probabilities.argmax(axis=1))
+        return tuple(self.states[state] for state in self.probabilities.argmax(axis=1))
 
     def entropy(self) -> float:
         """Sum of the entropies of the steps."""

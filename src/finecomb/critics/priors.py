@@ -143,7 +143,7 @@ def transition_counts(paths: Iterable[Sequence[str]], states: Sequence[str]) -> 
     counts = np.zeros((len(states) + 1, len(states) + 1))
     for path in paths:
         at = [index[state] for state in path]
-        np.add.at(counts, ([0, *(each + 1 for each in at)], [*at, len(states)]), 1)
+        np.add.at(counts, ([0, *(place + 1 for place in at)], [*at, len(states)]), 1)
     return counts
 
 

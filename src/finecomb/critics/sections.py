@@ -73,16 +73,16 @@ class SectionOptions:
     def sections(self, document: Document) -> list[Section]:
         """The sections that count, or the reason why the document does not."""
         dropped = set(self.drop.split(",")) if self.drop else set()
-        found = [each for each in self._cut(document) if each.title not in dropped]
-        if len(found) < max(1, self.min_sections):
-            raise ProjectionError(f"has {len(found)} sections; {max(1, self.min_sections)} are needed")
+        sections = [section for section in self._cut(document) if section.title not in dropped]
+        if len(sections) < max(1, self.min_sections):
+            raise ProjectionError(f"has {len(sections)} sections; {max(1, self.min_sections)} are needed")
         if self.min_words or self.max_words:
-            self._check_words(document, found)
-        return found
+            self._check_words(document, sections)
+        return sections
 
     def _cut(self, document: Document) -> list[Section]:
         if document.segments:
-            return [Section(normalised(each.title), each.start, each.end) for each in document.segments]
+            return [Section(normalised(segment.title), segment.start, segment.end) for segment in document.segments]
         if not document.text.strip():
             raise ProjectionError("is empty")
         if not self.split:
@@ -93,9 +93,9 @@ class SectionOptions:
             Section("", start, start + len(text)) for start, text in zip(starts, texts, strict=True) if text.strip()
         ]
 
-    def _check_words(self, document: Document, found: Iterable[Section]) -> None:
-        for each in found:
-            words = len(document.text[each.start : each.end].split())
+    def _check_words(self, document: Document, sections: Iterable[Section]) -> None:
+        for section in sections:
+            words = len(document.text[section.start : section.end].split())
             if words < self.min_words:
                 raise ProjectionError(f"has a section of fewer than {self.min_words} words")
             if self.max_words and words > self.max_words:
@@ -150,25 +150,25 @@ class Sections(PriorCritic):
             raise FinecombError("merge_repeats joins states, so it goes with posterior=map only")
         choices = SectionOptions(labels, posterior, merge_repeats, drop, min_sections, min_words, max_words, split)
         corpus, unused = _readable(real, choices)
-        titles = [tuple(each.title for each in sections) for _, sections in corpus]
+        titles = [tuple(section.title for section in sections) for _, sections in corpus]
         facts = sections_tables.data_statistics(corpus)
         if labels == "title":
             states = tuple(sorted({title for path in titles for title in path}))
             chain = _chain(_counted(titles, states, merge_repeats), states, smoothing, rng)
             return cls(chain, None, choices, facts, unused)
         types = _types(titles, min_count, classifier)
-        found, held_out = _cross_fitted(corpus, types, _learner(classifier, epochs, rate, rng), folds, rng)
-        posteriors = [Factorised(found.classes, table) for table in held_out]
+        model, held_out = _cross_fitted(corpus, types, _learner(classifier, epochs, rate, rng), folds, rng)
+        posteriors = [Factorised(model.classes, table) for table in held_out]
         tables: Iterable[Floats]
         if prior == "title":
-            paths, rare = _learnt_throughout(corpus, found.classes, min_count)
-            tables, unused = _counted(paths, found.classes, merge_repeats), unused + rare
+            paths, rare = _learnt_throughout(corpus, model.classes, min_count)
+            tables, unused = _counted(paths, model.classes, merge_repeats), unused + rare
         elif posterior == "full":
             tables = map(expected_counts, posteriors)
         else:
-            tables = _counted((each.point() for each in posteriors), found.classes, merge_repeats)
-        chain = _chain(tables, found.classes, smoothing, rng)
-        return cls(chain, found, choices, facts | _accuracy(titles, posteriors, types), unused)
+            tables = _counted((factors.point() for factors in posteriors), model.classes, merge_repeats)
+        chain = _chain(tables, model.classes, smoothing, rng)
+        return cls(chain, model, choices, facts | _accuracy(titles, posteriors, types), unused)
 
     def project(self, document: Document) -> Posterior:
         """The types of its sections."""
@@ -183,10 +183,12 @@ class Sections(PriorCritic):
 
     def _projected(self, batch: Sequence[Document]) -> Iterator[tuple[Document, Posterior | ProjectionError]]:
         cut = [_sections_or_reason(document, self.choices) for document in batch]
-        readable = [(document, each) for document, each in zip(batch, cut, strict=True) if isinstance(each, list)]
+        readable = [
+            (document, sections) for document, sections in zip(batch, cut, strict=True) if isinstance(sections, list)
+        ]
         tables = iter(self._probabilities(readable))
-        for document, each in zip(batch, cut, strict=True):
-            yield document, self._posterior(each, next(tables)) if isinstance(each, list) else each
+        for document, sections in zip(batch, cut, strict=True):
+            yield document, self._posterior(sections, next(tables)) if isinstance(sections, list) else sections
 
     def _probabilities(self, corpus: Sequence[tuple[Document, list[Section]]]) -> list[Floats | None]:
         """(sections, types) of each document; None where titles are believed."""
@@ -195,11 +197,13 @@ class Sections(PriorCritic):
         return list(_classified(self.classifier, corpus))
 
     def _posterior(self, sections: Sequence[Section], probabilities: Floats | None) -> Posterior:
-        spans = tuple((each.start, each.end) for each in sections)
+        spans = tuple((section.start, section.end) for section in sections)
         if probabilities is None:
-            return _point([each.title for each in sections], spans, self.choices.merge_repeats)
-        found = Factorised(self.prior.states, probabilities, spans)
-        return found if self.choices.posterior == "full" else _point(found.point(), spans, self.choices.merge_repeats)
+            return _point([section.title for section in sections], spans, self.choices.merge_repeats)
+        factors = Factorised(self.prior.states, probabilities, spans)
+        return (
+            factors if self.choices.posterior == "full" else _point(factors.point(), spans, self.choices.merge_repeats)
+        )
 
     def tables(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, pl.DataFrame]:
         """Data (Table 11), transition errors (Table 12) and organisations (Table 18)."""
@@ -216,6 +220,12 @@ class Sections(PriorCritic):
             "prior": self.prior.state(), "classifier": classifier, "choices": asdict(self.choices),
             "facts": dict(self.facts),
         }  # fmt: skip
+
+    @classmethod
+    def code_of(cls, state: State) -> Sequence[str]:
+        """The encoder, whose files may name classes to import."""
+        features = (state["classifier"] or {}).get("features", {})
+        return (f"encoder:{features['name']}",) if features.get("features") == "encoder" else ()
 
     @classmethod
     def from_state(cls, state: State) -> Self:
@@ -237,35 +247,35 @@ def _sections_or_reason(document: Document, choices: SectionOptions) -> list[Sec
 def _readable(real: Sequence[Document], choices: SectionOptions) -> tuple[Corpus, tuple[Dropped, ...]]:
     """Documents with their sections, at least two, and those that have none."""
     cut = [(document, _sections_or_reason(document, choices)) for document in real]
-    kept = [(document, each) for document, each in cut if isinstance(each, list)]
-    unused = tuple(Dropped(document.id, str(each)) for document, each in cut if isinstance(each, ProjectionError))
-    if len(kept) < 2:
-        told = f"; {unused[0].id!r} {unused[0].why}" if unused else ""
-        raise FinecombError(f"the sections critic needs two documents to be fitted on and has {len(kept)}{told}")
-    return kept, unused
+    readable = [(document, sections) for document, sections in cut if isinstance(sections, list)]
+    unused = tuple(Dropped(document.id, str(reason)) for document, reason in cut if isinstance(reason, ProjectionError))
+    if len(readable) < 2:
+        example = f"; {unused[0].id!r} {unused[0].why}" if unused else ""
+        raise FinecombError(f"the sections critic needs two documents to be fitted on and has {len(readable)}{example}")
+    return readable, unused
 
 
 def _types(titles: Iterable[Sequence[str]], min_count: int, classifier: str) -> set[str]:
     """Section types common enough to be learnt."""
     counts = Counter(itertools.chain.from_iterable(titles))
-    kept = {title for title, count in counts.items() if title and count >= min_count}
-    if len(kept) < 2 and not classifier.startswith("transformer:"):
+    common = {title for title, count in counts.items() if title and count >= min_count}
+    if len(common) < 2 and not classifier.startswith("transformer:"):
         raise FinecombError(
-            f"{len(kept)} section types have {min_count} sections or more, and a classifier needs two; lower it with "
+            f"{len(common)} section types have {min_count} sections or more, and a classifier needs two; lower it with "
             "--set min_count=N, or give documents whose segments have titles"
         )
-    return kept
+    return common
 
 
 def _learnt_throughout(
     corpus: Corpus, classes: Collection[str], min_count: int
 ) -> tuple[list[list[str]], tuple[Dropped, ...]]:
     """The titles of documents all of whose types are learnt, and the other documents."""
-    paths = [[each.title for each in sections] for _, sections in corpus]
-    known = [set(path) <= set(classes) for path in paths]
+    paths = [[section.title for section in sections] for _, sections in corpus]
+    learnt = [set(path) <= set(classes) for path in paths]
     rare = f"has a section type with fewer than {min_count} sections"
-    unused = (Dropped(each.id, rare) for (each, _), has in zip(corpus, known, strict=True) if not has)
-    return [*itertools.compress(paths, known)], tuple(unused)
+    unused = (Dropped(document.id, rare) for (document, _), has in zip(corpus, learnt, strict=True) if not has)
+    return [*itertools.compress(paths, learnt)], tuple(unused)
 
 
 Learn = Callable[[Ints, Sequence[str]], Classifier]
@@ -313,8 +323,8 @@ def _cross_fitted(
     """The classifier fitted on all, and what classifiers that had not seen a document say of its sections."""
     if isinstance(learner, Transformer):
         return learner, list(_classified(learner, corpus))
-    texts = [document.text[each.start : each.end] for document, sections in corpus for each in sections]
-    titles = np.array([each.title for _, sections in corpus for each in sections])
+    texts = [document.text[section.start : section.end] for document, sections in corpus for section in sections]
+    titles = np.array([section.title for _, sections in corpus for section in sections])
     learn, apply = learner(texts)
     ends = np.cumsum([len(sections) for _, sections in corpus])
     learnt = np.isin(titles, sorted(types))
@@ -322,10 +332,10 @@ def _cross_fitted(
     fold = np.repeat(rng.permutation(len(corpus)) % folds, np.diff(ends, prepend=0))  # of each section
     classes, held_out = sorted(types), np.zeros((len(texts), len(types)))
     for number in track(range(folds), "fitting section classifiers", folds):
-        own, others = np.flatnonzero(fold == number), np.flatnonzero((fold != number) & learnt)
+        inside, others = np.flatnonzero(fold == number), np.flatnonzero((fold != number) & learnt)
         part = learn(others, titles[others].tolist())
-        columns = np.array([classes.index(each) for each in part.classes])
-        held_out[own[:, None], columns] = apply(part, own)
+        columns = np.array([classes.index(name) for name in part.classes])
+        held_out[inside[:, None], columns] = apply(part, inside)
     whole = learn(np.flatnonzero(learnt), titles[learnt].tolist())
     return whole, np.split(held_out, ends[:-1])
 
@@ -334,7 +344,7 @@ def _classified(classifier: Classifier, corpus: Corpus) -> Iterator[Floats]:
     """(sections, types) of each document, classified in batches."""
     for start in range(0, len(corpus), _BATCH):
         batch = corpus[start : start + _BATCH]
-        texts = [document.text[each.start : each.end] for document, sections in batch for each in sections]
+        texts = [document.text[section.start : section.end] for document, sections in batch for section in sections]
         ends = np.cumsum([len(sections) for _, sections in batch])
         yield from np.split(classifier(texts), ends[:-1])
 
@@ -387,7 +397,7 @@ def _chain(tables: Iterable[Floats], states: Sequence[str], smoothing: str, rng:
         folds[rng.integers(_FOLDS)] += table
     added = _added(smoothing)
     if added is None:
-        added = max(_ADDED, key=lambda each: _held_out(folds, states, each))
+        added = max(_ADDED, key=lambda add: _held_out(folds, states, add))
     log.info("smoothing: %g is added to every count", added)
     return Markov.from_counts(states, folds.sum(axis=0), added)
 

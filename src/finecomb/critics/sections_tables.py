@@ -25,11 +25,11 @@ ERROR = 0.01
 
 def data_statistics(corpus: Sequence[tuple[Document, Sequence[tuple[str, int, int]]]]) -> dict[str, Any]:
     """Table 11 of the documents that a critic is fitted on; section lengths in words between spaces."""
-    lengths = [len(document.text[start:end].split()) for document, found in corpus for _, start, end in found]
+    lengths = [len(document.text[start:end].split()) for document, sections in corpus for _, start, end in sections]
     return {
         "documents": len(corpus),
-        "section types": len({title for _, found in corpus for title, _, _ in found}),
-        "median sections": float(np.median([len(found) for _, found in corpus])),
+        "section types": len({title for _, sections in corpus for title, _, _ in sections}),
+        "median sections": float(np.median([len(sections) for _, sections in corpus])),
         "median section words": float(np.median(lengths)),
         "max section words": max(lengths),
     }
@@ -42,24 +42,24 @@ def tables(
     everybody = {REAL: real, **systems}
     return {
         "data": pl.DataFrame([dict(facts)]),
-        "transition-errors": pl.concat(transition_errors(prior, name, found) for name, found in everybody.items()),
-        "organisations": pl.concat(organisations(name, found) for name, found in everybody.items()),
+        "transition-errors": pl.concat(transition_errors(prior, name, scores) for name, scores in everybody.items()),
+        "organisations": pl.concat(organisations(name, scores) for name, scores in everybody.items()),
     }
 
 
 def transition_errors(
-    prior: Markov, system: str, found: CriticScores, below: float = ERROR, top: int = 5
+    prior: Markov, system: str, scores: CriticScores, below: float = ERROR, top: int = 5
 ) -> pl.DataFrame:
     """Table 12: the commonest transitions with P < `below`, in per cent of all, then all of them and repetitions.
 
     The last two rows are the total, and how many of the errors are a section followed by its like.
     """
-    counts = Counter(_transitions(found))
+    counts = Counter(_transitions(scores))
     total = sum(counts.values())
     errors = {pair: count for pair, count in counts.items() if _probability(prior, pair) < below}
     failures = sum(errors.values())
     repeated = sum(count for (first, second), count in errors.items() if first == second)
-    ranked = sorted(errors.items(), key=lambda each: (-each[1], each[0]))[:top]
+    ranked = sorted(errors.items(), key=lambda row: (-row[1], row[0]))[:top]
     rows: list[tuple[object, ...]] = [
         (system, *pair, 100 * count / total, _probability(prior, pair)) for pair, count in ranked
     ]
@@ -70,8 +70,8 @@ def transition_errors(
     return pl.DataFrame(rows, schema=kinds, orient="row")
 
 
-def _transitions(found: CriticScores) -> Iterator[tuple[str, str]]:
-    for path in found.points:
+def _transitions(scores: CriticScores) -> Iterator[tuple[str, str]]:
+    for path in scores.points:
         yield from zip((BEGIN, *path), (*path, END), strict=True)
 
 
@@ -81,13 +81,13 @@ def _probability(prior: Markov, pair: tuple[str, str]) -> float:
     return float(np.exp(prior.log_transitions[row, column]))
 
 
-def organisations(system: str, found: CriticScores, top: int = 10) -> pl.DataFrame:
+def organisations(system: str, scores: CriticScores, top: int = 10) -> pl.DataFrame:
     """The commonest whole sequences of section types, with their share and their T(x) per transition."""
-    rate = dict(zip(found.points, found.rates, strict=True))
-    counts = Counter(found.points)
-    ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))[:top]
+    rate = dict(zip(scores.points, scores.rates, strict=True))
+    counts = Counter(scores.points)
+    ranked = sorted(counts.items(), key=lambda row: (-row[1], row[0]))[:top]
     rows = [
-        (system, " > ".join(path), count, 100 * count / len(found.ids), float(rate[path])) for path, count in ranked
+        (system, " > ".join(path), count, 100 * count / len(scores.ids), float(rate[path])) for path, count in ranked
     ]
     kinds = {"system": pl.String, "organisation": pl.String, "documents": pl.Int64, "percent": pl.Float64}
     return pl.DataFrame(rows, schema=kinds | {"nats per transition": pl.Float64}, orient="row")
@@ -100,8 +100,8 @@ def figures(prior: Markov, real: CriticScores, systems: Mapping[str, CriticScore
     """One graph for each system."""
     order = usual_order(real)
     return {
-        f"transitions-{name}": transition_graph(name, differences(prior, real, found), order)
-        for name, found in systems.items()
+        f"transitions-{name}": transition_graph(name, differences(prior, real, scores), order)
+        for name, scores in systems.items()
     }
 
 
@@ -117,15 +117,15 @@ def usual_order(real: CriticScores) -> list[str]:
 _ENOUGH = 10  # of a section type on both sides, before its successors are compared
 
 
-def differences(prior: Markov, real: CriticScores, found: CriticScores, top: int = 20) -> list[Change]:
+def differences(prior: Markov, real: CriticScores, generated: CriticScores, top: int = 20) -> list[Change]:
     """Transitions among the `top` commonest real section types: from, to, P generated - P real, P of the critic.
 
     The largest difference comes first; types that either side has too rarely are left out.
     """
-    counts = [transition_counts(each.points, prior.states) for each in (found, real)]
-    seen = np.minimum(*(each.sum(axis=1)[1:] for each in counts))
-    common = [at for at in np.argsort(-counts[1].sum(axis=1)[1:], kind="stable")[:top] if seen[at] >= _ENOUGH]
-    shares = [each[1:] / np.maximum(each[1:].sum(axis=1, keepdims=True), 1) for each in counts]
+    counts = [transition_counts(side.points, prior.states) for side in (generated, real)]
+    fewest = np.minimum(*(table.sum(axis=1)[1:] for table in counts))
+    common = [at for at in np.argsort(-counts[1].sum(axis=1)[1:], kind="stable")[:top] if fewest[at] >= _ENOUGH]
+    shares = [table[1:] / np.maximum(table[1:].sum(axis=1, keepdims=True), 1) for table in counts]
     critic = np.exp(prior.log_transitions[1:])
     rows = [
         (prior.states[i], prior.states[j], float(shares[0][i, j] - shares[1][i, j]), float(critic[i, j]))

@@ -6,7 +6,8 @@ import importlib
 import inspect
 import json
 import sys
-from collections.abc import Callable, Mapping
+import zipfile
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -22,17 +23,17 @@ CRITICS: dict[str, str] = {
     "coreference": "finecomb.critics.coreference:Coreference",
     "topics": "finecomb.critics.topics:Topics",
     "languages": "finecomb.critics.languages:Languages",
-    "own": "finecomb.critics.own:Own",
+    "own": "finecomb.critics.custom:CustomCritic",
 }
 """Shipped critics by name; a user's own is named `module:Class` in the same way, or is `own` with a function."""
 
 
 def named(name: str) -> type[Critic]:
     """The critic called `name`, one of the shipped ones or `module:Class`."""
-    found = imported(CRITICS.get(name, name), name)
-    if not (inspect.isclass(found) and issubclass(found, Critic)):
+    kind = imported(CRITICS.get(name, name), name)
+    if not (inspect.isclass(kind) and issubclass(kind, Critic)):
         raise FinecombError(f"--critic {name}: is no critic; a critic is a subclass of finecomb.critics.Critic")
-    return found
+    return kind
 
 
 def imported(place: str, name: str) -> Any:
@@ -52,7 +53,7 @@ def imported(place: str, name: str) -> Any:
         raise FinecombError(f"--critic {name}: {module} has nothing called {attribute!r}") from None
 
 
-def known_options(fit: Callable[..., Any]) -> list[str]:
+def option_names(fit: Callable[..., Any]) -> list[str]:
     """Names of the options that a critic is fitted with: what follows the documents and the random numbers."""
     parameters = list(inspect.signature(fit).parameters)
     return parameters[parameters.index("rng") + 1 :]
@@ -60,12 +61,12 @@ def known_options(fit: Callable[..., Any]) -> list[str]:
 
 def checked_options(fit: Callable[..., Any], given: Mapping[str, object], name: str) -> dict[str, Any]:
     """Options by name as `fit` wants them, text from the command line turned into its types."""
-    known = known_options(fit)
+    options = option_names(fit)
     hints = get_type_hints(fit)
     checked = {}
     for option, value in given.items():
-        if option not in known:
-            raise FinecombError(f"the {name} critic has no option {option!r}{did_you_mean(option, known)}")
+        if option not in options:
+            raise FinecombError(f"the {name} critic has no option {option!r}{did_you_mean(option, options)}")
         try:
             checked[option] = TypeAdapter(hints[option]).validate_python(value)
         except ValidationError as error:
@@ -78,23 +79,51 @@ def save(critic: Critic, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Any] = {}
     state = _without_arrays(critic.state(), "", arrays)
-    kind = type(critic)
-    names = {place: name for name, place in CRITICS.items()}
-    place = f"{kind.__module__}:{kind.__qualname__}"
-    head = {"critic": names.get(place, place), "version": __version__, "state": state}
+    head = {"critic": registered_name(critic), "version": __version__, "state": state}
     (folder / "critic.json").write_text(json.dumps(head, ensure_ascii=False, indent=1), encoding="utf-8")
     np.savez_compressed(folder / "arrays.npz", **arrays)
 
 
-def load(folder: Path) -> Critic:
-    """The critic that `save` wrote."""
+def registered_name(critic: Critic) -> str:
+    """The name of a critic's class among the registered ones, or `module:Class`."""
+    kind = type(critic)
+    place = f"{kind.__module__}:{kind.__qualname__}"
+    return {registered: name for name, registered in CRITICS.items()}.get(place, place)
+
+
+def code_needed(critic: Critic) -> list[str]:
+    """Names of the user's code without which a saved critic is not loaded again."""
+    name = registered_name(critic)
+    return [*([] if name in CRITICS else [name]), *critic.code_of(critic.state())]
+
+
+def load(folder: Path, code: Collection[str] = ()) -> Critic:
+    """The critic that `save` wrote.
+
+    A folder is data, and nothing it names is imported: only registered critics are made from it. A critic that needs
+    your own code (a class, a function, a resolver, an encoder) is made only if you name that code in `code`, each time.
+    """
     try:
         head = json.loads((folder / "critic.json").read_text(encoding="utf-8"))
+        name, state = str(head["critic"]), head["state"]
+        _refuse_code([name] if name not in CRITICS else [], code, folder)
+        kind = named(name)
+        _refuse_code(kind.code_of(state), code, folder)
         with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
             arrays = dict(stored)
-        return named(head["critic"]).from_state(_with_arrays(head["state"], arrays))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return kind.from_state(_with_arrays(state, arrays))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
         raise FinecombError(f"{folder}: holds no fitted critic that can be read ({error}); fit it again") from None
+
+
+def _refuse_code(names: Iterable[str], allowed: Collection[str], folder: Path) -> None:
+    """Refuse a folder that names code which the user did not name too."""
+    for name in names:
+        if name not in allowed:
+            raise FinecombError(
+                f"{folder}: names {name!r} as its code, and a folder's word is not enough to run it; if that is code "
+                f"of yours, say --code {name}"
+            )
 
 
 def _without_arrays(value: Any, path: str, arrays: dict[str, Any]) -> Any:
@@ -104,9 +133,9 @@ def _without_arrays(value: Any, path: str, arrays: dict[str, Any]) -> Any:
             arrays[path] = value
             return {"$array": path}
         case dict():
-            return {key: _without_arrays(each, f"{path}.{key}".lstrip("."), arrays) for key, each in value.items()}
+            return {key: _without_arrays(item, f"{path}.{key}".lstrip("."), arrays) for key, item in value.items()}
         case list() | tuple():
-            return [_without_arrays(each, f"{path}.{at}".lstrip("."), arrays) for at, each in enumerate(value)]
+            return [_without_arrays(item, f"{path}.{at}".lstrip("."), arrays) for at, item in enumerate(value)]
     return value
 
 
@@ -115,7 +144,7 @@ def _with_arrays(value: Any, arrays: Mapping[str, Any]) -> Any:
         case {"$array": str(path)}:
             return arrays[path]
         case dict():
-            return {key: _with_arrays(each, arrays) for key, each in value.items()}
+            return {key: _with_arrays(item, arrays) for key, item in value.items()}
         case list():
-            return [_with_arrays(each, arrays) for each in value]
+            return [_with_arrays(item, arrays) for item in value]
     return value

@@ -113,7 +113,7 @@ class Process:
     def tokens(self, drawn: Ints) -> list[Ints]:
         """Texts as tokens: 0 to 51 letters, 52 the end of a segment."""
         tokens, starts = self._spelled
-        return [np.concatenate([tokens[starts[each] : starts[each + 1]] for each in text]) for text in drawn]
+        return [np.concatenate([tokens[starts[segment] : starts[segment + 1]] for segment in text]) for text in drawn]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +148,10 @@ class Rows:
 
 def _spellings(rng: np.random.Generator, count: int) -> tuple[str, ...]:
     """Distinct segments of 3 to 10 letters; with the end-of-segment symbol 4 to 11 tokens."""
-    found: dict[str, None] = {}
-    while len(found) < count:
-        found["".join(LETTERS[at] for at in rng.integers(len(LETTERS), size=rng.integers(4, 12) - 1))] = None
-    return tuple(found)
+    segments: dict[str, None] = {}
+    while len(segments) < count:
+        segments["".join(LETTERS[at] for at in rng.integers(len(LETTERS), size=rng.integers(4, 12) - 1))] = None
+    return tuple(segments)
 
 
 def as_tokens(text: str) -> Ints:
@@ -239,7 +239,7 @@ class NgramModel:
 
     def log_prob(self, texts: Sequence[Ints]) -> float:
         """log P of all tokens."""
-        return float(sum(each.sum() for each in self.ngrams.log_probs(texts)))
+        return float(sum(logs.sum() for logs in self.ngrams.log_probs(texts)))
 
     def sample(self, rng: np.random.Generator, count: int, length: int) -> list[Ints]:
         """Token by token; twelve tokens a segment are more than enough."""
@@ -280,8 +280,8 @@ class Hsmm:
             at = np.array([number.get(word, -1) for word in words])
             paths.append(np.where(at < 0, self.chain.size - 1, self.cluster[at]))
             total += float(self.log_emissions[at[at >= 0]].sum())
-            total -= sum(len(word) + 1 for word, own in zip(words, at, strict=True) if own < 0) * np.log(STOP + 1)
-        return total + float(sum(each.sum() for each in self.chain.log_probs(paths)))
+            total -= sum(len(word) + 1 for word, place in zip(words, at, strict=True) if place < 0) * np.log(STOP + 1)
+        return total + float(sum(logs.sum() for logs in self.chain.log_probs(paths)))
 
     def sample(self, rng: np.random.Generator, count: int, length: int) -> list[Ints]:
         """Clusters, then a segment of each; a segment never seen is spelled at random."""
@@ -344,12 +344,12 @@ def _founded(follows: sparse.csr_array, counts: Floats) -> Ints:
     frequent = ranked[counts[ranked] > np.arange(len(ranked))]  # as many neighbours each as there are such segments
     profiles = _profiles(follows, frequent)
     founders = np.empty_like(profiles)
-    cluster, found = np.full(len(counts), -1), 0
+    cluster, clusters = np.full(len(counts), -1), 0
     for segment, profile in zip(frequent, profiles, strict=True):
-        alike = founders[:found] @ profile
-        best = int(alike.argmax()) if found else 0
-        if not found or alike[best] < _ALIKE:
-            founders[found], best, found = profile, found, found + 1
+        alike = founders[:clusters] @ profile
+        best = int(alike.argmax()) if clusters else 0
+        if not clusters or alike[best] < _ALIKE:
+            founders[clusters], best, clusters = profile, clusters, clusters + 1
         cluster[segment] = best
     return cluster
 
@@ -357,16 +357,16 @@ def _founded(follows: sparse.csr_array, counts: Floats) -> Ints:
 def _profiles(follows: sparse.csr_array, chosen: Ints) -> Floats:
     """(chosen, 2 x chosen): square roots of the shares of successors and predecessors, scaled to length 1."""
     table = follows[chosen][:, chosen].toarray()
-    both = [each / np.maximum(each.sum(axis=1, keepdims=True), 1) for each in (table, table.T)]
+    both = [side / np.maximum(side.sum(axis=1, keepdims=True), 1) for side in (table, table.T)]
     result: Floats = np.sqrt(np.concatenate(both, axis=1) / 2)
     return result
 
 
 def _moved(follows: sparse.csr_array, cluster: Ints) -> Ints:
     """Every segment in the cluster under which its successors and predecessors are likeliest."""
-    known = np.flatnonzero(cluster >= 0)
+    members = np.flatnonzero(cluster >= 0)
     member = sparse.coo_array(
-        (np.ones(len(known)), (known, cluster[known])), shape=(len(cluster), int(cluster.max()) + 1)
+        (np.ones(len(members)), (members, cluster[members])), shape=(len(cluster), int(cluster.max()) + 1)
     ).tocsr()
     after, before = (follows @ member).toarray(), (follows.T @ member).toarray()  # (segments, clusters)
     table = member.T @ after + 0.1
@@ -439,17 +439,17 @@ def self_test(
 
 def judged(critic: Exact, source: str, texts: Sequence[Ints], word_ppl: float, paper: str) -> SelfTestRow:
     """Texts under the exact critic."""
-    found = scores(critic, (as_document(text, f"{source}-{at}", critic.length) for at, text in enumerate(texts)))
-    ppl = latent_ppl(found)
-    return SelfTestRow(source, word_ppl, ppl.value, ppl.low, ppl.high, *invalid(found), paper)
+    corpus = scores(critic, (as_document(text, f"{source}-{at}", critic.length) for at, text in enumerate(texts)))
+    ppl = latent_ppl(corpus)
+    return SelfTestRow(source, word_ppl, ppl.value, ppl.low, ppl.high, *invalid(corpus), paper)
 
 
-def invalid(found: CriticScores) -> tuple[float, float]:
+def invalid(corpus: CriticScores) -> tuple[float, float]:
     """Shares of segments that the process never spells, and of texts with one or without any step to judge."""
-    broken = [INVALID in z for z in found.points]
-    segments = [state == INVALID for z in found.points for state in z]
-    texts = len(found.ids) + len(found.dropped)
-    return float(np.mean(segments)), (sum(broken) + len(found.dropped)) / texts
+    broken = [INVALID in z for z in corpus.points]
+    segments = [state == INVALID for z in corpus.points for state in z]
+    texts = len(corpus.ids) + len(corpus.dropped)
+    return float(np.mean(segments)), (sum(broken) + len(corpus.dropped)) / texts
 
 
 def _per_token(log_prob: float, texts: Sequence[Ints]) -> float:

@@ -17,13 +17,13 @@ from scipy.sparse import csr_array
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.critics.bags import NO_WORD, Vocabulary
 from finecomb.critics.base import CriticScores, Dropped, PriorCritic
 from finecomb.critics.posteriors import Floats, Gaussian, Posterior
 from finecomb.critics.priors import GaussianPrior, ProjectionError, State
 from finecomb.critics.progress import track
 from finecomb.critics.topics_em import CorrelatedTopics, EmStep, em, infer
 from finecomb.critics.topics_figure import covariance_figure
+from finecomb.critics.vocabulary import NO_WORD, Vocabulary
 
 _BATCH = 1000
 
@@ -60,7 +60,7 @@ class Topics(PriorCritic):
         if len(real) < 2:
             raise FinecombError(f"a topic model needs at least two documents, not {len(real)}")
         vocabulary = Vocabulary.fit([document.text for document in real], most, least)
-        bags, unused = _known(vocabulary.bags(document.text for document in real), real)
+        bags, unused = _with_words(vocabulary.bags(document.text for document in real), real)
         steps = track(itertools.islice(em(bags, topics, rng), iterations), f"fitting {topics} topics", iterations)
         model = _converged(steps, tolerance * float(bags.sum())).model
         return cls(vocabulary, model.topics, GaussianPrior(model.mean, model.covariance), unused)
@@ -94,8 +94,8 @@ class Topics(PriorCritic):
     def figures(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, str]:
         """`covariances` (Figure 6): of the topic strengths of real documents, and of each system's."""
         corpora = {"real": real, **systems}
-        known = {name: np.stack(found.points) for name, found in corpora.items() if len(found.points) > 1}
-        return {"covariances": covariance_figure(known)} if "real" in known else {}
+        vectors = {name: np.stack(scores.points) for name, scores in corpora.items() if len(scores.points) > 1}
+        return {"covariances": covariance_figure(vectors)} if "real" in vectors else {}
 
     def state(self) -> State:
         """For storage."""
@@ -107,11 +107,11 @@ class Topics(PriorCritic):
         return cls(Vocabulary(tuple(state["words"])), state["topics"], GaussianPrior.from_state(state["prior"]))
 
 
-def _known(bags: csr_array, real: Sequence[Document]) -> tuple[csr_array, tuple[Dropped, ...]]:
+def _with_words(bags: csr_array, real: Sequence[Document]) -> tuple[csr_array, tuple[Dropped, ...]]:
     """The bags that hold words, and the documents that have none."""
-    known = np.diff(bags.indptr) > 0
-    unused = tuple(Dropped(each.id, NO_WORD) for each, has in zip(real, known, strict=True) if not has)
-    return csr_array(bags[known]), unused
+    readable = np.diff(bags.indptr) > 0
+    unused = tuple(Dropped(document.id, NO_WORD) for document, has in zip(real, readable, strict=True) if not has)
+    return csr_array(bags[readable]), unused
 
 
 def _converged(steps: Iterator[EmStep], enough: float) -> EmStep:

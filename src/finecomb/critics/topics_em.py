@@ -72,10 +72,10 @@ def em(bags: Bags, topics: int, rng: np.random.Generator) -> Iterator[EmStep]:
     while True:
         precision = _inverse(model.covariance)
         shares = _softmax(beliefs.mean)
-        seen = _words_seen(bags, shares, model.topics)
-        yield EmStep(model, beliefs, float(_bounds(bags, beliefs, model, precision, seen.log_likelihood).sum()))
-        beliefs = _improved(beliefs, seen.counts, _lengths(bags), model.mean, precision)
-        model = _maximised(model.topics * _topic_counts(bags, shares, seen.rates), beliefs)
+        evidence = _word_evidence(bags, shares, model.topics)
+        yield EmStep(model, beliefs, float(_bounds(bags, beliefs, model, precision, evidence.log_likelihood).sum()))
+        beliefs = _improved(beliefs, evidence.counts, _lengths(bags), model.mean, precision)
+        model = _maximised(model.topics * _topic_counts(bags, shares, evidence.rates), beliefs)
 
 
 def infer(model: CorrelatedTopics, bags: Bags) -> Beliefs:
@@ -89,20 +89,22 @@ def infer(model: CorrelatedTopics, bags: Bags) -> Beliefs:
     active, last = np.arange(documents), np.full(documents, -np.inf)
     for _ in range(_INFERENCE_STEPS):
         here, beliefs = csr_array(bags[active]), Beliefs(mean[active], variance[active])
-        seen = _words_seen(here, _softmax(beliefs.mean), model.topics)
-        bounds = _bounds(here, beliefs, model, precision, seen.log_likelihood)
+        evidence = _word_evidence(here, _softmax(beliefs.mean), model.topics)
+        bounds = _bounds(here, beliefs, model, precision, evidence.log_likelihood)
         rising = bounds - last[active] > _INFERENCE_TOLERANCE * np.maximum(lengths[active], 1)
         last[active] = bounds
         active, beliefs = active[rising], Beliefs(beliefs.mean[rising], beliefs.variance[rising])
         if not len(active):
             break
-        mean[active], variance[active] = _improved(beliefs, seen.counts[rising], lengths[active], model.mean, precision)
+        mean[active], variance[active] = _improved(
+            beliefs, evidence.counts[rising], lengths[active], model.mean, precision
+        )
     return Beliefs(mean, variance)
 
 
 def word_log_likelihood(model: CorrelatedTopics, bags: Bags, beliefs: Beliefs) -> float:
     """Sum over words of log P(word | softmax of the believed mean): how well held-out words of documents are told."""
-    return float(_words_seen(bags, _softmax(beliefs.mean), model.topics).log_likelihood.sum())
+    return float(_word_evidence(bags, _softmax(beliefs.mean), model.topics).log_likelihood.sum())
 
 
 def _start(bags: Bags, topics: int, rng: np.random.Generator) -> tuple[CorrelatedTopics, Beliefs]:
@@ -139,26 +141,26 @@ def _log_sum(strengths: Floats) -> Floats:
     return total
 
 
-class _Seen(NamedTuple):
+class _WordEvidence(NamedTuple):
     counts: Floats  # (documents, K): expected words of each topic
     rates: Floats  # (entries,): count / P(word | document), for the topics' own counts
     log_likelihood: Floats  # (documents,): sum of c log P(word | document)
 
 
-def _words_seen(bags: Bags, shares: Floats, topics: Floats) -> _Seen:
+def _word_evidence(bags: Bags, shares: Floats, topics: Floats) -> _WordEvidence:
     """One pass over the words: document by document, so that the topics of its words stay in the cache."""
     by_word = np.ascontiguousarray(topics.T)
     counts, rates, likelihood = np.zeros_like(shares), np.empty(bags.nnz), np.zeros(len(shares))
     room = np.empty((int(np.diff(bags.indptr).max(initial=0)), len(topics)))
     for at, (start, end) in enumerate(zip(bags.indptr[:-1], bags.indptr[1:], strict=True)):
         entries = slice(start, end)
-        own = by_word.take(bags.indices[entries], axis=0, out=room[: end - start], mode="clip")
-        chance = own @ shares[at]
+        rows = by_word.take(bags.indices[entries], axis=0, out=room[: end - start], mode="clip")
+        chance = rows @ shares[at]
         rates[entries] = bags.data[entries] / chance
-        counts[at] = rates[entries] @ own
+        counts[at] = rates[entries] @ rows
         likelihood[at] = bags.data[entries] @ np.log(chance)
     counts *= shares
-    return _Seen(counts, rates, likelihood)
+    return _WordEvidence(counts, rates, likelihood)
 
 
 def _topic_counts(bags: Bags, shares: Floats, rates: Floats) -> Floats:
@@ -228,13 +230,13 @@ def _conjugate(gradient: Floats, shares: Floats, lengths: Floats, precision: Flo
 def _newton_variances(beliefs: Beliefs, lengths: Floats, precision: Floats) -> Floats:
     """A few Newton steps in t = log nu^2 of each coordinate, with zeta held: concave in t, steps of at most one."""
     log_sum = _log_sum(beliefs.mean + beliefs.variance / 2)
-    expected, own = lengths[:, None] * np.exp(beliefs.mean - log_sum[:, None]), np.diag(precision)
+    expected, diagonal = lengths[:, None] * np.exp(beliefs.mean - log_sum[:, None]), np.diag(precision)
     logs = np.log(beliefs.variance)
     for _ in range(_VARIANCE_STEPS):
         variance = np.exp(logs)
         raised = expected * np.exp(variance / 2)
-        slope = 1 - variance * (own + raised)
-        logs += np.clip(slope / (variance * (own + raised * (1 + variance / 2))), -1, 1)
+        slope = 1 - variance * (diagonal + raised)
+        logs += np.clip(slope / (variance * (diagonal + raised * (1 + variance / 2))), -1, 1)
     new: Floats = np.exp(logs)
     return new
 

@@ -56,7 +56,7 @@ class Factory:
     make: Callable[[Protocol, DetectorOptions], Detector]
 
     def annotator(self, signature: str) -> Annotator:
-        """Whom its annotations are by."""
+        """The annotator that its annotations are by."""
         return Annotator(id=self.name, kind=self.kind, meta={"signature": signature})
 
 

@@ -52,6 +52,8 @@ def format_of(path: Path) -> Format:
     if not path.exists() and not database.looks_like(path):
         near = neighbours(path)
         raise FormatError(f"{path}: no such file or folder{did_you_mean(path.name, near) if near else ''}")
+    if folder.looks_like(path):  # what most commands read: the other formats are not even imported
+        return folder.FORMAT
     readable = [each for each in formats().values() if each.read]
     for each in readable:
         if each.sniff and each.sniff(path):

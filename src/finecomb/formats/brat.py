@@ -22,10 +22,13 @@ from urllib.parse import quote as escaped
 from urllib.parse import unquote
 
 from finecomb.core.errors import FinecombError, FormatError, shorten
-from finecomb.core.protocol import Protocol, fold
+from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
+from finecomb.core.quotes import at_or_only
 from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Document, Mark, Note
+from finecomb.core.scales import number_of
 from finecomb.core.span import TEXT, Span
+from finecomb.core.spelling import fold
 from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import KNOWN_ANSWERS
@@ -33,8 +36,6 @@ from finecomb.formats.folder import looks_like as is_study
 from finecomb.formats.reading import (
     implied_protocol,
     label_name,
-    option_values,
-    placed,
     question_name,
     read_text,
     record,
@@ -108,7 +109,7 @@ def _text_bound(where: str, line: str, text: str, shifts: tuple[int, ...], count
         raise FormatError(f"{where}: expected {expected}, found {shorten(line)!r}")
     pairs = [tuple(map(int, pair.split(" "))) for pair in match[2].split(";")]
     spans = _placed([(start, end) for start, end in pairs], quote, text, shifts)
-    if not spans and len(pairs) == 1 and (elsewhere := placed(_flat(quote), -1, -1, _flat(text))):
+    if not spans and len(pairs) == 1 and (elsewhere := at_or_only(_flat(quote), -1, -1, _flat(text))):
         spans = (Span(*elsewhere),)
         counts["marks were placed by their quote, not by their offsets"] += 1
     if not spans:
@@ -311,7 +312,7 @@ def _mark(id: str, bound: _Bound, parsed: _Parsed, protocol: Protocol) -> Mark:
     for kind, lines in bound.notes.items():
         name = _note_question(kind, asked)
         if name:
-            several = name in asked and asked[name].scale == "several"
+            several = name in asked and asked[name].kind.many
             answers[name] = tuple(lines) if several else "\n".join(lines)
         else:
             meta[kind] = "\n".join(lines)
@@ -342,21 +343,11 @@ def _note_question(kind: str, asked: Mapping[str, Question]) -> str:
 
 def _answer(value: str | None, question: Question | None) -> Answer:
     """An attribute's value in the form that its question asks for, as far as it fits; without a value it is a yes."""
-    if question is not None and question.options:
-        return option_values(question).get(value or YES, value or YES)
-    if value is None:
+    if value is None and not (question and question.options):
         return True
-    scale = question.scale if question else "text"
-    if scale == "yes-no" and value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    number = _number(value) if scale == "number" else None
-    return value if number is None else number
-
-
-def _number(value: str) -> int | float | None:
-    if not re.fullmatch(r"-?[0-9]{1,15}(\.[0-9]{1,15})?", value):
-        return None
-    return float(value) if "." in value else int(value)
+    text = value or YES
+    answer = question.kind.parse(question, text) if question else text
+    return text if answer is None else answer
 
 
 # --- reading: the protocol ---------------------------------------------------------------------------------------
@@ -389,7 +380,7 @@ def _asked(name: str, values: set[str | None]) -> Question:
     more: dict[str, Any] = {"scale": "text"}
     if all(value is None or value.lower() in ("true", "false") for value in values):
         more = {"scale": "yes-no"}
-    elif all(_number(value) is not None for value in given):
+    elif all(number_of(value) is not None for value in given):
         more = {"scale": "number"}
     elif len(given) > 1:
         more = {"scale": "nominal", "options": given}

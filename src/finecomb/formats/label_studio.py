@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from finecomb.core.errors import FormatError, did_you_mean, shorten
-from finecomb.core.protocol import Protocol, fold
+from finecomb.core.protocol import Protocol
 from finecomb.core.question import Option, Question
+from finecomb.core.quotes import at_or_only
 from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Document, Exclusion, Mark, Note
 from finecomb.core.span import TEXT, Span
+from finecomb.core.spelling import fold
 from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import DOCUMENT_FIELDS, KNOWN_ANSWERS
@@ -30,8 +32,6 @@ from finecomb.formats.reading import (
     implied_protocol,
     json_items,
     label_name,
-    option_values,
-    placed,
     question_name,
     record,
     starts_with,
@@ -381,7 +381,7 @@ def _place(region: _Region, document: Document, reading: _LabelStudioReader) -> 
             return Span(first, last, part), found
     # Pre-annotations made in Python often count code points; other offsets go astray when line ends were changed.
     raw = (start, end) if isinstance(start, int) and isinstance(end, int) else (-1, -1)
-    elsewhere = placed(quote, *raw, text) if quote else None
+    elsewhere = at_or_only(quote, *raw, text) if quote else None
     reading.counts["regions were placed by their quote, not by their offsets"] += elsewhere is not None
     reading.counts["regions could not be placed; they are kept without a place"] += elsewhere is None
     reading.counts += Counter()  # drops the zeros
@@ -445,15 +445,13 @@ def _single(raws: Iterable[Raw]) -> bool:
 
 def _answer(raw: Raw, question: Question | None) -> Answer:
     """An answer in the form that its question asks for, as far as it fits."""
-    scale = question.scale if question else ""
-    if isinstance(raw, tuple) and (scale == "several" or (not scale and len(raw) != 1)):
+    if isinstance(raw, tuple) and (question.kind.many if question else len(raw) != 1):
         return raw
     text = "\n".join(raw) if isinstance(raw, tuple) else str(raw)
-    if question is not None and question.options:
-        return option_values(question).get(text, text)
-    if scale == "yes-no" and fold(text) in ("true", "yes", "false", "no"):
-        return fold(text) in ("true", "yes")
-    return raw if isinstance(raw, int | float) and scale not in ("text", "rewrite") else text
+    if isinstance(raw, int | float) and (question is None or question.kind.bounded):
+        return raw
+    answer = question.kind.parse(question, text) if question else text
+    return text if answer is None else answer
 
 
 # --- writing -----------------------------------------------------------------------------------------------------

@@ -14,10 +14,10 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from finecomb.core.errors import FormatError, ProtocolError, did_you_mean, shorten
-from finecomb.core.protocol import Label, Protocol, fold
+from finecomb.core.protocol import Label, Protocol
 from finecomb.core.protocol_text import explain
-from finecomb.core.question import Question
 from finecomb.core.records import Record
+from finecomb.core.spelling import fold
 
 R = TypeVar("R", bound=Record)
 
@@ -264,31 +264,6 @@ def starts_with(path: Path, size: int = 4096) -> str:
         return ""
 
 
-# --- placing quotes ----------------------------------------------------------------------------------------------
-
-
-def occurrences(quote: str, text: str, start: int = 0, end: int | None = None) -> list[int]:
-    """Where `quote` begins in `text[start:end]`, overlapping occurrences included; none for an empty quote."""
-    found: list[int] = []
-    at = text.find(quote, start, end) if quote else -1
-    while at >= 0:
-        found.append(at)
-        at = text.find(quote, at + 1, end)
-    return found
-
-
-def placed(quote: str, start: int, end: int, text: str) -> tuple[int, int] | None:
-    """`(start, end)` when the text has the quote there, else the one place where it has it, else None.
-
-    >>> placed("two", 4, 7, "one two three"), placed("two", 5, 8, "one two three"), placed("o", 9, 10, "one two three")
-    ((4, 7), (4, 7), None)
-    """
-    if 0 <= start <= end <= len(text) and text[start:end] == quote:
-        return start, end
-    found = occurrences(quote, text)
-    return (found[0], found[0] + len(quote)) if len(found) == 1 else None
-
-
 # --- labels ------------------------------------------------------------------------------------------------------
 
 
@@ -298,12 +273,6 @@ def label_name(protocol: Protocol, spelling: str, where: str) -> str:
         return protocol.label(spelling).name
     except ProtocolError as error:
         raise FormatError(f"{where}: {error}") from None
-
-
-def option_values(question: Question) -> dict[str, bool | int | float | str]:
-    """The values of a question's options by everything they are called: value, title and aliases."""
-    named = {word: option.value for option in question.options for word in (option.title, *option.aliases) if word}
-    return named | {str(option.value): option.value for option in question.options}
 
 
 # --- protocols that a file implies -------------------------------------------------------------------------------

@@ -12,13 +12,14 @@ from typing import Any, Literal
 from finecomb import protocols
 from finecomb.core.check import misplaced
 from finecomb.core.errors import FormatError, ProtocolError, did_you_mean, shorten
-from finecomb.core.protocol import Protocol, fold
+from finecomb.core.folding import occurrences
+from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note, storable
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
 from finecomb.formats.base import Options
-from finecomb.formats.reading import implied_protocol, label_name, occurrences, option_values, record
+from finecomb.formats.reading import implied_protocol, label_name, record
 from finecomb.formats.table import ANNOTATION, ANNOTATOR, ANSWERS, ANTECEDENT, MARK, OTHER, WORDS, our_names, value_of
 
 Row = tuple[int, dict[str, str]]
@@ -291,7 +292,8 @@ def _answer(name: str, cell: str, question: Question | None, where: str) -> Any:
         return cell
     value = value_of(cell)
     if question is not None and question.problem(tuple(value) if isinstance(value, list) else value):
-        value = _as_asked(cell, value, question)
+        parsed = question.kind.parse(question, cell)
+        value = value if parsed is None else parsed
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         return value
     if value is None or isinstance(value, list | dict):
@@ -300,15 +302,6 @@ def _answer(name: str, cell: str, question: Question | None, where: str) -> Any:
             f"found {shorten(cell, 40)!r}"
         )
     return value
-
-
-def _as_asked(cell: str, value: Any, question: Question) -> Any:
-    """Text where text is wanted, yes and no as truth, an option in another spelling; the value itself otherwise."""
-    if question.scale in ("text", "rewrite"):
-        return cell
-    if question.scale == "yes-no":
-        return {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}.get(fold(cell), value)
-    return {fold(word): chosen for word, chosen in option_values(question).items()}.get(fold(cell), value)
 
 
 # --- annotations and marks -----------------------------------------------------------------------------------------

@@ -17,15 +17,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import openpyxl
-
 from finecomb.core.errors import FormatError, did_you_mean, shorten
+from finecomb.core.folding import Folded, Range, likeness
 from finecomb.core.protocol import Protocol
+from finecomb.core.quotes import exact, nearest
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, Qualified, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
-from finecomb.formats.placing import Folded, Range, exact, likeness, nearest
 from finecomb.formats.reading import label_name, record
 from finecomb.protocols import shipped
 
@@ -62,6 +61,8 @@ def _sheets(path: Path) -> dict[str, list[tuple[Any, ...]]]:
     """The cells of every sheet. A damaged workbook can fail anywhere inside the parser, in many ways."""
     if not path.is_file():
         raise FormatError(f"{path}: {'is a folder; expected a workbook' if path.is_dir() else 'no such file'}")
+    import openpyxl  # slow to load, and rarely needed
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

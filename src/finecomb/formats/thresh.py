@@ -19,6 +19,7 @@ from finecomb.core.errors import FormatError, ProtocolError, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Option, Question
 from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Document, Mark, Note
+from finecomb.core.scales import option_values
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
@@ -28,7 +29,6 @@ from finecomb.formats.reading import (
     implied_protocol,
     json_items,
     label_name,
-    option_values,
     record,
     starts_with,
 )

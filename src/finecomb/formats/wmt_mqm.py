@@ -11,12 +11,14 @@ from typing import Any
 
 from finecomb import protocols
 from finecomb.core.errors import FormatError, did_you_mean, shorten
-from finecomb.core.protocol import Protocol, fold
+from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note
+from finecomb.core.scales import option_values
 from finecomb.core.span import TEXT, Span, union
+from finecomb.core.spelling import fold
 from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import csv_rows, label_name, option_values, record, starts_with
+from finecomb.formats.reading import csv_rows, label_name, record, starts_with
 from finecomb.formats.writing import sync
 
 COLUMNS = ("system", "doc", "doc_id", "seg_id", "rater", "source", "target", "category", "severity", "comment")

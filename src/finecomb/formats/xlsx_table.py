@@ -9,10 +9,6 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
-import openpyxl
-from openpyxl.cell import WriteOnlyCell
-from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
-
 from finecomb.core.errors import FormatError, shorten
 from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
@@ -57,6 +53,8 @@ def _values(path: Path) -> Iterator[tuple[Any, ...]]:
     """The values of each row. A damaged workbook can fail anywhere inside the parser, in many ways."""
     if not path.is_file():
         raise FormatError(f"{path}: {'is a folder; expected a workbook' if path.is_dir() else 'no such file'}")
+    import openpyxl  # slow to load, and rarely needed
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -91,6 +89,8 @@ _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")  # how a workbook keeps what XML w
 
 def write(items: Iterable[Item], path: Path, options: Options) -> None:
     """Write one sheet; every text stays text, also when it looks like a formula."""
+    import openpyxl
+
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("marks")
     sheet.freeze_panes = "A2"
@@ -116,12 +116,16 @@ def _cell(sheet: Any, column: str, text: str, row: int) -> Any:
         return None
     if column in _NUMBERS:
         return int(text)
+    from openpyxl.cell import WriteOnlyCell
+
     cell = WriteOnlyCell(sheet, _storable(text, f"row {row}, column {column!r}"))
     cell.data_type = "s"  # also where it begins with '=', so that a text can never run as a formula
     return cell
 
 
 def _storable(text: str, where: str) -> str:
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+
     if found := ILLEGAL_CHARACTERS_RE.search(text) or _NO_CHARACTERS.search(text):
         raise FormatError(f"{where}: Excel cannot hold the control character {found[0]!r}; {_WAY_OUT}")
     kept = re.sub(r"_(?=x[0-9A-Fa-f]{4}_)", "_x005F_", text).replace("\r", "_x000D_")

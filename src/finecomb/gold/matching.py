@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 import scipy  # its parts load when first used: start-up stays quick
 from numpy.typing import NDArray
-from pydantic_core import from_json
 
+from finecomb.core.frames import values_of
 from finecomb.gold.scored_pair import Ints
 
 Floats = NDArray[np.float64]
@@ -144,7 +144,7 @@ def readings_of(
     ways: dict[int, list[list[int]]] = {}
     having = gold.with_row_index("at").filter(pl.col("alternatives").is_not_null())
     for at, document, alternatives in having.select("at", "document", "alternatives").iter_rows():
-        for way in from_json(alternatives):
+        for way in values_of(alternatives):
             ways.setdefault(at, []).append(list(range(len(rows), len(rows) + len(way))))
             rows += [{"document": document, "label": each["label"], "spans": _on_frame(each["spans"])} for each in way]
     kinds = {name: gold.schema[name] for name in ("document", "label", "spans")}

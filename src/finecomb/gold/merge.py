@@ -239,9 +239,7 @@ def merged_answers(given: Sequence[Answers], protocol: Protocol, label: str | No
     merged: dict[str, Answer] = {}
     for name in dict.fromkeys(name for answers in given for name in answers):
         if name in asked:
-            counts = Counter(answers[name] for answers in given if name in answers)
-            text = asked[name].scale == "text"
-            merged[name] = " / ".join(map(str, counts)) if text else counts.most_common(1)[0][0]
+            merged[name] = asked[name].kind.merge([answers[name] for answers in given if name in answers])
     return merged
 
 

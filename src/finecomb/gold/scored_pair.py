@@ -9,10 +9,9 @@ from typing import Literal
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pydantic_core import from_json
 
 from finecomb.core.errors import FinecombError, apart, did_you_mean
-from finecomb.core.frames import meta
+from finecomb.core.frames import entry, meta, names_in
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
 from finecomb.gold.merge import SPLIT
@@ -53,7 +52,7 @@ class Sides:
 
     def by(self, names: Sequence[str]) -> pl.DataFrame:
         """Document ids with the meta columns asked for."""
-        known = {name for text in self.documents["meta"].drop_nulls() for name in from_json(text)}
+        known = names_in(self.documents["meta"])
         for name in names:
             if name not in known:
                 raise FinecombError(f"--by {name}: documents have no meta of that name{did_you_mean(name, known)}")
@@ -124,7 +123,7 @@ def _judges(study: Study, gold: str) -> list[str]:
 
 def scalar_annotators(study: Study) -> set[str]:
     """Who gave each text a `score` and marked nothing."""
-    scored = study.annotations.filter(pl.col("answers").str.json_path_match("$.score").is_not_null())["annotator"]
+    scored = study.annotations.filter(entry("answers", "score").is_not_null())["annotator"]
     return set(scored) - set(study.marks["annotator"])
 
 

@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic_core import to_json
 
+from finecomb.core.frames import entry
 from finecomb.core.protocol import Protocol, Weight
 from finecomb.core.study import Study
 from finecomb.core.tokens import tokenizer
@@ -83,14 +84,14 @@ class AnnotationMatrix:
     @functools.cached_property
     def severities(self) -> Floats:
         """Severity of each mark, (marks,); NaN where it was not given or is not a number."""
-        given = self.marks["answers"].str.json_path_match("$.severity").cast(pl.Float64, strict=False)
+        given = self.marks.select(entry("answers", "severity"))["severity"].cast(pl.Float64, strict=False)
         return given.fill_null(np.nan).to_numpy()
 
     @functools.cached_property
     def explanations(self) -> Floats:
         """Tokens in the explanation of each mark, (marks,); 0 where there is none."""
         words = tokenizer(self.grid.tokens)
-        said = self.marks["answers"].str.json_path_match("$.explanation").fill_null("")
+        said = self.marks.select(entry("answers", "explanation"))["explanation"].fill_null("")
         lengths = {each: len(words(each)) for each in said.unique()}
         return said.replace_strict(lengths, return_dtype=pl.Float64).to_numpy()
 
@@ -101,7 +102,7 @@ class AnnotationMatrix:
         if protocol is None or not protocol.weights:
             return np.full(len(self.marks), np.nan)
         marked = self.view.study.marks.select("label", mark="id") if labels is None else labels
-        rows = self.marks.select("mark", severity=pl.col("answers").str.json_path_match("$.severity"))
+        rows = self.marks.select("mark", entry("answers", "severity"))
         rows = rows.join(marked, on="mark", how="left", maintain_order="left")
         return rows.select(weight=_weight(protocol).fill_null(np.nan))["weight"].to_numpy()
 

@@ -12,14 +12,13 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from pydantic_core import from_json
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.core.frames import meta
+from finecomb.core.frames import entries, meta
 from finecomb.core.study import Study
 from finecomb.measure.annotation_matrix import Overlap, read_view
-from finecomb.measure.bootstrap import ratio
+from finecomb.measure.inference import ratio
 from finecomb.measure.measures import MEASURES, MeasureOptions
 from finecomb.measure.permutation import Correction, Difference, Values, adjusted, paired, unpaired
 from finecomb.measure.view import ANY, View, answer, as_view
@@ -162,7 +161,7 @@ def _keys(seen: View, parts: Iterable[tuple[str, View]], key: str) -> pl.DataFra
 
 
 def _context(name: str) -> Callable[[str], str | None]:
-    return lambda text: from_json(text).get(name)
+    return lambda text: entries(text).get(name)
 
 
 def _keyed(values: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:

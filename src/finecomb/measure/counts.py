@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import polars as pl
-from pydantic_core import from_json
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.frames import meta
+from finecomb.core.frames import meta, names_in
 from finecomb.core.study import Study
 
 
@@ -27,10 +26,7 @@ def totals(study: Study) -> dict[str, int]:
 
 def meta_names(study: Study) -> list[str]:
     """Names of document meta that every `--by` can use."""
-    names: dict[str, None] = {}
-    for text in study.documents["meta"].drop_nulls():
-        names |= dict.fromkeys(from_json(text))
-    return list(names)
+    return names_in(study.documents["meta"])
 
 
 ANNOTATOR_FIELDS = ("kind", "condition", "platform")

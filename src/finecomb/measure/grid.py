@@ -10,10 +10,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from finecomb.core.records import Document
+from finecomb.core.parts import part_offsets
+from finecomb.core.sentences import sentences
 from finecomb.core.span import TEXT, Offsets
 from finecomb.core.study import Study
-from finecomb.core.tokens import Tokenizer, sentences, tokenizer, windows
+from finecomb.core.tokens import Tokenizer, tokenizer
 
 Level = Literal["token", "char", "sentence", "segment", "document"]
 Ints = NDArray[np.int64]
@@ -93,14 +94,7 @@ def _segments(study: Study) -> list[Offsets]:
     """Segments of each document; where it has none, as many sentences as the protocol of its annotations asks."""
     used = study.annotations.select("document", "protocol").unique()
     sizes = {id: study.protocols[name].work.sentences for id, name in used.iter_rows() if name in study.protocols}
-    return [segments_of(each, sizes.get(each.id, 3)) for each in study.iter_documents()]
-
-
-def segments_of(document: Document, sentences_each: int) -> Offsets:
-    """A document's segments; without any, every so many sentences."""
-    if document.segments:
-        return np.array([[each.start, each.end] for each in document.segments], dtype=np.int64)
-    return windows(sentences(document.text), sentences_each)
+    return [part_offsets(document, sizes.get(document.id, 3)) for document in study.iter_documents()]
 
 
 def placed(study: Study, grid: Grid) -> pl.DataFrame:

@@ -10,9 +10,10 @@ import polars as pl
 import scipy  # its parts load when first used: start-up stays quick
 
 from finecomb.core.estimate import Finding, Signature
+from finecomb.core.frames import entry
 from finecomb.measure.annotation_matrix import Floats, grouped, read_view
+from finecomb.measure.inference import resamples
 from finecomb.measure.overlap import correlated, correlation_sums
-from finecomb.measure.resample import draw
 from finecomb.measure.view import View
 
 ALL = "all"
@@ -44,7 +45,7 @@ def count_rating(
     findings = []
     for annotator, mine in chosen:
         places = np.flatnonzero(mine)
-        drawn = draw(
+        drawn = resamples(
             reading.documents[places], reading.annotators[places], draws, np.random.default_rng(seed), "documents"
         )
         who = {"annotator": annotator, "question": question, **view.fields, "documents": drawn.documents.shape[1]}
@@ -59,7 +60,7 @@ def count_rating(
 
 def _ratings(rows: pl.DataFrame, ratings: View, question: str) -> Floats:
     """Each annotation's own rating, (annotations,); NaN where there is none."""
-    answer = pl.col("answers").str.json_path_match(f"$.{question}").cast(pl.Float64, strict=False)
+    answer = entry("answers", question).cast(pl.Float64, strict=False)
     given = ratings.study.annotations.select("document", "annotator", rating=answer).drop_nulls()
     given = given.unique(["document", "annotator"], keep="first", maintain_order=True)
     joined = rows.select("document", "annotator").join(

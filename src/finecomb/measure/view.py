@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import polars as pl
-from pydantic_core import from_json
 
 from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.frames import entries
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Kind
 from finecomb.core.study import Study
@@ -195,7 +195,7 @@ def answer(name: str) -> pl.Expr:
 
 def _answer_text(name: str) -> Callable[[str], str | None]:
     def text(answers: str) -> str | None:
-        value = from_json(answers).get(name)
+        value = entries(answers).get(name)
         return None if value is None else str(value)
 
     return text

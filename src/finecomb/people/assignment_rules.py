@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-
-from finecomb.store.access import seeded
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 Stratum = tuple[str, str]
 """A name of document meta and its value there."""
@@ -61,6 +61,141 @@ class Counts:
         return self.submitted.get(document, 0) + self.working.get(document, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class GivenTask:
+    """A task of an annotator, as their list shows it."""
+
+    id: str
+    document: str
+    about: str
+    """Id of the annotation or mark that is judged; empty where it is the text."""
+    number: int
+    status: Literal["draft", "submitted"]
+    lease: float | None
+    excluded: bool
+    """Whether it was set aside."""
+
+    @property
+    def item(self) -> str:
+        """Its id in the plan."""
+        return self.about or self.document
+
+
+NoTask = Literal["", "all-done", "none-now"]
+"""Why there is nothing more to do: everything is done, or nothing is free at the moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentState:
+    """How far an annotator is, and what could come next."""
+
+    given: Sequence[GivenTask]
+    """In order."""
+    mine: frozenset[str]
+    """What this annotator has had, here or elsewhere."""
+    free: Sequence[str]
+    """What could be given now."""
+    ahead: int
+    """How many more texts this annotator can expect."""
+    why: NoTask
+    """Why there are none."""
+    counts: Counts
+    plan: Plan
+    setting: Setting | None = None
+    """Which texts this annotator keeps to."""
+    later: bool = True
+    """Whether a text may yet come, since somebody may give one back."""
+    left: int = 0
+    """How many more texts this annotator may get, attention checks aside, free or not."""
+    excluded: bool = False
+    """Whether the annotator was excluded."""
+
+
+# --- how far somebody is -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WorkRules:
+    """What decides which texts somebody may get, apart from what others do."""
+
+    plan: Plan
+    pool: Sequence[str]
+    """What is given out at the moment: all documents, or the first ones in a pilot."""
+    annotators: int
+    """For each document."""
+    quotas: Mapping[str, int]
+    barred: frozenset[str] = frozenset()
+    """Somebody's own work, which they do not judge."""
+    setting: Setting | None = None
+
+    def free(self, counts: Counts, had: frozenset[str]) -> list[str]:
+        """The texts that can be given to somebody who has had `had`."""
+        pool = self.pool
+        if self.setting is not None:
+            pool = [document for document in pool if self.setting in self.plan.settings[document]]
+        return free(self.plan, counts, self.annotators, had | self.barred, self.quotas, pool)
+
+
+def first_pass_state(
+    rules: WorkRules, counts: Counts, given: Sequence[GivenTask], mine: frozenset[str], left: int
+) -> AssignmentState:
+    """The state of somebody who may get `left` more texts."""
+    plan = rules.plan
+    free_now = rules.free(counts, mine) if left else []
+    ahead = _ahead(plan, given, mine, min(len(free_now), left))
+    why: NoTask = ""
+    later = True
+    if not ahead:
+        over = mine - {task.item for task in given if task.status == "draft"}
+        later = bool(left and rules.free(Counts(counts.submitted, {}), over))  # somebody may yet give a text back
+        why = "none-now" if later or not given else "all-done"
+    return AssignmentState(given, mine, free_now, ahead, why, counts, plan, rules.setting, later, left)
+
+
+def _ahead(plan: Plan, given: Sequence[GivenTask], mine: frozenset[str], texts: int) -> int:
+    """Texts to come with the attention checks among them."""
+    return texts + (sum(check not in mine for check in plan.checks) if given or texts else 0)
+
+
+def settled_state(state: AssignmentState, setting: Setting) -> AssignmentState:
+    """The state of somebody who from now on keeps to texts of one setting, in which there are some."""
+    fitting = [document for document in state.free if setting in state.plan.settings[document]]
+    ahead = _ahead(state.plan, state.given, state.mine, min(len(fitting), state.left))
+    return replace(state, free=fitting, ahead=ahead, setting=setting)
+
+
+def second_pass_state(
+    plan: Plan, due: Sequence[str], given: Sequence[GivenTask], mine: frozenset[str]
+) -> AssignmentState:
+    """The state of somebody who looks at the documents `due` once more."""
+    drafts = any(task.status == "draft" and not task.excluded for task in given)
+    why: NoTask = "" if due else "all-done" if given and not drafts else "none-now"
+    return AssignmentState(given, mine, due, len(due), why, Counts({}, {}), plan)
+
+
+def excluded_state(plan: Plan, texts: int | None, given: Sequence[GivenTask], mine: frozenset[str]) -> AssignmentState:
+    """The state of somebody who gets nothing more; who had handed in everything before stays at the end."""
+    submitted = sum(task.status == "submitted" and task.item not in plan.checks for task in given)
+    why: NoTask = "all-done" if submitted >= (texts or len(plan.documents)) else "none-now"
+    return AssignmentState(given, mine, (), 0, why, Counts({}, {}), plan, excluded=True)
+
+
+def next_item(state: AssignmentState, texts: int | None, seed: int, annotator: str) -> str | None:
+    """The text or attention check that somebody gets now in the first pass, if there is one."""
+    order = [task.item for task in state.given]
+    if state.ahead:
+        expected = texts or len(state.plan.documents)
+        check = check_due(state.plan, order, seed, annotator, expected, last=not state.free)
+        if check:
+            return check
+    if state.setting is not None:
+        return draw(state.free, seed, annotator)
+    return choose(state.free, state.plan, state.counts, order, seed, annotator)
+
+
+# --- which texts are free ----------------------------------------------------------------------------------------
+
+
 def free(
     plan: Plan, counts: Counts, annotators: int, mine: Iterable[str], quotas: Mapping[str, int], pool: Sequence[str]
 ) -> list[str]:
@@ -90,16 +225,27 @@ def choose(
     candidates: Iterable[str], plan: Plan, counts: Counts, mine: Iterable[str], seed: int, annotator: str
 ) -> str | None:
     """The next document: fewest places taken, then the strata this annotator and then everybody has had least of."""
-    own = Counter(stratum for document in mine for stratum in plan.strata.get(document, ()))
+    read = Counter(stratum for document in mine for stratum in plan.strata.get(document, ()))
     totals = stratum_totals(plan, counts)
 
     def rank(document: str) -> tuple[int, int, int]:
         strata = plan.strata.get(document, ())
-        return counts.of(document), sum(own[each] for each in strata), sum(totals[each] for each in strata)
+        return counts.of(document), sum(read[name] for name in strata), sum(totals[name] for name in strata)
 
     ranked = [(rank(document), document) for document in candidates]
     best = min((ranks for ranks, _ in ranked), default=None)
     return draw((document for ranks, document in ranked if ranks == best), seed, annotator)
+
+
+def seeded(seed: int, *parts: str) -> int:
+    """A number that looks random and depends on its arguments only."""
+    text = "\0".join([str(seed), *parts]).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
+
+
+def next_condition(names: Iterable[str], people: Mapping[str, int], seed: int, annotator: str) -> str:
+    """The arm of the experiment with fewest people so far; among equals, the seed decides."""
+    return min(names, key=lambda name: (people.get(name, 0), seeded(seed, annotator, name)), default="")
 
 
 # --- one setting for each person ---------------------------------------------------------------------------------
@@ -111,14 +257,14 @@ def settings(metas: Mapping[str, Mapping[str, object]], within: Sequence[str]) -
     >>> settings({"a": {"topic": "sea", "model": "x"}, "b": {"topic": "sea", "model": "human"}}, ("topic", "model"))
     {'a': [('sea', 'x')], 'b': [('sea', 'x')]}
     """
-    own = {id: tuple(str(meta.get(name, "")) for name in within) for id, meta in metas.items()}
+    values = {id: tuple(str(meta.get(name, "")) for name in within) for id, meta in metas.items()}
     by_people = {id for id, meta in metas.items() if "model" in within and meta.get("model") == HUMAN}
     machine: dict[Setting, list[Setting]] = {}
-    for setting in dict.fromkeys(each for id, each in own.items() if id not in by_people):
+    for setting in dict.fromkeys(value for id, value in values.items() if id not in by_people):
         machine.setdefault(_apart_from_model(setting, within), []).append(setting)
     return {
         id: machine.get(_apart_from_model(setting, within), [setting]) if id in by_people else [setting]
-        for id, setting in own.items()
+        for id, setting in values.items()
     }
 
 
@@ -133,7 +279,11 @@ def choose_setting(
     room = Counter(setting for document in candidates for setting in plan.settings[document])
     return min(
         room,
-        key=lambda each: (room[each] < texts, people.get(each, 0), seeded(seed, annotator, "setting", *each)),
+        key=lambda setting: (
+            room[setting] < texts,
+            people.get(setting, 0),
+            seeded(seed, annotator, "setting", *setting),
+        ),
         default=None,
     )
 

@@ -12,34 +12,19 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import polars as pl
 
-from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator, Settings
 from finecomb.core.study import Study
-from finecomb.store.access import note
-from finecomb.store.assignment import iso
-from finecomb.store.database import Transaction
-from finecomb.store.recruits import Arrival
-from finecomb.store.researcher_actions import one_annotator, replace_annotator
-
-if TYPE_CHECKING:
-    from finecomb.store.store import Store
+from finecomb.people.arrivals import Arrival
+from finecomb.people.progress import Bonus, Progress
 
 Stage = Literal["invited", "working", "done", "screened-out"]
 """`invited` has done nothing yet; whether somebody is excluded is said beside it."""
 Form = Literal["pay", "prolific", "mturk"]
-
-
-@dataclass(frozen=True, slots=True)
-class Bonus:
-    """Something on top, and why."""
-
-    amount: float = 0
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +81,19 @@ def earned(study: Study, came: Sequence[Arrival], protocol: Protocol) -> list[Ea
     for one in study.iter_annotators():
         if one.kind != "human":
             continue
-        done, last = texts.get(one.id, 0), latest.get(one.id)
+        done, last, progress = texts.get(one.id, 0), latest.get(one.id), Progress.of(one)
         stage = _stage(one, done, of, protocol, last is not None or one.id in seconds)
         found.append(
             Earned(
                 one.id,
-                last.came.worker if last else "",
-                last.came.session if last else "",
+                last.source.worker if last else "",
+                last.source.session if last else "",
                 stage,
                 one.excluded is not None,
                 done,
-                (seconds.get(one.id, 0) + _on_pages(one)) / 60,
+                (seconds.get(one.id, 0) + progress.step_seconds) / 60,
                 _pay(study.settings, done, _tested(one, protocol)),
-                bonus_of(one),
+                progress.bonus,
             )
         )
     return found
@@ -139,13 +124,6 @@ def _screened_out(one: Annotator, protocol: Protocol) -> bool:
     return len(took.attempts) >= test.attempts
 
 
-def _on_pages(one: Annotator) -> float:
-    """Active seconds on what was read and answered before the work."""
-    steps = one.meta.get("steps")
-    every = [each.get("seconds") for each in steps if isinstance(each, Mapping)] if isinstance(steps, list) else []
-    return sum(each for each in every if isinstance(each, int | float))
-
-
 def _tested(one: Annotator, protocol: Protocol) -> bool:
     """Whether somebody went through the qualification, also when there was no text left for them then."""
     took = one.qualification
@@ -173,30 +151,6 @@ def cost(settings: Settings, people: Iterable[Earned]) -> Cost:
         settings.staff_minutes * settings.staff_rate / 60,
         statistics.median(rates) if rates else None,
     )
-
-
-# --- bonuses -----------------------------------------------------------------------------------------------------
-
-
-def bonus_of(one: Annotator) -> Bonus:
-    """What `meta.bonus` says."""
-    found = one.meta.get("bonus")
-    if not isinstance(found, Mapping):
-        return Bonus()
-    amount, reason = found.get("amount"), found.get("reason")
-    return Bonus(float(amount) if isinstance(amount, int | float) else 0, str(reason or ""))
-
-
-def set_bonus(store: Store, transaction: Transaction, by: str, id: str, amount: float, reason: str) -> None:
-    """Give an annotator a bonus, in `meta.bonus`; an amount of 0 takes it away."""
-    if amount and not reason.strip():
-        raise FinecombError("say what the bonus is for; the platform shows the reason to whoever gets it")
-    one = one_annotator(store, transaction, id)
-    meta = {key: value for key, value in one.meta.items() if key != "bonus"}
-    if amount:
-        meta["bonus"] = {"amount": amount, "reason": reason.strip(), "by": by, "when": iso(store.clock())}
-    replace_annotator(store, transaction, one.model_copy(update={"meta": meta}))
-    note(store, transaction, by, "set bonus", annotator=id, amount=amount, reason=reason.strip())
 
 
 # --- files -------------------------------------------------------------------------------------------------------

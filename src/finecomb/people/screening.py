@@ -18,15 +18,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 import polars as pl
-from pydantic_core import from_json
 
 from finecomb.core.errors import shorten
-from finecomb.core.frames import annotations_of, documents_of
+from finecomb.core.frames import annotations_of, documents_of, entries
 from finecomb.core.protocol import Protocol
-from finecomb.core.question import Question, among
+from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Answer, Answers, Document, Mark
+from finecomb.core.scales import among
 from finecomb.core.study import Study
 from finecomb.core.tokens import words
+from finecomb.people.circumstances import Circumstances
 
 Rule = Literal["copied", "too-short", "vague", "contradicts", "instructions", "failed-check"]
 RULES: tuple[Rule, ...] = ("copied", "too-short", "vague", "contradicts", "instructions", "failed-check")
@@ -249,7 +250,7 @@ def _of_answers(study: Study, work: pl.DataFrame) -> Iterator[Suggestion]:
     documents = {each.id: each for each in documents_of(texts)}
     repeated = _repeated(wanted, asked)
     for row in wanted.iter_rows(named=True):
-        protocol, answers = study.protocols[row["protocol"]], from_json(row["answers"])
+        protocol, answers = study.protocols[row["protocol"]], entries(row["answers"])
         document = documents.get(row["document"], Document(id=row["document"], text=""))
         for question in asked[protocol.id]:
             answer = answers.get(question.name)
@@ -264,7 +265,7 @@ def _of_answers(study: Study, work: pl.DataFrame) -> Iterator[Suggestion]:
 def explanations(protocol: Protocol) -> Iterator[Question]:
     """The questions about a whole text that want an answer in words."""
     for question in protocol.document_questions:
-        if question.scale == "text" and question.required and question.name not in NOT_EXPLANATIONS:
+        if question.kind.prose and question.required and question.name not in NOT_EXPLANATIONS:
             yield question
 
 
@@ -290,7 +291,7 @@ def _repeated(work: pl.DataFrame, asked: dict[str, tuple[Question, ...]]) -> dic
     for annotator, document, protocol, answers in work.select(
         "annotator", "document", "protocol", "answers"
     ).iter_rows():
-        given = from_json(answers)
+        given = entries(answers)
         for question in asked[protocol]:
             if isinstance(answer := given.get(question.name), str) and _is_asked(question, given):
                 found[annotator, _key(answer)].append(document)
@@ -304,8 +305,7 @@ def _again(answer: str, documents: Sequence[str], own: str) -> Iterator[Found]:
 
 
 def _suggestion(row: dict[str, object], rule: Rule, question: str, reason: str, evidence: str) -> Suggestion:
-    meta = from_json(str(row["meta"])) if row["meta"] else {}
-    kept = rule in meta.get("kept", ())
+    kept = rule in Circumstances.from_meta(entries(str(row["meta"] or ""))).kept
     id, annotator, document = (str(row[name]) for name in ("id", "annotator", "document"))
     return Suggestion(id, annotator, document, rule, question, reason, evidence, kept)
 
@@ -356,7 +356,6 @@ def _same(one: Mark, other: Mark) -> bool:
 def _of_checks(study: Study) -> Iterator[Suggestion]:
     for own, gold in _checked(study):
         if wrong := list(_misses(own, gold)):
-            kept = own.meta.get("kept")
             yield Suggestion(
                 own.id,
                 own.annotator,
@@ -365,5 +364,5 @@ def _of_checks(study: Study) -> Iterator[Suggestion]:
                 "",
                 "an attention check was not answered as it should be",
                 "; ".join(wrong),
-                isinstance(kept, list) and "failed-check" in kept,
+                "failed-check" in Circumstances.from_meta(own.meta).kept,
             )

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import polars as pl
-from pydantic_core import from_json
 
+from finecomb.core.frames import entries
 from finecomb.core.protocol import Protocol
+from finecomb.core.scales import Scale
 from finecomb.core.study import Study
+from finecomb.people.arrivals import PLATFORM_TITLES, Arrival
 from finecomb.people.screening import folded
-from finecomb.server.annotators.recruitment import TITLE
-from finecomb.server.researchers.recruitment_schema import Noticed
-from finecomb.store.recruits import Arrival
 
 FASTEST = 1000
 """Words a minute; people read 200 to 300, and skim 700 at most."""
@@ -30,15 +30,30 @@ LONG = 5
 BROAD = 2 / 3
 """Share of a test's text that one mark covers: it overlaps known errors without anybody having found them."""
 
-Found = Iterator[tuple[str, Noticed]]
+Sign = Literal["quick", "copied", "shared", "alike", "broad", "browser", "address", "often", "again"]
 
 
-def noticed(study: Study, came: Sequence[Arrival]) -> dict[str, tuple[Noticed, ...]]:
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """Something about a person that is worth a look."""
+
+    sign: Sign
+    say: str
+    """In words, for researchers."""
+    weak: bool = False
+    """Whether it says little on its own."""
+
+
+Signals = Iterator[tuple[str, Signal]]
+"""Annotators with a signal about each."""
+
+
+def signals(study: Study, came: Sequence[Arrival]) -> dict[str, tuple[Signal, ...]]:
     """What is worth a look about each person, the weightier first."""
     people = study.annotators.filter(pl.col("kind") == "human")["id"]
     handed_in = (pl.col("phase") == "work") & (pl.col("status") != "draft")
     work = study.annotations.filter(handed_in & pl.col("annotator").is_in(people.implode()))
-    found: dict[str, list[Noticed]] = defaultdict(list)
+    found: dict[str, list[Signal]] = defaultdict(list)
     by_work = (*_quick(study, work), *_copied(study, work), *_alike(study, work))
     for who, sign in (*by_work, *_broad(study), *_traces(came)):
         found[who].append(sign)
@@ -48,7 +63,7 @@ def noticed(study: Study, came: Sequence[Arrival]) -> dict[str, tuple[Noticed, .
 # --- what they did -----------------------------------------------------------------------------------------------
 
 
-def _quick(study: Study, work: pl.DataFrame) -> Found:
+def _quick(study: Study, work: pl.DataFrame) -> Signals:
     """Texts handed in sooner than anybody can read them, by active time, else by the clock."""
     words = study.documents.select(document="id", words=_read().str.count_matches(r"\S+"))
     seconds = pl.coalesce("active_seconds", "seconds")
@@ -60,7 +75,7 @@ def _quick(study: Study, work: pl.DataFrame) -> Found:
             first = quick.row(0, named=True)
             say = f"{len(quick)} of {len(part)} texts handed in faster than anybody reads"
             example = f"{first['document']}, {first['words'] or 0:,} words, in {first['took']:.0f} s"
-            yield str(who), Noticed(sign="quick", say=f"{say}: {example}.")
+            yield str(who), Signal(sign="quick", say=f"{say}: {example}.")
 
 
 def _read() -> pl.Expr:
@@ -68,24 +83,24 @@ def _read() -> pl.Expr:
     return pl.when(pl.col("text") != "").then(pl.col("text")).otherwise(pl.col("context").fill_null(""))
 
 
-def _answers(study: Study, work: pl.DataFrame, scales: Sequence[str]) -> Iterator[tuple[str, str, str, Any]]:
+def _answers(study: Study, work: pl.DataFrame, has: Callable[[Scale], bool]) -> Iterator[tuple[str, str, str, Any]]:
     """Annotator, document, question and answer of all questions about whole texts with such scales."""
-    names = {id: _questions(protocol, scales) for id, protocol in study.protocols.items()}
+    names = {id: _questions(protocol, has) for id, protocol in study.protocols.items()}
     told = work.filter(pl.col("answers").is_not_null()).select("annotator", "document", "protocol", "answers")
     for who, document, protocol, answers in told.iter_rows():
-        for name, answer in from_json(answers).items():
+        for name, answer in entries(answers).items():
             if name in names.get(protocol, ()):
                 yield who, document, name, answer
 
 
-def _questions(protocol: Protocol, scales: Sequence[str]) -> frozenset[str]:
-    return frozenset(each.name for each in protocol.document_questions if each.scale in scales)
+def _questions(protocol: Protocol, has: Callable[[Scale], bool]) -> frozenset[str]:
+    return frozenset(each.name for each in protocol.document_questions if has(each.kind))
 
 
-def _copied(study: Study, work: pl.DataFrame) -> Found:
+def _copied(study: Study, work: pl.DataFrame) -> Signals:
     """The same words about several texts, or the same words as somebody else."""
     said: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for who, document, _, answer in _answers(study, work, ["text"]):
+    for who, document, _, answer in _answers(study, work, lambda scale: scale.prose):
         key = folded(answer) if isinstance(answer, str) else []
         if len(key) >= LONG:
             said[" ".join(key)][who].add(document)
@@ -94,24 +109,24 @@ def _copied(study: Study, work: pl.DataFrame) -> Found:
             if len(documents) > 1:
                 yield (
                     who,
-                    Noticed(sign="copied", say=f"The same answer about {len(documents)} texts: “{_short(words)}”"),
+                    Signal(sign="copied", say=f"The same answer about {len(documents)} texts: “{_short(words)}”"),
                 )
             if others := sorted(set(by) - {who}):
-                yield who, Noticed(sign="shared", say=f"The same answer as {_some(others)}: “{_short(words)}”")
+                yield who, Signal(sign="shared", say=f"The same answer as {_some(others)}: “{_short(words)}”")
 
 
-def _alike(study: Study, work: pl.DataFrame) -> Found:
+def _alike(study: Study, work: pl.DataFrame) -> Signals:
     """One and the same rating for every text."""
     given: dict[tuple[str, str], list[Any]] = defaultdict(list)
-    for who, _, name, answer in _answers(study, work, ["ordinal", "nominal", "number"]):
+    for who, _, name, answer in _answers(study, work, lambda scale: scale.rates):
         given[who, name].append(answer)
     for (who, name), answers in given.items():
         if len(answers) >= ALIKE and all(each == answers[0] for each in answers):
             say = f"Answered {name} with {answers[0]} every time, {len(answers)} times."
-            yield who, Noticed(sign="alike", say=say)
+            yield who, Signal(sign="alike", say=say)
 
 
-def _broad(study: Study) -> Found:
+def _broad(study: Study) -> Signals:
     """Marks over most of a text in the qualification."""
     tested = study.annotations.filter(pl.col("phase") == "qualification").select(annotation="id")
     marks = study.marks.join(tested, on="annotation", how="semi").select("annotator", "document", "spans")
@@ -123,13 +138,13 @@ def _broad(study: Study) -> Found:
     for who, count in broad.items():
         if count > 1:
             say = f"{count} marks in the qualification cover most of a text, so they overlap whatever is wrong in it."
-            yield who, Noticed(sign="broad", say=say)
+            yield who, Signal(sign="broad", say=say)
 
 
 # --- how they came -----------------------------------------------------------------------------------------------
 
 
-def _traces(came: Sequence[Arrival]) -> Found:
+def _traces(came: Sequence[Arrival]) -> Signals:
     by = defaultdict(list)
     for each in came:
         by[each.annotator].append(each)
@@ -139,11 +154,11 @@ def _traces(came: Sequence[Arrival]) -> Found:
         yield from ((who, sign) for sign in _often(own))
 
 
-def _together(by: Mapping[str, Sequence[Arrival]], trace: str) -> Found:
+def _together(by: Mapping[str, Sequence[Arrival]], trace: str) -> Signals:
     """People who share a browser or an address."""
     seen: dict[str, list[str]] = defaultdict(list)
     for who, own in by.items():
-        for found in {getattr(each.came, trace) for each in own} - {""}:
+        for found in {getattr(each.source, trace) for each in own} - {""}:
             seen[found].append(who)
     shared: dict[str, set[str]] = defaultdict(set)
     for people in seen.values():
@@ -153,23 +168,23 @@ def _together(by: Mapping[str, Sequence[Arrival]], trace: str) -> Found:
         if not others:
             continue
         if trace == "device":
-            yield who, Noticed(sign="browser", say=f"The same browser signed in as {_some(sorted(others))} too.")
+            yield who, Signal(sign="browser", say=f"The same browser signed in as {_some(sorted(others))} too.")
         else:
             weak = "People in one household, school or company often do, so this alone says little."
             say = f"Shares an internet address with {_some(sorted(others))}. {weak}"
-            yield who, Noticed(sign="address", say=say, weak=True)
+            yield who, Signal(sign="address", say=say, weak=True)
 
 
-def _often(own: Sequence[Arrival]) -> Iterator[Noticed]:
-    browsers = len({each.came.device for each in own} - {""})
+def _often(own: Sequence[Arrival]) -> Iterator[Signal]:
+    browsers = len({each.source.device for each in own} - {""})
     if len(own) > SIGN_INS or browsers > BROWSERS:
         say = f"Signed in {len(own)} times from {browsers} browser{'' if browsers == 1 else 's'}."
-        yield Noticed(sign="often", say=say, weak=True)
-    sessions = {each.came.session for each in own if each.came.worker} - {""}
+        yield Signal(sign="often", say=say, weak=True)
+    sessions = {each.source.session for each in own if each.source.worker} - {""}
     if len(sessions) > 1:
-        title = TITLE.get(own[-1].came.platform, "the platform")
+        title = PLATFORM_TITLES.get(own[-1].source.platform, "the platform")
         say = f"Took the study up {len(sessions)} times on {title}; only the last can be handed in there."
-        yield Noticed(sign="again", say=say, weak=True)
+        yield Signal(sign="again", say=say, weak=True)
 
 
 def _some(names: Iterable[str]) -> str:

@@ -10,11 +10,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from finecomb.core.html import said
 from finecomb.core.palette import UNLABELLED, Look, lanes, looks
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.span import TEXT, Span
+from finecomb.report.marked_text import answers_line
 
 _STROKE = {"solid": "━", "dashed": "╍", "dotted": "┅"}
 _TAB = "    "
@@ -160,7 +160,12 @@ def _mark_table(shown: Sequence[NumberedMark]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for each in shown:
         flag = Text(f"{each.look.flag}{each.number}", _flag_style(each.look))
-        cells: list[RenderableType] = [flag, Text(each.look.title), _quote(each.mark), Text(said(each.mark), "dim")]
+        cells: list[RenderableType] = [
+            flag,
+            Text(each.look.title),
+            _quote(each.mark),
+            Text(answers_line(each.mark), "dim"),
+        ]
         if several:
             cells.insert(1, Text(each.annotator, "dim"))
         table.add_row(*cells)

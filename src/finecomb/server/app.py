@@ -9,7 +9,8 @@ from finecomb.server.adjudication import routes as adjudication
 from finecomb.server.annotators import routes as annotators
 from finecomb.server.annotators.schema import ErrorResponse
 from finecomb.server.annotators.task_cache import TaskCache
-from finecomb.server.auth import Envelope, Gate
+from finecomb.server.auth import Auth
+from finecomb.server.headers import HeaderMiddleware
 from finecomb.server.researchers import recruitment
 from finecomb.server.researchers import routes as researchers
 from finecomb.store.store import Store
@@ -30,9 +31,9 @@ def create_app(store: Store, origin: str = "") -> FastAPI:
         redoc_url=None,
         responses={"4XX": {"model": ErrorResponse}, "5XX": {"model": ErrorResponse}},
     )
-    app.state.gate = Gate(store, origin.rstrip("/"))
+    app.state.auth = Auth(store, origin.rstrip("/"))
     app.state.store = store
-    app.state.desk = TaskCache(store, app.state.gate.signature)
+    app.state.task_cache = TaskCache(store, app.state.auth.signature)
     problems.install(app)
     app.router.routes[:0] = annotators.shortcuts()
     app.include_router(sign_in.router)
@@ -41,5 +42,5 @@ def create_app(store: Store, origin: str = "") -> FastAPI:
     app.include_router(adjudication.router)
     app.include_router(recruitment.router)
     pages.install(app)
-    app.add_middleware(Envelope, store=store, most=_MOST, most_uploaded=_MOST_UPLOADED)
+    app.add_middleware(HeaderMiddleware, store=store, most=_MOST, most_uploaded=_MOST_UPLOADED)
     return app

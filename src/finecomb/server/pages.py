@@ -10,7 +10,7 @@ from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from finecomb.server.auth import gate
+from finecomb.server.auth import auth_of
 from finecomb.store import access
 
 STATIC = Path(__file__).parent / "static"
@@ -84,7 +84,7 @@ def admin_page() -> Response:
 @router.get("/sign-in/{token}")
 def sign_in_page(request: Request, token: str) -> Response:
     """A button, so that a program that only looks at the link does not use it up."""
-    store = gate(request).store
+    store = auth_of(request).store
     with store.database.reading() as transaction:
         known = access.link_kind(store, transaction, token) == "researcher"
     if not known:
@@ -99,7 +99,7 @@ def sign_in_page(request: Request, token: str) -> Response:
 @router.post("/sign-in/{token}")
 async def sign_in(request: Request, token: str) -> Response:
     """Use the link up and go to the researcher's pages."""
-    made = await gate(request).follow(request, access.follow_link, token, "researcher")
+    made = await auth_of(request).follow(request, access.follow_link, token, "researcher")
     response = RedirectResponse("/admin", 303)
-    gate(request).keep(response, "researcher", made)
+    auth_of(request).keep(response, "researcher", made)
     return response

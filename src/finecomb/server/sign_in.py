@@ -6,21 +6,21 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
 
+from finecomb.people.arrivals import ArrivalSource
 from finecomb.server.annotators import recruitment
 from finecomb.server.annotators.schema import Ending, ResearcherMe, SignedIn, Welcome
-from finecomb.server.auth import AnnotatorSession, Gate, gate, researcher
+from finecomb.server.auth import AnnotatorSession, Auth, auth_of, researcher
 from finecomb.server.problems import ProblemError
 from finecomb.store import access, recruits
 from finecomb.store.access import Session
-from finecomb.store.recruits import Came
 
 router = APIRouter(prefix="/api")
 
 
-def _link(passing: Gate, token: str) -> Literal["open", "personal"]:
+def _link(auth: Auth, token: str) -> Literal["open", "personal"]:
     """What kind of annotator's link it is."""
-    with passing.store.database.reading() as transaction:
-        kind = access.link_kind(passing.store, transaction, token)
+    with auth.store.database.reading() as transaction:
+        kind = access.link_kind(auth.store, transaction, token)
     if kind is None or kind == "researcher":
         raise ProblemError("not-found", "This link does not open anything (any more). Ask for a new one.")
     return kind
@@ -29,9 +29,9 @@ def _link(passing: Gate, token: str) -> Literal["open", "personal"]:
 @router.get("/join/{token}")
 def welcome(request: Request, token: str) -> Welcome:
     """What a link opens, before anybody is signed in."""
-    passing, head = gate(request), gate(request).store.head
-    kind = _link(passing, token)
-    came = recruitment.at_door(passing, request) if kind == "open" else Came()
+    auth, head = auth_of(request), auth_of(request).store.head
+    kind = _link(auth, token)
+    came = recruitment.at_door(auth, request) if kind == "open" else ArrivalSource()
     preview = recruitment.is_preview(came)
     if not preview:
         recruitment.identified(came)
@@ -53,64 +53,64 @@ async def join(request: Request, response: Response, token: str) -> SignedIn:
     Who comes back by the open link in the same browser goes on as before, unless the platform says that it is
     somebody else.
     """
-    passing = gate(request)
-    is_open = access.is_open(passing.store, token)
-    came = recruitment.identified(recruitment.at_door(passing, request)) if is_open else Came()
-    current = passing.current(request, "annotator")
-    if current is not None and is_open and _goes_on(passing, current, came):
-        passing.check_origin(request)
-        return SignedIn(annotator=current.who, csrf=passing.csrf(current))
-    came = recruitment.with_traces(passing, request, response, came)
+    auth = auth_of(request)
+    is_open = access.is_open(auth.store, token)
+    came = recruitment.identified(recruitment.at_door(auth, request)) if is_open else ArrivalSource()
+    current = auth.current(request, "annotator")
+    if current is not None and is_open and _goes_on(auth, current, came):
+        auth.check_origin(request)
+        return SignedIn(annotator=current.who, csrf=auth.csrf(current))
+    came = recruitment.with_traces(auth, request, response, came)
     try:
-        made = await passing.follow(request, recruits.enter, token, came)
+        made = await auth.follow(request, recruits.enter, token, came)
     except recruits.TookPartError:
         raise ProblemError("not-allowed", recruitment.once(came)) from None
     except recruits.ClosedError:
         raise ProblemError("closed") from None
-    passing.keep(response, "annotator", made)
-    with passing.store.database.reading() as transaction:
-        session = access.session(passing.store, transaction, made)
+    auth.keep(response, "annotator", made)
+    with auth.store.database.reading() as transaction:
+        session = access.session(auth.store, transaction, made)
     assert session is not None
-    return SignedIn(annotator=session.who, csrf=passing.csrf(session))
+    return SignedIn(annotator=session.who, csrf=auth.csrf(session))
 
 
-def _goes_on(passing: Gate, current: Session, came: Came) -> bool:
+def _goes_on(auth: Auth, current: Session, came: ArrivalSource) -> bool:
     """Whether whoever is signed in is still the one that the platform sent, for the same part in the study."""
     if not came.worker:
         return True
-    with passing.store.database.reading() as transaction:
-        last = recruits.last(passing.store, transaction, current.who)
+    with auth.store.database.reading() as transaction:
+        last = recruits.last(auth.store, transaction, current.who)
     told = ("platform", "worker", "place", "session", "submit")
-    return last is not None and all(getattr(last.came, name) == getattr(came, name) for name in told)
+    return last is not None and all(getattr(last.source, name) == getattr(came, name) for name in told)
 
 
 @router.post("/join/{token}/decline")
 def decline(request: Request, token: str) -> Ending:
     """Do not agree to take part: says the way back, and keeps nothing."""
-    passing = gate(request)
-    passing.check_origin(request)
-    came = recruitment.at_door(passing, request) if _link(passing, token) == "open" else Came()
-    return recruitment.declined(passing, came)
+    auth = auth_of(request)
+    auth.check_origin(request)
+    came = recruitment.at_door(auth, request) if _link(auth, token) == "open" else ArrivalSource()
+    return recruitment.declined(auth, came)
 
 
 @router.post("/leave")
 async def leave(request: Request, response: Response, session: AnnotatorSession) -> None:
     """Sign out."""
-    await gate(request).leave(session)
-    gate(request).drop(response, "annotator")
+    await auth_of(request).leave(session)
+    auth_of(request).drop(response, "annotator")
 
 
 @router.get("/admin/session")
 def researcher_me(request: Request, session: Annotated[Session, Depends(researcher("viewer"))]) -> ResearcherMe:
     """Which researcher is signed in."""
-    head = gate(request).store.head
+    head = auth_of(request).store.head
     assert session.role is not None
     return ResearcherMe(
         researcher=session.who,
         role=session.role,
-        title=head.settings.title or gate(request).store.name,
+        title=head.settings.title or auth_of(request).store.name,
         state=head.state,
-        csrf=gate(request).csrf(session),
+        csrf=auth_of(request).csrf(session),
     )
 
 
@@ -119,5 +119,5 @@ async def researcher_leave(
     request: Request, response: Response, session: Annotated[Session, Depends(researcher("viewer"))]
 ) -> None:
     """Sign out."""
-    await gate(request).leave(session)
-    gate(request).drop(response, "researcher")
+    await auth_of(request).leave(session)
+    auth_of(request).drop(response, "researcher")

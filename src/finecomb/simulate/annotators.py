@@ -200,30 +200,8 @@ def _made_up(
 
 def _answers(questions: Iterable[Question], rng: np.random.Generator) -> dict[str, Answer]:
     """Some answer to every required question that is always asked."""
-    answers: dict[str, Answer] = {}
-    for question in questions:
-        if not question.required or question.when:
-            continue
-        match question.scale:
-            case "nominal" | "ordinal":
-                answers[question.name] = question.values[int(rng.integers(len(question.values)))]
-            case "several":
-                answers[question.name] = (str(question.values[int(rng.integers(len(question.values)))]),)
-            case "yes-no":
-                answers[question.name] = bool(rng.random() < 0.5)
-            case "number":
-                answers[question.name] = float(rng.uniform(*_range(question)))
-            case _:
-                answers[question.name] = "Simulated."
-    return answers
-
-
-def _range(question: Question) -> tuple[float, float]:
-    """The numbers it takes, or a stretch of length 1 where an end is open."""
-    low, high = question.low, question.high
-    if low is None:
-        low = 0.0 if high is None else high - 1
-    return low, low + 1 if high is None else high
+    asked = (question for question in questions if question.required and not question.when)
+    return {question.name: question.kind.example(question, rng) for question in asked}
 
 
 def plant(

@@ -67,7 +67,7 @@ def _marks(example: Example, id: str) -> Iterator[Mark]:
 def _answered(example: Example, protocol: Protocol) -> dict[str, object]:
     """The right answers, and the example's reason in place of one in words."""
     said = dict(example.answers)
-    asked = (each for each in protocol.document_questions if each.scale == "text" and each.when)
+    asked = (each for each in protocol.document_questions if each.kind.prose and each.when)
     reasons = {
         each.name: example.why for each in asked if each.when and said.get(each.when.question) in each.when.among
     }

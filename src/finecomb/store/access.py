@@ -1,20 +1,16 @@
-"""Who may come in: links, sessions, researchers and annotators. A database holds hashes of tokens, never the tokens."""
+"""Who may come in: links, sessions and researchers. A database holds hashes of tokens, never the tokens."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import secrets
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import sqlalchemy as sa
 
-from finecomb.core.errors import FinecombError
-from finecomb.core.records import Annotator
-from finecomb.store import rows, tables
+from finecomb.store import annotators, audit, tables
 from finecomb.store.database import Transaction
 from finecomb.store.tables import given
 
@@ -161,7 +157,7 @@ def follow_link(store: Store, transaction: Transaction, token: str, kind: Who) -
     if found is None or (found == "researcher") != (kind == "researcher"):
         return None
     if found == "open":
-        return start_session(store, transaction, "annotator", new_annotator(store, transaction).id)
+        return start_session(store, transaction, "annotator", annotators.new(store, transaction).id)
     return _follow(store, transaction, token, kind)
 
 
@@ -171,42 +167,11 @@ def _follow(store: Store, transaction: Transaction, token: str, kind: Who) -> st
     transaction.run(sa.update(tables.link).values(used=now).where(tables.link.c.hash == hash))
     if kind == "researcher":
         set_researcher(store, transaction, who, role)
-        note(store, transaction, who, "signed in")
+        audit.record(store, transaction, who, "signed in")
     return start_session(store, transaction, kind, who)
 
 
-# --- annotators --------------------------------------------------------------------------------------------------
-
-TAKEN = sa.select(tables.annotator.c.id, tables.annotator.c.condition).where(tables.annotator.c.study == given("study"))
-
-
-def new_annotator(store: Store, transaction: Transaction, id: str = "") -> Annotator:
-    """Somebody new, in the condition that has fewest people so far; without an id, the next free number."""
-    taken: dict[str, str] = dict(transaction.all(TAKEN, study=store.key))
-    if id in taken:
-        raise FinecombError(f"an annotator is called {id!r} already; choose another name")
-    numbers = (f"reader-{number}" for number in range(1, len(taken) + 2))
-    id = id or next(each for each in numbers if each not in taken)
-    annotator = Annotator(id=id, kind="human", condition=_condition(store, id, Counter(taken.values())))
-    row = rows.annotator_row(annotator)
-    transaction.run(sa.insert(tables.annotator).values(study=store.key, place=len(taken), **row))
-    return annotator
-
-
-def _condition(store: Store, id: str, people: Counter[str]) -> str:
-    """The arm of the experiment with fewest people; among equals, the seed decides."""
-    names = [condition.name for condition in store.head.protocol.conditions]
-    seed = store.head.settings.seed
-    return min(names, key=lambda name: (people[name], seeded(seed, id, name)), default="")
-
-
-def seeded(seed: int, *parts: str) -> int:
-    """A number that looks random and depends on its arguments only."""
-    said = "\0".join([str(seed), *parts]).encode()
-    return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest())
-
-
-# --- researchers and what they did -------------------------------------------------------------------------------
+# --- researchers -------------------------------------------------------------------------------------------------
 
 
 def set_researcher(store: Store, transaction: Transaction, id: str, role: str) -> None:
@@ -217,16 +182,3 @@ def set_researcher(store: Store, transaction: Transaction, id: str, role: str) -
     else:
         values = {"study": store.key, "id": id, "role": role, "created": store.clock()}
         transaction.run(sa.insert(tables.researcher).values(**values))
-
-
-def note(store: Store, transaction: Transaction, who: str, did: str, **about: object) -> None:
-    """A line in the audit log, in the same transaction as what was done."""
-    values = {"study": store.key, "at": store.clock(), "who": who, "did": did, "about": rows.dumps(about)}
-    transaction.run(sa.insert(tables.audit).values(**values))
-
-
-def audit_log(store: Store, transaction: Transaction, most: int = 1000) -> Sequence[tuple[float, str, str, str]]:
-    """The latest lines, newest first: when, who, did what, about what (JSON)."""
-    columns = (tables.audit.c.at, tables.audit.c.who, tables.audit.c.did, tables.audit.c.about)
-    newest = sa.select(*columns).where(tables.audit.c.study == store.key).order_by(tables.audit.c.key.desc())
-    return [(at, who, did, about) for at, who, did, about in transaction.all(newest.limit(most))]

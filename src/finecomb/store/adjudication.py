@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +13,13 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Mark
 from finecomb.gold.disputes import Decision, Dispute, What, finished, gold_marks, standings
 from finecomb.gold.merge import GOLD
-from finecomb.store import rows, tables
-from finecomb.store.access import note
+from finecomb.people.circumstances import Circumstances
+from finecomb.store import audit, rows, tables
 from finecomb.store.database import Transaction
 
 if TYPE_CHECKING:
     from finecomb.store.store import Store
 
-META, COUNT = "adjudication", "rulings"
-"""Where an annotation's meta keeps the decisions, and how many were ever made, those taken back included."""
 _A, _E, _P = tables.annotation.c, tables.entry.c, tables.annotator.c
 
 
@@ -57,12 +55,17 @@ class OvertakenError(FinecombError):
 def adjudicated(store: Store, transaction: Transaction, document: str, protocol: str) -> Annotation | None:
     """The gold annotation of a text, if decisions were made about it; gold from elsewhere is refused."""
     found = rows.some_annotations(transaction, store.key, sa.and_(*_own(document, protocol)))
-    if found and META not in found[0].meta:
+    if found and not is_ours(found[0]):
         raise FinecombError(
             f"text {document!r} has gold already ({found[0].id!r}), which was not decided here; "
             "export the study without it to adjudicate the text"
         )
     return found[0] if found else None
+
+
+def is_ours(gold: Annotation) -> bool:
+    """Whether a gold annotation was decided here."""
+    return Circumstances.from_meta(gold.meta).adjudication is not None
 
 
 def _own(document: str, protocol: str) -> tuple[sa.ColumnElement[bool], ...]:
@@ -71,8 +74,8 @@ def _own(document: str, protocol: str) -> tuple[sa.ColumnElement[bool], ...]:
 
 def decisions(gold: Annotation | None) -> dict[str, Decision]:
     """What was decided so far, by place."""
-    kept = gold.meta.get(META) if gold else None
-    return {key: Decision.model_validate(each) for key, each in kept.items()} if isinstance(kept, dict) else {}
+    stored = Circumstances.from_meta(gold.meta).adjudication if gold else None
+    return {key: Decision.model_validate(decision) for key, decision in (stored or {}).items()}
 
 
 def decide(store: Store, transaction: Transaction, by: str, text: Text, rulings: Sequence[Ruling]) -> Annotation | None:
@@ -94,13 +97,15 @@ def decide(store: Store, transaction: Transaction, by: str, text: Text, rulings:
     for key in dict.fromkeys([*now, *before]):
         if now.get(key) != before.get(key):
             said = [each[key].what if key in each else "undecided" for each in (now, before)]
-            note(store, transaction, by, "adjudicated", document=text.document, place=key, now=said[0], before=said[1])
+            audit.record(
+                store, transaction, by, "adjudicated", document=text.document, place=key, now=said[0], before=said[1]
+            )
     return made
 
 
 def _count(gold: Annotation | None) -> int:
-    found = gold.meta.get(COUNT) if gold else None
-    return found if isinstance(found, int) else 0
+    """How many decisions were ever made about a text."""
+    return (Circumstances.from_meta(gold.meta).rulings if gold else None) or 0
 
 
 def _apply(
@@ -143,7 +148,8 @@ def _annotation(
 ) -> Annotation:
     moment = datetime.fromtimestamp(store.clock(), UTC)
     done = finished(standings(text.places, now))
-    kept = {key: each.model_dump(mode="json", exclude_defaults=True) for key, each in now.items()}
+    decided = {key: decision.model_dump(mode="json", exclude_defaults=True) for key, decision in now.items()}
+    circumstances = Circumstances.from_meta(gold.meta if gold else {})
     return Annotation(
         id=f"{text.document}/adjudicated",
         document=text.document,
@@ -155,7 +161,7 @@ def _annotation(
         started=gold.started if gold else moment,
         submitted=moment if done else None,
         excluded=gold.excluded if gold else None,
-        meta={**(gold.meta if gold else {}), META: kept, COUNT: count},
+        meta=replace(circumstances, adjudication=decided, rulings=count).to_meta(),
     )
 
 

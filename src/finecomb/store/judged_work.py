@@ -80,7 +80,7 @@ def _annotations(store: Store, transaction: Transaction) -> Iterator[tuple[str, 
 
 def _in_words(protocol: Protocol) -> list[str]:
     asked = protocol.document_questions
-    return [each.name for each in asked if each.scale == "text" and each.name != "cannot_judge"]
+    return [each.name for each in asked if each.kind.prose and each.name != "cannot_judge"]
 
 
 # --- one of them -------------------------------------------------------------------------------------------------

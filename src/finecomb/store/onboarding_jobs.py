@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
@@ -11,17 +11,14 @@ from typing import TYPE_CHECKING, Literal
 import sqlalchemy as sa
 
 from finecomb.core.check import unanswered
-from finecomb.core.practice import Choice
 from finecomb.core.protocol import Protocol
-from finecomb.core.qualification import Given, Grade, grade
-from finecomb.core.records import Annotation, Annotator, Answers, Attempt, Qualified
-from finecomb.people import onboarding
+from finecomb.core.records import Annotation, Annotator, Answers
+from finecomb.people import grading, onboarding
+from finecomb.people.circumstances import Circumstances
 from finecomb.people.onboarding import Beyond, Item, Step
-from finecomb.store import assignment, rows, tables
-from finecomb.store.assignment import iso
+from finecomb.store import annotators, assignment, rows, tables
 from finecomb.store.database import Transaction
-from finecomb.store.researcher_actions import one_annotator, replace_annotator
-from finecomb.store.rows import Declined
+from finecomb.store.rows import Declined, iso
 from finecomb.store.tables import given
 
 if TYPE_CHECKING:
@@ -44,20 +41,25 @@ class PracticeTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class OnboardingState:
     """How far somebody is before the work."""
 
     annotator: Annotator
     practice: Sequence[PracticeTask]
-    at: Step | Item | Beyond
+    step: Step | Item | Beyond
+    """What comes next: a page, an exercise, the work, or nothing for who did not pass."""
 
     @property
     def finished(self) -> set[tuple[str, int]]:
-        """What was handed in or set aside."""
-        return {(each.document, each.round) for each in self.practice if each.status != "draft" or each.excluded}
+        """Document and round of every exercise that was handed in or set aside."""
+        return _finished(self.practice)
 
 
-_PRACTISED = (
+def _finished(practice: Sequence[PracticeTask]) -> set[tuple[str, int]]:
+    return {(task.document, task.round) for task in practice if task.status != "draft" or task.excluded}
+
+
+_PRACTICE = (
     sa.select(_A.id, _A.document, _A.round, _A.status, _A.excluded, _A.number)
     .where(
         _A.study == given("study"),
@@ -69,102 +71,47 @@ _PRACTISED = (
 )
 
 
-def position(store: Store, transaction: Transaction, annotator: str) -> Position:
-    """Where somebody is on the way of the protocol in force; reads only."""
+def onboarding_state(store: Store, transaction: Transaction, annotator: str) -> OnboardingState:
+    """How far somebody is on the way of the protocol in force; reads only."""
     protocol, settings = store.head.protocol, store.head.settings
-    found = transaction.all(_PRACTISED, study=store.key, annotator=annotator, protocol=protocol.id)
-    known = Position(one_annotator(store, transaction, annotator), tuple(PracticeTask(*row) for row in found), "work")
-    return Position(
-        known.annotator, known.practice, onboarding.here(protocol, settings, known.annotator, known.finished)
-    )
-
-
-# --- what next ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class NextStep:
-    """What somebody is to do now: a task, a page, or nothing and why."""
-
-    task: str = ""
-    step: Step | None = None
-    why: Literal["", "all-done", "none-now", "paused", "closed", "screened-out", "ended"] = ""
-
-
-def next_stop(store: Store, transaction: Transaction, annotator: str) -> NextStep:
-    """The first thing on somebody's way that is not done. Who was excluded gets nothing more."""
-    if store.head.state == "paused" or store.head.state == "closed":
-        return NextStep(why=store.head.state)
-    now = position(store, transaction, annotator)
-    if now.annotator.excluded:
-        return NextStep(why="ended")
-    match now.at:
-        case Step():
-            _show(store, transaction, now.annotator, now.at)
-            return NextStep(step=now.at)
-        case Item():
-            return NextStep(_give(store, transaction, now, now.at))
-        case "screened-out":
-            return NextStep(why="screened-out")
-        case _:
-            found = assignment.next_task(store, transaction, annotator)
-            return NextStep(found.id, why=found.why)
-
-
-def _show(store: Store, transaction: Transaction, annotator: Annotator, step: Step) -> None:
-    """Remember when a page was first shown."""
-    protocol = store.head.protocol
-    if not onboarding.noted(protocol, annotator, step.id):
-        replace_annotator(
-            store, transaction, onboarding.with_step(protocol, annotator, step.id, shown=iso(store.clock()))
-        )
-
-
-_ADOPT = (
-    sa.update(tables.annotation)
-    .values(number=given("new"), started=sa.func.coalesce(_A.started, given("now")))
-    .where(_A.study == given("of"), _A.id == given("task"))
-)
-
-
-def _give(store: Store, transaction: Transaction, now: Position, item: Item) -> str:
-    """The task of an exercise: the open one, else a new one. Its place is nobody else's, so it has no lease."""
-    known = [each for each in now.practice if (each.document, each.round) == (item.document, item.round)]
-    id, number = known[0].id if known else secrets.token_hex(12), len(now.practice) + 1
-    if not known:
-        values = {"annotator": now.annotator.id, "document": item.document, "number": number, "round": item.round}
-        rest = {"meta": {"order": number}}
-        assignment.insert(store, transaction, id=id, phase=item.phase, about="", lease=None, rest=rest, **values)
-    elif known[0].number is None:
-        transaction.run(_ADOPT, of=store.key, task=id, new=number, now=iso(store.clock()))
-    return id
+    tasks = transaction.all(_PRACTICE, study=store.key, annotator=annotator, protocol=protocol.id)
+    practice = tuple(PracticeTask(*row) for row in tasks)
+    person = annotators.get(store, transaction, annotator)
+    return OnboardingState(person, practice, onboarding.next_step(protocol, settings, person, _finished(practice)))
 
 
 # --- pages -------------------------------------------------------------------------------------------------------
+
+
+def show_step(store: Store, transaction: Transaction, annotator: Annotator, step: Step) -> None:
+    """Remember when a page was first shown."""
+    protocol = store.head.protocol
+    if onboarding.recorded_step(protocol, annotator, step.id) is None:
+        shown = onboarding.with_step(protocol, annotator, step.id, shown=iso(store.clock()))
+        annotators.replace(store, transaction, shown)
 
 
 def step_done(
     store: Store, transaction: Transaction, annotator: str, step: str, answers: Answers, active: float
 ) -> int | Declined:
     """A page was read or answered; saying so twice is saying so once."""
-    protocol, now = store.head.protocol, position(store, transaction, annotator)
-    if now.annotator.excluded:
+    protocol, state = store.head.protocol, onboarding_state(store, transaction, annotator)
+    if state.annotator.excluded:
         return Declined("not-allowed")
-    every = onboarding.stops(protocol, store.head.settings, now.annotator, now.finished)
-    steps = {stop.id: is_done for stop, is_done in every if isinstance(stop, Step)}
-    if steps.get(step):
+    route = onboarding.stops(protocol, store.head.settings, state.annotator, state.finished)
+    if any(is_done for stop, is_done in route if isinstance(stop, Step) and stop.id == step):
         return 0
-    shown = onboarding.noted(protocol, now.annotator, step)
-    if not isinstance(now.at, Step) or now.at.id != step or shown is None or "shown" not in shown:
+    record = onboarding.recorded_step(protocol, state.annotator, step)
+    if not isinstance(state.step, Step) or state.step.id != step or record is None or record.shown is None:
         return Declined("not-allowed", say="This page does not come now. Reload to go on where you are.")
-    if now.at.kind == "survey" and (declined := _wrong_answers(protocol, answers)):
+    is_survey = state.step.kind == "survey"
+    if is_survey and (declined := _wrong_answers(protocol, answers)):
         return declined
-    wall = store.clock() - datetime.fromisoformat(shown["shown"]).timestamp()
+    wall = store.clock() - datetime.fromisoformat(record.shown).timestamp()
     facts = {"done": iso(store.clock()), "seconds": round(min(active, wall), 3)}
-    told = {"survey": {**now.annotator.survey, **answers}} if now.at.kind == "survey" else {}
-    replace_annotator(
-        store, transaction, onboarding.with_step(protocol, now.annotator.model_copy(update=told), step, **facts)
-    )
+    survey = {"survey": {**state.annotator.survey, **answers}} if is_survey else {}
+    person = state.annotator.model_copy(update=survey)
+    annotators.replace(store, transaction, onboarding.with_step(protocol, person, step, **facts))
     return 0
 
 
@@ -178,25 +125,39 @@ def _wrong_answers(protocol: Protocol, answers: Answers) -> Declined | None:
     return Declined("incomplete", missing=missing) if missing else None
 
 
-# --- grading -----------------------------------------------------------------------------------------------------
+# --- exercises ---------------------------------------------------------------------------------------------------
+
+_ADOPT = (
+    sa.update(tables.annotation)
+    .values(number=given("new"), started=sa.func.coalesce(_A.started, given("now")))
+    .where(_A.study == given("of"), _A.id == given("task"))
+)
 
 
-def attempt(
+def give_item(store: Store, transaction: Transaction, state: OnboardingState, item: Item) -> str:
+    """The task of an exercise: the open one, else a new one. Its place is nobody else's, so it has no lease."""
+    tasks = [task for task in state.practice if (task.document, task.round) == (item.document, item.round)]
+    id, number = tasks[0].id if tasks else secrets.token_hex(12), len(state.practice) + 1
+    if not tasks:
+        values = {"annotator": state.annotator.id, "document": item.document, "number": number, "round": item.round}
+        rest = {"meta": Circumstances(order=number).to_meta()}
+        assignment.insert(store, transaction, id=id, phase=item.phase, about="", lease=None, rest=rest, **values)
+    elif tasks[0].number is None:
+        transaction.run(_ADOPT, of=store.key, task=id, new=number, now=iso(store.clock()))
+    return id
+
+
+# --- the test ----------------------------------------------------------------------------------------------------
+
+
+def attempt_annotations(
     store: Store, transaction: Transaction, annotator: str, protocol: Protocol, round: int
 ) -> dict[str, Annotation]:
     """What somebody did in one attempt, by the ids of its texts."""
-    own = sa.and_(_A.annotator == annotator, _A.protocol == protocol.id, _A.phase == "qualification", _A.round == round)
-    return {each.document: each for each in rows.some_annotations(transaction, store.key, own)}
-
-
-def graded(protocol: Protocol, done: Mapping[str, Annotation]) -> Grade:
-    """The grade of an attempt; what was set aside counts as blank."""
-    given_: Given = {
-        item.given.name: done[id].answers.get("answer", "") if isinstance(item.given, Choice) else done[id].marks
-        for id, item in onboarding.items(protocol).items()
-        if id in done and done[id].excluded is None
-    }
-    return grade(protocol, given_)
+    attempt = sa.and_(
+        _A.annotator == annotator, _A.protocol == protocol.id, _A.phase == "qualification", _A.round == round
+    )
+    return {annotation.document: annotation for annotation in rows.some_annotations(transaction, store.key, attempt)}
 
 
 def grade_when_complete(store: Store, transaction: Transaction, annotator: str, protocol: str, round: int) -> None:
@@ -204,28 +165,11 @@ def grade_when_complete(store: Store, transaction: Transaction, annotator: str, 
 
     An attempt under a protocol that is no longer in force is left as it is: it decides nothing any more.
     """
-    asked = store.head.protocol
-    if asked.id != protocol:
+    in_force = store.head.protocol
+    if in_force.id != protocol:
         return
-    done = attempt(store, transaction, annotator, asked, round)
-    tested = [id for id, item in onboarding.items(asked).items() if item.phase == "qualification"]
-    if all(id in done and (done[id].status != "draft" or done[id].excluded) for id in tested):
-        one = one_annotator(store, transaction, annotator)
-        replace_annotator(store, transaction, _with_grade(asked, one, graded(asked, done), round, store.clock()))
-
-
-def _with_grade(protocol: Protocol, annotator: Annotator, found: Grade, round: int, now: float) -> Annotator:
-    """The annotator with one more attempt; what was reached under another protocol moves to `meta.qualifications`."""
-    before = onboarding.qualified(protocol, annotator)
-    earlier = [each for each in before.attempts if each.round != round] if before else []
-    tried = (
-        *earlier,
-        Attempt(round=round, score=found.score, parts=found.parts, when=datetime.fromtimestamp(now, UTC)),
-    )
-    made = Qualified(
-        protocol=protocol.id,
-        score=max(each.score for each in tried),
-        passed=found.passed or (before is not None and before.passed),
-        attempts=tried,
-    )
-    return onboarding.with_qualification(annotator, made)
+    annotations = attempt_annotations(store, transaction, annotator, in_force, round)
+    if grading.is_complete(in_force, annotations):
+        person, when = annotators.get(store, transaction, annotator), datetime.fromtimestamp(store.clock(), UTC)
+        grade = grading.attempt_grade(in_force, annotations)
+        annotators.replace(store, transaction, grading.with_grade(in_force, person, grade, round, when))

@@ -11,43 +11,15 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from finecomb.people.onboarding import noted, with_step
-from finecomb.store import access, tables
-from finecomb.store.assignment import iso
+from finecomb.people.arrivals import Arrival, ArrivalSource
+from finecomb.people.onboarding import recorded_step, with_step
+from finecomb.store import access, annotators, audit, tables
 from finecomb.store.database import Database, Transaction
-from finecomb.store.researcher_actions import one_annotator, replace_annotator
+from finecomb.store.rows import iso
 from finecomb.store.tables import given
 
 if TYPE_CHECKING:
     from finecomb.store.store import Store
-
-
-@dataclass(frozen=True, slots=True)
-class Came:
-    """What is known about somebody who opens a link; empty where it is not."""
-
-    platform: str = ""
-    worker: str = ""
-    """The platform's id of the person."""
-    place: str = ""
-    """Its id of the study or HIT."""
-    session: str = ""
-    """Its id of this person's part in it."""
-    device: str = ""
-    """Keyed hash of a random cookie."""
-    address: str = ""
-    """Keyed hash of the internet address."""
-    submit: str = ""
-    """Where the platform wants to be told of the end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """One time that somebody signed in."""
-
-    annotator: str
-    at: float
-    came: Came
 
 
 class TookPartError(Exception):
@@ -58,7 +30,7 @@ class ClosedError(Exception):
     """Somebody new comes when the study is over; nothing is kept about them."""
 
 
-_TOLD = tuple(field.name for field in fields(Came))
+_TOLD = tuple(field.name for field in fields(ArrivalSource))
 _OWN = tables.arrival.c
 _SELECT = sa.select(_OWN.annotator, _OWN.at, *(_OWN[name] for name in _TOLD)).where(_OWN.study == given("study"))
 _ALL = _SELECT.order_by(_OWN.key)
@@ -79,7 +51,7 @@ _DEVICE = (
 
 def _arrival(row: tuple[object, ...]) -> Arrival:
     annotator, at, *told = row
-    return Arrival(str(annotator), float(str(at)), Came(*map(str, told)))
+    return Arrival(str(annotator), float(str(at)), ArrivalSource(*map(str, told)))
 
 
 def arrivals(store: Store, transaction: Transaction) -> list[Arrival]:
@@ -93,7 +65,7 @@ def last(store: Store, transaction: Transaction, annotator: str) -> Arrival | No
     return _arrival(found) if found else None
 
 
-def known(store: Store, transaction: Transaction, came: Came) -> str | None:
+def known(store: Store, transaction: Transaction, came: ArrivalSource) -> str | None:
     """Who comes back: the same worker of a platform from any device or, where everybody may take part once only,
     somebody in the browser of the one who came by our open link before."""
     if came.worker:
@@ -108,7 +80,7 @@ def known(store: Store, transaction: Transaction, came: Came) -> str | None:
 # --- coming in ---------------------------------------------------------------------------------------------------
 
 
-def enter(store: Store, transaction: Transaction, token: str, came: Came) -> str | None:
+def enter(store: Store, transaction: Transaction, token: str, came: ArrivalSource) -> str | None:
     """Sign an annotator in by a link and remember where they came from; returns the session's token.
 
     None when the link opens nothing (any more).
@@ -127,23 +99,23 @@ def enter(store: Store, transaction: Transaction, token: str, came: Came) -> str
     return made
 
 
-def _by_open_link(store: Store, transaction: Transaction, came: Came) -> str:
+def _by_open_link(store: Store, transaction: Transaction, came: ArrivalSource) -> str:
     who = known(store, transaction, came)
     if who is None and store.head.state == "closed":
         raise ClosedError
     if who is None:
-        made = access.new_annotator(store, transaction)
+        made = annotators.new(store, transaction)
         if came.platform:
-            replace_annotator(store, transaction, made.model_copy(update={"platform": came.platform}))
+            annotators.replace(store, transaction, made.model_copy(update={"platform": came.platform}))
         return made.id
     before = last(store, transaction, who)
-    again = before is not None and came.session != before.came.session
+    again = before is not None and came.session != before.source.session
     if again and store.head.protocol.work.once and _finished(store, transaction, who):
         raise TookPartError
     return who
 
 
-def arrive(store: Store, transaction: Transaction, annotator: str, came: Came) -> None:
+def arrive(store: Store, transaction: Transaction, annotator: str, came: ArrivalSource) -> None:
     """Remember that somebody came in, and that they agreed to take part."""
     told = dict(zip(_TOLD, astuple(came), strict=True))
     values = {"study": store.key, "annotator": annotator, "at": store.clock(), **told}
@@ -153,9 +125,9 @@ def arrive(store: Store, transaction: Transaction, annotator: str, came: Came) -
 
 def _agree(store: Store, transaction: Transaction, id: str) -> None:
     """Starting is agreeing: kept once for each protocol among the steps of the way."""
-    protocol, one = store.head.protocol, one_annotator(store, transaction, id)
-    if protocol.consent and "consent" not in store.head.settings.skip and not noted(protocol, one, "consent"):
-        replace_annotator(store, transaction, with_step(protocol, one, "consent", done=iso(store.clock())))
+    protocol, one = store.head.protocol, annotators.get(store, transaction, id)
+    if protocol.consent and "consent" not in store.head.settings.skip and not recorded_step(protocol, one, "consent"):
+        annotators.replace(store, transaction, with_step(protocol, one, "consent", done=iso(store.clock())))
 
 
 _SUBMITTED = sa.select(sa.func.count()).where(
@@ -204,7 +176,7 @@ def forget(store: Store, transaction: Transaction, by: str, annotators: Iterable
     was = kept(store, transaction, named)
     for table, only in _mine(store, named).items():
         transaction.run(sa.delete(table).where(*only))
-    access.note(store, transaction, by, "forgot where annotators came from", annotators=named or "all")
+    audit.record(store, transaction, by, "forgot where annotators came from", annotators=named or "all")
     return was
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,11 @@ from pydantic_core import from_json
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotator, Document, Exclusion, Settings
-from finecomb.store import access, rows, tables
-from finecomb.store.access import Role, note
+from finecomb.core.records import Document, Exclusion, Settings
+from finecomb.people.circumstances import Circumstances
+from finecomb.people.progress import Bonus, with_bonus, with_name
+from finecomb.store import access, annotators, audit, rows, tables
+from finecomb.store.access import Role
 from finecomb.store.database import Transaction
 from finecomb.store.importing import take
 from finecomb.store.tables import given
@@ -30,7 +32,7 @@ def _update_study(store: Store, transaction: Transaction, **values: Any) -> None
 def set_state(store: Store, transaction: Transaction, by: str, state: State) -> None:
     """Open, pause or close the study, or hand out its first texts only."""
     _update_study(store, transaction, state=state)
-    note(store, transaction, by, "set state", state=state)
+    audit.record(store, transaction, by, "set state", state=state)
 
 
 def set_settings(store: Store, transaction: Transaction, by: str, settings: Settings) -> None:
@@ -42,7 +44,7 @@ def set_settings(store: Store, transaction: Transaction, by: str, settings: Sett
     changed = [name for name in Settings.model_fields if getattr(settings, name) != getattr(known, name)]
     now = _settings(store, transaction).model_copy(update={name: getattr(settings, name) for name in changed})
     _update_study(store, transaction, settings=now.to_json())
-    note(store, transaction, by, "set settings", **settings.model_dump(mode="json", include=set(changed)))
+    audit.record(store, transaction, by, "set settings", **settings.model_dump(mode="json", include=set(changed)))
 
 
 def _settings(store: Store, transaction: Transaction) -> Settings:
@@ -62,13 +64,15 @@ def add_protocol(store: Store, transaction: Transaction, by: str, protocol: Prot
     others = tuple(id for id in before.protocols if id != protocol.id)
     settings = before.model_copy(update={"protocols": (protocol.id, *others)})
     _update_study(store, transaction, settings=settings.to_json())
-    note(store, transaction, by, "put protocol in force", protocol=protocol.id)
+    audit.record(store, transaction, by, "put protocol in force", protocol=protocol.id)
 
 
 def add_documents(store: Store, transaction: Transaction, by: str, documents: Sequence[Document]) -> None:
     """More texts, all or none."""
     take(transaction, store.key, documents)
-    note(store, transaction, by, "added documents", count=len(documents), first=[each.id for each in documents[:5]])
+    audit.record(
+        store, transaction, by, "added documents", count=len(documents), first=[each.id for each in documents[:5]]
+    )
 
 
 # --- annotators and their work -----------------------------------------------------------------------------------
@@ -83,65 +87,57 @@ def _exclusion(store: Store, by: str, reason: str) -> Exclusion:
 def exclude_annotator(store: Store, transaction: Transaction, by: str, id: str, reason: str) -> None:
     """Set all work of an annotator aside; nothing is deleted, and their texts are given to others."""
     excluded = _exclusion(store, by, reason)
-    one = one_annotator(store, transaction, id)
-    replace_annotator(store, transaction, one.model_copy(update={"excluded": excluded}))
-    note(store, transaction, by, "excluded annotator", annotator=id, reason=excluded.reason)
+    one = annotators.get(store, transaction, id)
+    annotators.replace(store, transaction, one.model_copy(update={"excluded": excluded}))
+    audit.record(store, transaction, by, "excluded annotator", annotator=id, reason=excluded.reason)
 
 
 def restore_annotator(store: Store, transaction: Transaction, by: str, id: str) -> None:
     """Undo `exclude_annotator`."""
-    replace_annotator(store, transaction, one_annotator(store, transaction, id).model_copy(update={"excluded": None}))
-    note(store, transaction, by, "restored annotator", annotator=id)
+    annotators.replace(store, transaction, annotators.get(store, transaction, id).model_copy(update={"excluded": None}))
+    audit.record(store, transaction, by, "restored annotator", annotator=id)
 
 
 def name_annotator(store: Store, transaction: Transaction, by: str, id: str, name: str) -> None:
-    """What researchers call an annotator, in `meta.name`; an empty name takes it away."""
-    one = one_annotator(store, transaction, id)
-    meta = {key: value for key, value in one.meta.items() if key != "name"} | ({"name": name} if name else {})
-    replace_annotator(store, transaction, one.model_copy(update={"meta": meta}))
-    note(store, transaction, by, "named annotator", annotator=id, name=name)
+    """Give an annotator a name for researchers; an empty name takes it away."""
+    annotators.replace(store, transaction, with_name(annotators.get(store, transaction, id), name))
+    audit.record(store, transaction, by, "named annotator", annotator=id, name=name)
 
 
-def one_annotator(store: Store, transaction: Transaction, id: str) -> Annotator:
-    """The record of an annotator."""
-    mine = (tables.annotator.c.study == store.key, tables.annotator.c.id == id)
-    found = transaction.one(sa.select(tables.annotator.c.body).where(*mine))
-    if found is None:
-        raise FinecombError(f"no annotator is called {id!r}")
-    return Annotator.model_validate_json(found[0])
-
-
-def replace_annotator(store: Store, transaction: Transaction, annotator: Annotator) -> None:
-    """Another record in its place."""
-    mine = (tables.annotator.c.study == store.key, tables.annotator.c.id == annotator.id)
-    transaction.run(sa.update(tables.annotator).values(**rows.annotator_row(annotator)).where(*mine))
+def set_bonus(store: Store, transaction: Transaction, by: str, id: str, amount: float, reason: str) -> None:
+    """Give an annotator a bonus; an amount of 0 takes it away."""
+    if amount and not reason.strip():
+        raise FinecombError("say what the bonus is for; the platform shows the reason to whoever gets it")
+    bonus = Bonus(amount, reason.strip(), by, rows.iso(store.clock()))
+    annotators.replace(store, transaction, with_bonus(annotators.get(store, transaction, id), bonus))
+    audit.record(store, transaction, by, "set bonus", annotator=id, amount=amount, reason=bonus.reason)
 
 
 def exclude_annotation(store: Store, transaction: Transaction, by: str, id: str, reason: str) -> None:
     """Set one annotation aside; nothing is deleted, and its text is given to somebody else."""
     excluded = _exclusion(store, by, reason)
     _set_excluded(store, transaction, id, excluded)
-    note(store, transaction, by, "excluded annotation", annotation=id, reason=excluded.reason)
+    audit.record(store, transaction, by, "excluded annotation", annotation=id, reason=excluded.reason)
 
 
 def restore_annotation(store: Store, transaction: Transaction, by: str, id: str) -> None:
     """Undo `exclude_annotation`."""
     _set_excluded(store, transaction, id, None)
-    note(store, transaction, by, "restored annotation", annotation=id)
+    audit.record(store, transaction, by, "restored annotation", annotation=id)
 
 
 def keep_annotation(store: Store, transaction: Transaction, by: str, id: str, rules: Sequence[str]) -> None:
-    """Keep an annotation in spite of what speaks against it; in its `meta.kept`, so that nobody is asked again."""
+    """Keep an annotation in spite of some rules, which are kept with it, so that nobody is asked again."""
     mine = (tables.annotation.c.study == store.key, tables.annotation.c.id == id)
     found = transaction.one(sa.select(tables.annotation.c.rest).where(*mine))
     if found is None:
         raise FinecombError(f"no annotation has the id {id!r}")
     rest = from_json(found[0])
-    meta = rest.get("meta", {})
-    kept = sorted({*meta.get("kept", ()), *rules})
-    body = rows.dumps(rest | {"meta": meta | {"kept": kept}})
+    circumstances = Circumstances.from_meta(rest.get("meta", {}))
+    decided = replace(circumstances, kept=tuple(sorted({*circumstances.kept, *rules})))
+    body = rows.dumps(rest | {"meta": decided.to_meta()})
     transaction.run(sa.update(tables.annotation).values(rest=body).where(*mine))
-    note(store, transaction, by, "kept annotation", annotation=id, rules=list(rules))
+    audit.record(store, transaction, by, "kept annotation", annotation=id, rules=list(rules))
 
 
 def _set_excluded(store: Store, transaction: Transaction, id: str, excluded: Exclusion | None) -> None:
@@ -172,13 +168,13 @@ def make_links(
     store: Store, transaction: Transaction, by: str, count: int = 0, names: Iterable[str] = ()
 ) -> list[PersonalLink]:
     """Personal links: for people with these names, new or known, and for `count` new ones."""
-    known = {id for id, _ in transaction.all(access.TAKEN, study=store.key)}
+    known = annotators.conditions(store, transaction)
     wanted = [
-        *(name if name in known else access.new_annotator(store, transaction, name).id for name in names),
-        *(access.new_annotator(store, transaction).id for _ in range(count)),
+        *(name if name in known else annotators.new(store, transaction, name).id for name in names),
+        *(annotators.new(store, transaction).id for _ in range(count)),
     ]
     made = [PersonalLink(id, access.make_link(store, transaction, "annotator", id)) for id in wanted]
-    note(store, transaction, by, "made personal links", annotators=wanted)
+    audit.record(store, transaction, by, "made personal links", annotators=wanted)
     return made
 
 
@@ -187,7 +183,7 @@ def revoke_links(store: Store, transaction: Transaction, by: str, annotator: str
     mine = (tables.link.c.study == store.key, tables.link.c.kind == "annotator", tables.link.c.who == annotator)
     transaction.run(sa.update(tables.link).values(revoked=store.clock()).where(*mine, tables.link.c.revoked.is_(None)))
     access.end_sessions(store, transaction, "annotator", annotator)
-    note(store, transaction, by, "revoked links", annotator=annotator)
+    audit.record(store, transaction, by, "revoked links", annotator=annotator)
 
 
 _LINKED = (
@@ -211,7 +207,7 @@ def set_joining(store: Store, transaction: Transaction, by: str, on: bool) -> No
     made = tables.study.c.joining
     number = (transaction.one(sa.select(made).where(tables.study.c.key == store.key)) or (0,))[0]
     _update_study(store, transaction, joining=abs(number) + 1 if on else -abs(number))
-    note(store, transaction, by, "renewed the open link" if on else "closed the open link")
+    audit.record(store, transaction, by, "renewed the open link" if on else "closed the open link")
 
 
 # --- researchers -------------------------------------------------------------------------------------------------
@@ -242,7 +238,7 @@ def invite(store: Store, transaction: Transaction, by: str, id: str, role: Role)
     """The token of a link that lets one more researcher in, once and within a week; it replaces earlier ones."""
     _revoke_invitations(store, transaction, id)
     token = access.make_link(store, transaction, "researcher", id, role, access.INVITED)
-    note(store, transaction, by, "invited researcher", researcher=id, role=role)
+    audit.record(store, transaction, by, "invited researcher", researcher=id, role=role)
     return token
 
 
@@ -251,7 +247,7 @@ def set_role(store: Store, transaction: Transaction, by: str, id: str, role: Rol
     _keep_an_owner(store, transaction, id, role)
     _revoke_invitations(store, transaction, id)
     access.set_researcher(store, transaction, id, role)
-    note(store, transaction, by, "set role", researcher=id, role=role)
+    audit.record(store, transaction, by, "set role", researcher=id, role=role)
 
 
 def remove_researcher(store: Store, transaction: Transaction, by: str, id: str) -> None:
@@ -262,7 +258,7 @@ def remove_researcher(store: Store, transaction: Transaction, by: str, id: str) 
     mine = (tables.researcher.c.study == store.key, tables.researcher.c.id == id)
     transaction.run(sa.update(tables.researcher).values(removed=store.clock()).where(*mine))
     access.end_sessions(store, transaction, "researcher", id)
-    note(store, transaction, by, "removed researcher", researcher=id)
+    audit.record(store, transaction, by, "removed researcher", researcher=id)
 
 
 def _revoke_invitations(store: Store, transaction: Transaction, id: str) -> int:

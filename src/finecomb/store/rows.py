@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import sqlalchemy as sa
 from pydantic_core import from_json, to_json
 
 from finecomb.core.records import Annotation, Annotator, Mark
+from finecomb.people.circumstances import Circumstances
 from finecomb.store import tables
 from finecomb.store.database import Row, Transaction
 from finecomb.store.tables import given
@@ -90,7 +92,7 @@ def annotation_entries(annotation: Annotation) -> Iterator[tuple[Kind, str, str]
 
 def _no_errors(annotation: Annotation) -> bool:
     """Whether it says in `meta`, as annotations that were made here do, that nothing was found."""
-    return annotation.meta.get("no_errors") is True
+    return Circumstances.from_meta(annotation.meta).no_errors
 
 
 def mark_body(mark: Mark) -> str:
@@ -106,6 +108,11 @@ def mark_of(id: str, body: str) -> Mark:
 def dumps(value: object) -> str:
     """JSON in one line."""
     return to_json(value).decode()
+
+
+def iso(seconds: float) -> str:
+    """A time of the server's clock as records have it."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
 
 
 _ANNOTATION = tables.annotation.c

@@ -63,11 +63,6 @@ class Earlier:
     offered: Sequence[str]
     """Ids of the others' marks."""
 
-    @property
-    def meta(self) -> dict[str, object]:
-        """As the new annotation keeps it."""
-        return {"offered": list(self.offered), "copies": self.copies}
-
 
 _ANNOTATION = sa.select(_A.key, _A.id).where(_OWN, _A.document == given("document"))
 _ENTRIES = (

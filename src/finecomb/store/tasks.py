@@ -11,11 +11,12 @@ import sqlalchemy as sa
 from pydantic_core import from_json
 
 from finecomb.core.records import Annotation, Mark, Phase
+from finecomb.people.circumstances import Circumstances
 from finecomb.store import rows, tables
-from finecomb.store.assignment import JOINED, iso, kept_until, still_mine
+from finecomb.store.assignment import JOINED, kept_until, still_mine
 from finecomb.store.database import Transaction
 from finecomb.store.onboarding_jobs import grade_when_complete
-from finecomb.store.rows import Declined, Kind, Stored
+from finecomb.store.rows import Declined, Kind, Stored, iso
 from finecomb.store.tables import given
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def facts(store: Store, transaction: Transaction, task: str) -> Facts | None:
     if found is None:
         return None
     annotator, document, protocol, number, started, phase, round, about, rest = found
-    meta = from_json(rest).get("meta", {})
+    circumstances = Circumstances.from_meta(from_json(rest).get("meta", {}))
     return Facts(
         annotator,
         document,
@@ -92,9 +93,9 @@ def facts(store: Store, transaction: Transaction, task: str) -> Facts | None:
         phase,
         round,
         about,
-        offered=tuple(meta.get("offered", ())),
-        first=meta.get("shown_first", ""),
-        copies=meta.get("copies", {}),
+        offered=circumstances.offered or (),
+        first=circumstances.shown_first,
+        copies=circumstances.copies or {},
     )
 
 

@@ -12,10 +12,10 @@ from finecomb.core.span import Span
 from finecomb.detect.base import Basis, DetectorOptions
 from finecomb.detect.boxscore import game_claims, offrecord_claims, player_claims, stat_claims
 from finecomb.detect.boxscore.claims import Claim, Slip, solve
-from finecomb.detect.boxscore.discourse import Scene, Story, tell
-from finecomb.detect.boxscore.rank import Ranker, RatedSlip, parse_ranker, rated, shipped_ranker
-from finecomb.detect.boxscore.reading import sentences
+from finecomb.detect.boxscore.discourse import Scene, Story, next_story
+from finecomb.detect.boxscore.ranker import Ranker, RatedSlip, parse_ranker, rated, shipped_ranker
 from finecomb.detect.boxscore.record import Game, read_game
+from finecomb.detect.boxscore.report_parser import sentences
 
 NAME = "boxscore"
 LABELS = ("number", "name", "word", "context", "not-checkable")
@@ -37,11 +37,11 @@ def slips(text: str, game: Game) -> Iterator[Slip]:
     story = Story()
     for number, sentence in enumerate(sentences(text, game)):
         scene = Scene(game, sentence, story, text, first=number == 0)
-        made = [each for family in FAMILIES for each in family(scene)]
-        wrong, meant = solve([each for each in made if isinstance(each, Claim)], game)
+        statements = [statement for family in FAMILIES for statement in family(scene)]
+        wrong, meant = solve([statement for statement in statements if isinstance(statement, Claim)], game)
         yield from wrong
-        yield from (each for each in made if isinstance(each, Slip))
-        story = tell(scene, meant, player_claims.paired(scene))
+        yield from (statement for statement in statements if isinstance(statement, Slip))
+        story = next_story(scene, meant, player_claims.paired(scene))
 
 
 class BoxScore:
@@ -74,12 +74,15 @@ class BoxScore:
         if game is None:
             why = "no box score in its data" if document.data is None else "its data has no home and visiting team"
             return self._annotation(document, excluded=Exclusion(by=NAME, reason=f"not checked: {why}"))
-        marks = [self._mark(document, number, each) for number, each in enumerate(self._chosen(document, game), 1)]
+        marks = [
+            self._mark(document, number, rated_slip)
+            for number, rated_slip in enumerate(self._chosen(document, game), 1)
+        ]
         return self._annotation(document, tuple(marks), problems=game.problems)
 
     def _chosen(self, document: Document, game: Game) -> list[RatedSlip]:
-        found = [slip for slip in slips(document.text, game) if self.basis == "all" or slip.basis == "record"]
-        return [each for each in rated(found, self.ranker) if each.confidence >= self.threshold]
+        candidates = [slip for slip in slips(document.text, game) if self.basis == "all" or slip.basis == "record"]
+        return [rated_slip for rated_slip in rated(candidates, self.ranker) if rated_slip.confidence >= self.threshold]
 
     def _annotation(
         self,
@@ -99,15 +102,15 @@ class BoxScore:
             meta={"problems": list(problems)} if problems else {},
         )
 
-    def _mark(self, document: Document, number: int, each: RatedSlip) -> Mark:
-        slip = each.slip
+    def _mark(self, document: Document, number: int, rated_slip: RatedSlip) -> Mark:
+        slip = rated_slip.slip
         return Mark(
             id=f"{document.id}/{NAME}/{number}",
             spans=(Span(slip.start, slip.end),),
             quotes=(document.text[slip.start : slip.end],),
             label=slip.label,
             answers=_answers(slip, self.ranker),
-            confidence=round(each.confidence, 3),
+            confidence=round(rated_slip.confidence, 3),
             basis=slip.basis,
         )
 
@@ -115,8 +118,8 @@ class BoxScore:
 def _answers(slip: Slip, ranker: Ranker) -> dict[str, str]:
     """The correction, where there is one, and the explanation: the claim, what the record says, and where."""
     if slip.basis == "base-rate":
-        wrong, made = ranker.counts.get(slip.kind, (0, 0))
-        rate = f"wrong in {wrong} of {made} such statements that people checked"
+        wrong, total = ranker.counts.get(slip.kind, (0, 0))
+        rate = f"wrong in {wrong} of {total} such statements that people checked"
         return {"comment": f"claim: {slip.claim}; not in the record; {rate}"}
     comment = {"comment": f"claim: {slip.claim}; record: {slip.correction or 'nobody of that name'} ({slip.where})"}
     if slip.label == "word":

@@ -61,7 +61,7 @@ Check = Callable[..., Iterable[Slip]]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """`check` takes an entity for each name and gives the words that are then wrong."""
+    """A claim about named entities: `check` takes an entity for each name and gives the words that are then wrong."""
 
     names: tuple[Mention, ...]
     check: Check
@@ -79,7 +79,7 @@ class Interpretation:
 
     @property
     def cost(self) -> float:
-        """How many places must be mended.
+        """The cost of a reading: how many places must be mended.
 
         A name that clashes with another is better replaced than only marked. Being told about among the other team's
         players counts against a new name only: as written it is common, and no reason to look for another name.
@@ -98,12 +98,12 @@ _MOST_LEFT = 1  # another name must make true all but this much of what is said 
 
 
 def solve(claims: Sequence[Claim], game: Game) -> tuple[list[Slip], dict[Mention, Entity]]:
-    """What is wrong in a sentence by its best reading, and whom each name then means."""
+    """The slips of a sentence by its best reading, and whom each name then means."""
     slips: list[Slip] = []
     meant: dict[Mention, Entity] = {}
     for group in _connected(claims):
         names = list(dict.fromkeys(name for claim in group for name in claim.names))
-        plain = min(_readings(group, names, [name.options for name in names]), key=lambda each: each.cost)
+        plain = min(_readings(group, names, [name.options for name in names]), key=lambda reading: reading.cost)
         best = _best(group, names, plain, game)
         slips += best.slips
         slips += [_renamed(name, best, plain) for name in names if name in best.changed]
@@ -135,9 +135,9 @@ def _readings(
         slips: list[Slip] = []
         about: list[Slip] = []
         for claim in claims:
-            found = list(claim.check(*(meant[name] for name in claim.names)))
-            slips += found
-            about += found if new.intersection(claim.names) else []
+            wrong = list(claim.check(*(meant[name] for name in claim.names)))
+            slips += wrong
+            about += wrong if new.intersection(claim.names) else []
         yield Interpretation(meant, new, tuple(slips), tuple(about))
 
 
@@ -178,7 +178,7 @@ def _others(name: Mention, names: Sequence[Mention], game: Game) -> list[Entity]
     """Whom a name could have meant: the other team, or anybody who played and is not named beside it."""
     if not name.is_player:
         return [team for team in game.teams if team not in name.options]
-    taken = {option for each in names for option in each.options}
+    taken = {option for other in names for option in other.options}
     return [player for player in game.players if player.played and player not in taken]
 
 
@@ -189,12 +189,12 @@ def _renamed(name: Mention, best: Interpretation, plain: Interpretation) -> Slip
         name.end,
         "name",
         "rename.player" if name.is_player else "rename.team",
-        f"all that is said of {_said(name)}",
+        f"all that is said of {_options_in_words(name)}",
         str(best.meant[name]),
         "of whom it is true with fewer mistakes",
         flags=frozenset({f"saved {min(saved, 3)}", f"left {min(len(best.slips), 2)}"}),
     )
 
 
-def _said(name: Mention) -> str:
+def _options_in_words(name: Mention) -> str:
     return " or ".join(str(option) for option in name.options) or "somebody"

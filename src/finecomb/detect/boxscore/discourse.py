@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from finecomb.detect.boxscore.claims import Entity, Mention, Slip
-from finecomb.detect.boxscore.reading import Sentence, Word, pattern
 from finecomb.detect.boxscore.record import Game, Player, Team
+from finecomb.detect.boxscore.report_parser import Sentence, Word, pattern
 
 # Words before a team that is a subject; before a player who is not: `right behind X`; and after one: `X's absence`.
 _BEFORE_SUBJECT = set(
@@ -32,7 +32,7 @@ Names = tuple[Mention, ...]
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What earlier sentences leave behind."""
+    """The context that earlier sentences leave behind: teams, players, whom pronouns mean."""
 
     section: Team | None = None
     """Whose players are being told about."""
@@ -44,7 +44,7 @@ class Story:
     """Whom `he` means."""
     subject: Team | None = None
     """Whom `they` means."""
-    told: tuple[Player, ...] = ()
+    recent_players: tuple[Player, ...] = ()
     """Players told about since the section began."""
     named: Mapping[str, Player] = field(default_factory=dict)
     """The last bearer of each surname."""
@@ -68,10 +68,10 @@ class Scene:
 
     @property
     def words(self) -> tuple[Word, ...]:
-        """Its words."""
+        """The words of the sentence."""
         return self.sentence.words
 
-    def said(self, at: int) -> str:
+    def quote(self, at: int) -> str:
         """A word as it stands in the text."""
         return self.text[self.words[at].start : self.words[at].end]
 
@@ -80,7 +80,7 @@ class Scene:
         return self.words[at].start, self.words[at].end
 
     def find(self, *names: str) -> Iterator[PatternMatch]:
-        """Where any of these patterns fits."""
+        """Matches of any of these patterns."""
         for match in itertools.chain.from_iterable(pattern(name).finditer(self.view) for name in names):
             yield PatternMatch(self, match)
 
@@ -115,8 +115,8 @@ class Scene:
     def _name(self, word: Word) -> Mention:
         if word.code == "X":
             return Mention(word.start, word.end, (Player(self.text[word.start : word.end]),))
-        known = tuple(player for player in word.value if player in self.story.named.values())
-        return Mention(word.start, word.end, known or tuple(word.value), fixed=word.code == "H")
+        bearers = tuple(player for player in word.value if player in self.story.named.values())
+        return Mention(word.start, word.end, bearers or tuple(word.value), fixed=word.code == "H")
 
     def team(self, number: int | None) -> Mention | None:
         """The team of the game named by this word; None for others."""
@@ -160,12 +160,12 @@ class Scene:
     @functools.cached_property
     def subjects(self) -> list[Names]:
         """For each word the players, or the team, that it is said of."""
-        found: list[Names] = []
+        subjects: list[Names] = []
         now: Names = ()
         team: Names = self._they()
         group: Names = ()
         people: Names = ()
-        held = {found.at("t") for found in self.find("held")}
+        held = {match.at("t") for match in self.find("held")}
         for number, word in enumerate(self.words):
             of_player = bool(now) and now[0].is_player
             if word.code in "PX":
@@ -181,8 +181,8 @@ class Scene:
                 now = people or self._he()
             elif word.code in {"former", "latter"} and group:
                 now = group[:1] if word.code == "former" else group[-1:]
-            found.append(now)
-        return found
+            subjects.append(now)
+        return subjects
 
     def _they(self) -> Names:
         team = self.story.subject or self.story.section
@@ -217,25 +217,25 @@ class Scene:
     def wrong_number(
         self, at: int, kind: str, claim: str, right: int, where: str, *flags: str, unit: str = ""
     ) -> Iterator[Slip]:
-        """The number there, unless it is right."""
+        """A slip for the number at a word, unless the number is right."""
         if self.words[at].value != right:
             yield Slip(*self.span(at), "number", kind, claim, str(right), where, unit=unit, flags=frozenset(flags))
 
 
 @dataclass(frozen=True, slots=True)
 class PatternMatch:
-    """Where a pattern fits a sentence."""
+    """A match of a pattern in a sentence, its groups as words."""
 
     scene: Scene
-    match: re.Match[str]
+    raw: re.Match[str]
 
     def __getitem__(self, group: str) -> str:
         """What a group covers; empty when it is absent."""
-        return self.match.groupdict().get(group) or ""
+        return self.raw.groupdict().get(group) or ""
 
     def at(self, group: str) -> int | None:
         """Number of the word where a group begins; None when the group is absent."""
-        return self.scene.sentence.index.get(self.match.start(group)) if self[group] else None
+        return self.scene.sentence.index.get(self.raw.start(group)) if self[group] else None
 
     def team(self, group: str) -> Mention | None:
         """The team of the game that a group names."""
@@ -243,46 +243,50 @@ class PatternMatch:
 
     def span(self, group: str) -> tuple[int, int]:
         """Where the words of a group are in the text."""
-        return self.scene.sentence.span(self.match.start(group), self.match.end(group))
+        return self.scene.sentence.span(self.raw.start(group), self.raw.end(group))
 
     @property
     def whose(self) -> Names:
-        """Of whom the first word is said."""
-        first = self.scene.sentence.index.get(self.match.start())
+        """The mentions that the first word is said of."""
+        first = self.scene.sentence.index.get(self.raw.start())
         return self.scene.subjects[first] if first is not None else ()
 
     def whose_at(self, group: str) -> Names:
-        """Of whom a group is said."""
+        """The mentions that a group is said of."""
         at = self.at(group)
         return self.scene.subjects[at] if at is not None else ()
 
     def before(self, name: str, width: int = 1000) -> bool:
         """Whether a pattern fits in what precedes, as far back as `width`."""
-        start = self.match.start()
+        start = self.raw.start()
         return bool(pattern(name).search(self.scene.view[max(0, start - width) : start]))
 
     def then(self, name: str) -> PatternMatch | None:
-        """Where a pattern fits right after."""
-        match = pattern(name).match(self.scene.view, self.match.end())
+        """The match of a pattern right after this one, or None."""
+        match = pattern(name).match(self.scene.view, self.raw.end())
         return PatternMatch(self.scene, match) if match else None
 
 
 def fixed(entity: Entity) -> Mention:
-    """Somebody meant without being named."""
+    """A mention of somebody who is meant without being named."""
     return Mention(-1, -1, (entity,), fixed=True)
 
 
-def tell(scene: Scene, meant: Mapping[Mention, Entity], paired: Mention | None) -> Story:
-    """What the next sentence may build on; `meant` corrects names, `paired` is a team said to have a player."""
+def next_story(scene: Scene, meant: Mapping[Mention, Entity], paired: Mention | None) -> Story:
+    """The story after a sentence; `meant` corrects names, `paired` is a team said to have a player."""
     story = _with_players(scene, meant)
     acting = [scene.names[at] for at in scene.teams_acting]
     name = paired or (acting[-1] if acting else None)
     section = meant.get(name, name.options[0]) if name else None
     if not isinstance(section, Team):
         return replace(story, fresh=None)
-    told = story.told if section is story.section else tuple(each for each in story.told if each.team is section)
+    players = (
+        story.recent_players
+        if section is story.section
+        else tuple(player for player in story.recent_players if player.team is section)
+    )
     alone = not scene.sentence.indices("P") and not scene.upcoming
-    return replace(story, section=section, subject=section, told=told, fresh=section if alone else None)
+    return replace(story, section=section, subject=section, recent_players=players, fresh=section if alone else None)
 
 
 def _with_players(scene: Scene, meant: Mapping[Mention, Entity]) -> Story:
@@ -296,7 +300,9 @@ def _with_players(scene: Scene, meant: Mapping[Mention, Entity]) -> Story:
                 story,
                 person=player,
                 last_team=player.team or story.last_team,
-                told=story.told if player in story.told else (*story.told, player),
+                recent_players=story.recent_players
+                if player in story.recent_players
+                else (*story.recent_players, player),
                 named={**story.named, **surnames},
             )
     return story

@@ -7,8 +7,8 @@ from functools import partial
 
 from finecomb.detect.boxscore.claims import Check, Claim, Entity, Mention, Slip
 from finecomb.detect.boxscore.discourse import Names, PatternMatch, Scene, fixed
-from finecomb.detect.boxscore.reading import DAYS, pattern, table
 from finecomb.detect.boxscore.record import QUARTERS, Game, Team
+from finecomb.detect.boxscore.report_parser import DAYS, pattern, table
 from finecomb.detect.boxscore.stat_claims import field_of, value_of
 
 Span = tuple[int, int]
@@ -17,12 +17,12 @@ Numbers = tuple[int | None, int | None]
 
 
 def fields(quarters: Quarters) -> str:
-    """Where the record says what was scored then."""
+    """The record's fields for points in these quarters."""
     return ", ".join(f"TEAM-PTS_QTR{quarter}" for quarter in quarters)
 
 
 def lead(game: Game, team: Team, quarters: Quarters) -> int | None:
-    """By how many points a team was better in these quarters."""
+    """The lead of a team: by how many points it was better in these quarters."""
     mine, theirs = game.scored(team, quarters), game.scored(game.other(team), quarters)
     return None if mine is None or theirs is None else mine - theirs
 
@@ -34,11 +34,11 @@ def pair_slips(
     (one, two), (first, second) = numbers, values
     if one is None or two is None or first is None or second is None:
         return
-    said = scene.words[one].value, scene.words[two].value
+    stated = scene.words[one].value, scene.words[two].value
     orders = [(max(first, second), min(first, second)), (first, second)] if either else [(first, second)]
-    right = min(orders, key=lambda order: (said[0] != order[0]) + (said[1] != order[1]))
+    right = min(orders, key=lambda order: (stated[0] != order[0]) + (stated[1] != order[1]))
     for at, value in zip((one, two), right, strict=True):
-        yield from scene.wrong_number(at, kind, f"{kind} {said[0]}-{said[1]}", value, where)
+        yield from scene.wrong_number(at, kind, f"{kind} {stated[0]}-{stated[1]}", value, where)
 
 
 # --- who won ------------------------------------------------------------------------------------------------------
@@ -48,16 +48,16 @@ def results(scene: Scene) -> Iterator[Claim]:
     """`The Ts defeated the Us, 113-107`."""
     if scene.upcoming:
         return
-    for found in scene.find("result"):
-        one, two = found.team("t"), found.team("u")
+    for match in scene.find("result"):
+        one, two = match.team("t"), match.team("u")
         if one and two:
-            yield Claim((one, two), partial(_result, found, one, two))
+            yield Claim((one, two), partial(_result, match, one, two))
         elif one and scene.first:
-            yield Claim((one,), partial(_played_stranger, found))
+            yield Claim((one,), partial(_played_stranger, match))
 
 
-def _result(found: PatternMatch, one: Mention, two: Mention, first: Entity, second: Entity) -> Iterator[Slip]:
-    game, lost = found.scene.game, bool(found["fell"])
+def _result(match: PatternMatch, one: Mention, two: Mention, first: Entity, second: Entity) -> Iterator[Slip]:
+    game, lost = match.scene.game, bool(match["fell"])
     if not isinstance(first, Team) or not isinstance(second, Team) or game.winner is None:
         return
     right = game.other(game.winner) if lost else game.winner
@@ -67,30 +67,30 @@ def _result(found: PatternMatch, one: Mention, two: Mention, first: Entity, seco
         yield Slip(blamed.start, blamed.end, "name", "name.same", claim, str(meant), "TEAM-NAME")
         first, second = right, game.other(right)
     elif first is not right:
-        claim, fix = f"{first} {found['w']} {second}", "defeated" if lost else "lost to"
-        yield Slip(*found.span("w"), "word", "result", claim, fix, f"TEAM-PTS of {first} and {second}")
-    yield from _final_score(found, first, second)
+        claim, fix = f"{first} {match['w']} {second}", "defeated" if lost else "lost to"
+        yield Slip(*match.span("w"), "word", "result", claim, fix, f"TEAM-PTS of {first} and {second}")
+    yield from _final_score(match, first, second)
 
 
-def _final_score(found: PatternMatch, first: Team, second: Team) -> Iterator[Slip]:
-    values = found.scene.game.points(first), found.scene.game.points(second)
-    numbers = found.at("a"), found.at("b")
-    yield from pair_slips(found.scene, numbers, values, "final score", "TEAM-PTS", either=True)
+def _final_score(match: PatternMatch, first: Team, second: Team) -> Iterator[Slip]:
+    values = match.scene.game.points(first), match.scene.game.points(second)
+    numbers = match.at("a"), match.at("b")
+    yield from pair_slips(match.scene, numbers, values, "final score", "TEAM-PTS", either=True)
 
 
-def _played_stranger(found: PatternMatch, team: Entity) -> Iterator[Slip]:
-    at = found.at("u")
+def _played_stranger(match: PatternMatch, team: Entity) -> Iterator[Slip]:
+    at = match.at("u")
     if isinstance(team, Team) and at is not None:
-        other = found.scene.game.other(team)
-        claim = f"{team} played {found.scene.said(at)}"
-        yield Slip(*found.scene.span(at), "name", "result.stranger", claim, str(other), "TEAM-NAME")
-        yield from _final_score(found, team, other)
+        other = match.scene.game.other(team)
+        claim = f"{team} played {match.scene.quote(at)}"
+        yield Slip(*match.scene.span(at), "name", "result.stranger", claim, str(other), "TEAM-NAME")
+        yield from _final_score(match, team, other)
 
 
 def opponents(scene: Scene) -> Iterator[Claim]:
     """Nobody plays against himself: `the Ts outscored the Ts`."""
-    for found in () if scene.upcoming else scene.find("against"):
-        team, whose = found.team("t"), found.whose[:1]
+    for match in () if scene.upcoming else scene.find("against"):
+        team, whose = match.team("t"), match.whose[:1]
         if team and whose and not whose[0].is_player and whose[0] != team:
             yield Claim((whose[0], team), partial(_same, scene, team))
 
@@ -106,10 +106,10 @@ def margins(scene: Scene) -> Iterator[Slip]:
     home, vis = (scene.game.points(team) for team in scene.game.teams)
     if home is None or vis is None or scene.upcoming or scene.elsewhere:
         return
-    for found in scene.find("margin", "won_by"):
-        at = found.at("n")
+    for match in scene.find("margin", "won_by"):
+        at = match.at("n")
         if at is not None:
-            yield from scene.wrong_number(at, "margin", f"a margin of {scene.said(at)}", abs(home - vis), "TEAM-PTS")
+            yield from scene.wrong_number(at, "margin", f"a margin of {scene.quote(at)}", abs(home - vis), "TEAM-PTS")
 
 
 # --- quarters and halves ------------------------------------------------------------------------------------------
@@ -118,27 +118,27 @@ def margins(scene: Scene) -> Iterator[Slip]:
 def periods(scene: Scene) -> Iterator[Claim]:
     """`outscored the Ts 37-20 in the fourth quarter`, `a 31-22 lead after one quarter`, `a 33-point first quarter`."""
     done: set[int | None] = set()
-    for found in scene.find("outscored", "won_period"):
-        quarters = period(found) or _nearest_period(found)
-        whose = found.whose_at("w")
+    for match in scene.find("outscored", "won_period"):
+        quarters = period(match) or _nearest_period(match)
+        whose = match.whose_at("w")
         if quarters and whose and not whose[0].is_player:
-            done |= {found.at("a"), found.at("b")}
-            yield Claim(whose[:1], partial(_outscored, found, quarters))
-    for found in scene.find("period_score"):
-        quarters, whose = period(found), found.whose_at("a")
-        if quarters and whose and not whose[0].is_player and found.at("a") not in done:
-            yield Claim(whose[:1], partial(_period_score, found, quarters))
-    for found in scene.find("period_points", "points_in_period"):
-        quarters, whose = period(found), found.whose_at("n")
+            done |= {match.at("a"), match.at("b")}
+            yield Claim(whose[:1], partial(_outscored, match, quarters))
+    for match in scene.find("period_score"):
+        quarters, whose = period(match), match.whose_at("a")
+        if quarters and whose and not whose[0].is_player and match.at("a") not in done:
+            yield Claim(whose[:1], partial(_period_score, match, quarters))
+    for match in scene.find("period_points", "points_in_period"):
+        quarters, whose = period(match), match.whose_at("n")
         if quarters and whose and not whose[0].is_player:
-            yield Claim(whose[:1], partial(_period_points, found, quarters))
+            yield Claim(whose[:1], partial(_period_points, match, quarters))
     yield from _within(scene)
 
 
 def _within(scene: Scene) -> Iterator[Claim]:
     """`a one-point game at the end of the third quarter`."""
-    for found in scene.find("game_within"):
-        at, last = found.at("n"), found.at("o")
+    for match in scene.find("game_within"):
+        at, last = match.at("n"), match.at("o")
         if at is not None and last is not None and scene.words[last].value in QUARTERS:
             quarters = tuple(range(1, scene.words[last].value + 1))
             yield Claim((fixed(scene.game.home),), partial(_gap, scene, at, quarters))
@@ -147,15 +147,15 @@ def _within(scene: Scene) -> Iterator[Claim]:
 def _gap(scene: Scene, at: int, quarters: Quarters, home: Entity) -> Iterator[Slip]:
     ahead = lead(scene.game, home, quarters) if isinstance(home, Team) else None
     if ahead is not None:
-        claim = f"{scene.said(at)} points apart"
+        claim = f"{scene.quote(at)} points apart"
         yield from scene.wrong_number(at, "period gap", claim, abs(ahead), fields(quarters))
 
 
-def period(found: PatternMatch) -> Quarters:
+def period(match: PatternMatch) -> Quarters:
     """Which quarters the words tell of; none when they do not say."""
-    word = found.scene.words
-    at, also, after, last = (found.at(group) for group in ("o", "o2", "after", "last"))
-    if at is not None and found["part"].startswith("half"):
+    word = match.scene.words
+    at, also, after, last = (match.at(group) for group in ("o", "o2", "after", "last"))
+    if at is not None and match["part"].startswith("half"):
         return {1: (1, 2), 2: (3, 4)}.get(word[at].value, ())
     wanted: Quarters = ()
     if at is not None:
@@ -164,24 +164,24 @@ def period(found: PatternMatch) -> Quarters:
         wanted = tuple(range(1, min(word[after].value, 5) + 1))
     elif last is not None:
         wanted = tuple(range(5 - min(word[last].value, 5), 5))
-    elif found["half"] or found["late"]:
-        wanted = (1, 2) if found["half"] else (4,)
+    elif match["half"] or match["late"]:
+        wanted = (1, 2) if match["half"] else (4,)
     return wanted if set(wanted) <= set(QUARTERS) else ()
 
 
-def _nearest_period(found: PatternMatch) -> Quarters:
+def _nearest_period(match: PatternMatch) -> Quarters:
     """The period told after a match in the same clause, or else the last one before it."""
-    scene, end = found.scene, found.match.end()
+    scene, end = match.scene, match.raw.end()
     clause = pattern("another_clause").search(scene.view, end)
-    told = list(scene.find("when"))
-    after = [each for each in told if end <= each.match.start() < (clause.start() if clause else len(scene.view))]
-    before = [each for each in told if each.match.end() <= found.match.start()]
+    times = list(scene.find("when"))
+    after = [time for time in times if end <= time.raw.start() < (clause.start() if clause else len(scene.view))]
+    before = [time for time in times if time.raw.end() <= match.raw.start()]
     chosen = after[:1] or before[-1:]
     return period(chosen[0]) if chosen else ()
 
 
-def _outscored(found: PatternMatch, quarters: Quarters, team: Entity) -> Iterator[Slip]:
-    scene, game = found.scene, found.scene.game
+def _outscored(match: PatternMatch, quarters: Quarters, team: Entity) -> Iterator[Slip]:
+    scene, game = match.scene, match.scene.game
     ahead = lead(game, team, quarters) if isinstance(team, Team) else None
     if ahead is None or not isinstance(team, Team):
         return
@@ -189,27 +189,27 @@ def _outscored(found: PatternMatch, quarters: Quarters, team: Entity) -> Iterato
     values = game.scored(team, quarters), game.scored(other, quarters)
     if ahead <= 0:
         claim = f"{team} outscored {other}"
-        yield Slip(*found.span("w"), "word", "outscored", claim, f"{values[0]}-{values[1]}", fields(quarters))
-    one, two = found.at("a"), found.at("b")
+        yield Slip(*match.span("w"), "word", "outscored", claim, f"{values[0]}-{values[1]}", fields(quarters))
+    one, two = match.at("a"), match.at("b")
     yield from pair_slips(scene, (one, two), values, "period score", fields(quarters))
     if one is not None and two is None:
-        claim = f"{team} outscored {other} by {scene.said(one)}"
+        claim = f"{team} outscored {other} by {scene.quote(one)}"
         yield from scene.wrong_number(one, "period margin", claim, ahead, fields(quarters))
 
 
-def _period_score(found: PatternMatch, quarters: Quarters, team: Entity) -> Iterator[Slip]:
+def _period_score(match: PatternMatch, quarters: Quarters, team: Entity) -> Iterator[Slip]:
     if isinstance(team, Team):
-        game = found.scene.game
+        game = match.scene.game
         values = game.scored(team, quarters), game.scored(game.other(team), quarters)
-        numbers = found.at("a"), found.at("b")
-        yield from pair_slips(found.scene, numbers, values, "period score", fields(quarters), either=True)
+        numbers = match.at("a"), match.at("b")
+        yield from pair_slips(match.scene, numbers, values, "period score", fields(quarters), either=True)
 
 
-def _period_points(found: PatternMatch, quarters: Quarters, team: Entity) -> Iterator[Slip]:
-    scene, at = found.scene, found.at("n")
+def _period_points(match: PatternMatch, quarters: Quarters, team: Entity) -> Iterator[Slip]:
+    scene, at = match.scene, match.at("n")
     value = scene.game.scored(team, quarters) if isinstance(team, Team) else None
     if value is not None and at is not None:
-        claim = f"{team}: {scene.said(at)} points"
+        claim = f"{team}: {scene.quote(at)} points"
         yield from scene.wrong_number(at, "period points", claim, value, fields(quarters))
 
 
@@ -218,34 +218,34 @@ def _period_points(found: PatternMatch, quarters: Quarters, team: Entity) -> Ite
 
 def battles(scene: Scene) -> Iterator[Claim]:
     """`won the rebounding battle, 47-43`, `47 boards to the Ts 48`, `13 of their own`."""
-    for found in scene.find("battle", "outrebounded", "board_edge") if scene.has("boards") else ():
-        whose = found.whose_at("a")
+    for match in scene.find("battle", "outrebounded", "board_edge") if scene.has("boards") else ():
+        whose = match.whose_at("a")
         if whose and not whose[0].is_player:
-            yield Claim(whose[:1], partial(_battle, found))
-    for found in scene.find("to_theirs"):
-        at, number, team = found.at("s"), found.at("n"), found.team("t")
+            yield Claim(whose[:1], partial(_battle, match))
+    for match in scene.find("to_theirs"):
+        at, number, team = match.at("s"), match.at("n"), match.team("t")
         if at is not None and number is not None and team:
             yield Claim((team,), partial(_theirs, scene, number, scene.words[at].value))
-    for found in scene.find("of_their_own"):
-        number = found.at("n")
+    for match in scene.find("of_their_own"):
+        number = match.at("n")
         counted = [word.value for word in scene.words[: number or 0] if word.code.startswith("S")]
         acting = [scene.names[at] for at in scene.teams_acting]
         if number is not None and counted and acting:
             yield Claim((acting[0],), partial(_theirs, scene, number, counted[-1]))
 
 
-def _battle(found: PatternMatch, team: Entity) -> Iterator[Slip]:
+def _battle(match: PatternMatch, team: Entity) -> Iterator[Slip]:
     if isinstance(team, Team):
-        values = team.line.get("TEAM-REB"), found.scene.game.other(team).line.get("TEAM-REB")
-        numbers = found.at("a"), found.at("b")
-        yield from pair_slips(found.scene, numbers, values, "rebounding battle", "TEAM-REB", either=True)
+        values = team.line.get("TEAM-REB"), match.scene.game.other(team).line.get("TEAM-REB")
+        numbers = match.at("a"), match.at("b")
+        yield from pair_slips(match.scene, numbers, values, "rebounding battle", "TEAM-REB", either=True)
 
 
 def _theirs(scene: Scene, number: int, statistic: str, team: Entity) -> Iterator[Slip]:
     field = field_of(team, statistic)
     value = value_of(team, field)
     if value is not None:
-        claim = f"{team}: {scene.said(number)} {statistic}"
+        claim = f"{team}: {scene.quote(number)} {statistic}"
         yield from scene.wrong_number(number, "team.other", claim, value, f"{field} of {team}")
 
 
@@ -256,24 +256,24 @@ def places(scene: Scene) -> Iterator[Claim]:
     """`the host Ts`, `at the A in C`, `a road win`, `at home`."""
     if scene.upcoming:
         return
-    for found in scene.find("side"):
-        team = found.team("t")
+    for match in scene.find("side"):
+        team = match.team("t")
         if team:
-            yield Claim((team,), partial(_side, found.span("w"), "home" if found["home"] else "vis", "side"))
-    told = (("home", "home_crowd"), *(() if scene.elsewhere else (("home", "at_home"), ("vis", "on_road"))))
-    for side, name in told:
-        for found in scene.find(name):
-            team = scene.team_of(found.at("w"))
+            yield Claim((team,), partial(_side, match.span("w"), "home" if match["home"] else "vis", "side"))
+    sides = (("home", "home_crowd"), *(() if scene.elsewhere else (("home", "at_home"), ("vis", "on_road"))))
+    for side, name in sides:
+        for match in scene.find(name):
+            team = scene.team_of(match.at("w"))
             if team:
-                yield Claim((team,), partial(_side, found.span("w"), side, name))
+                yield Claim((team,), partial(_side, match.span("w"), side, name))
     yield from _arenas(scene)
 
 
 def _arenas(scene: Scene) -> Iterator[Claim]:
     home = scene.game.home
     listed = table("league")["teams"].get(home.name, {}).get("arenas")
-    for found in scene.find("place"):
-        for kind, at in (("arena", found.at("a")), ("city", found.at("c"))):
+    for match in scene.find("place"):
+        for kind, at in (("arena", match.at("a")), ("city", match.at("c"))):
             if at is not None and home not in scene.words[at].value and (kind == "city" or listed):
                 yield Claim((fixed(home),), partial(_place, scene, at, kind))
 
@@ -285,7 +285,7 @@ def _side(span: Span, wanted: str, kind: str, team: Entity) -> Iterator[Slip]:
 
 
 def _place(scene: Scene, at: int, kind: str, home: Entity) -> Iterator[Slip]:
-    claim = f"played at {scene.said(at)}"
+    claim = f"played at {scene.quote(at)}"
     yield Slip(*scene.span(at), "name", kind, claim, f"the {home} were at home", "home_name")
 
 
@@ -295,18 +295,18 @@ def days(scene: Scene) -> Iterator[Slip]:
         return
     right = scene.game.date.weekday()
     for at in scene.sentence.indices("D"):
-        said = scene.words[at].value
-        if said != right:
+        day = scene.words[at].value
+        if day != right:
             flags = frozenset({"elsewhere"} if scene.elsewhere else ())
-            yield Slip(*scene.span(at), "name", "day", f"played on {DAYS[said]}", DAYS[right], "day", flags=flags)
+            yield Slip(*scene.span(at), "name", "day", f"played on {DAYS[day]}", DAYS[right], "day", flags=flags)
 
 
 def overtimes(scene: Scene) -> Iterator[Slip]:
     """`in overtime`, of a game that had none."""
     if scene.game.overtime is False and not scene.upcoming and not scene.elsewhere:
-        for found in scene.find("overtime"):
+        for match in scene.find("overtime"):
             claim = "the game went to overtime"
-            yield Slip(*found.span("w"), "word", "overtime", claim, "it did not", "TEAM-PTS")
+            yield Slip(*match.span("w"), "word", "overtime", claim, "it did not", "TEAM-PTS")
 
 
 # --- words that fit one outcome only ------------------------------------------------------------------------------
@@ -315,34 +315,34 @@ def overtimes(scene: Scene) -> Iterator[Slip]:
 def outcomes(scene: Scene) -> Iterator[Claim]:
     """`in the win`, `look to bounce back`, of a team or through a player."""
     for wanted in ("won", "lost"):
-        for found in scene.find(f"says_{wanted}"):
-            group = next(name for name in ("w", "w2", "w3") if found[name])
-            team = scene.team_of(found.at(group))
-            negated = pattern("negated").search(scene.view[: found.match.start(group)])
+        for match in scene.find(f"says_{wanted}"):
+            group = next(name for name in ("w", "w2", "w3") if match[name])
+            team = scene.team_of(match.at(group))
+            negated = pattern("negated").search(scene.view[: match.raw.start(group)])
             if team and not negated:
-                yield Claim((team,), partial(_outcome, found, group, wanted))
+                yield Claim((team,), partial(_outcome, match, group, wanted))
 
 
-def _outcome(found: PatternMatch, group: str, wanted: str, team: Entity) -> Iterator[Slip]:
-    winner = found.scene.game.winner
+def _outcome(match: PatternMatch, group: str, wanted: str, team: Entity) -> Iterator[Slip]:
+    winner = match.scene.game.winner
     if isinstance(team, Team) and winner is not None and (team is winner) != (wanted == "won"):
-        first, *more = found[group].split()
+        first, *more = match[group].split()
         kind = f"outcome.{wanted}.{first}" if more else f"outcome.{wanted}"
-        flags = frozenset({"upcoming"} if found.scene.upcoming else ())
+        flags = frozenset({"upcoming"} if match.scene.upcoming else ())
         right = "they lost" if wanted == "won" else "they won"
-        yield Slip(*found.span(group), "word", kind, f"{team} {wanted}", right, "TEAM-PTS", flags=flags)
+        yield Slip(*match.span(group), "word", kind, f"{team} {wanted}", right, "TEAM-PTS", flags=flags)
 
 
 def forms(scene: Scene) -> Iterator[Claim]:
     """`struggling`, `one of the best teams`, held against wins and losses."""
-    for found in scene.find("form"):
-        group = "bad" if found["bad"] else "good"
-        team = scene.team_of(found.at(group))
-        if found.before("of_both"):
+    for match in scene.find("form"):
+        group = "bad" if match["bad"] else "good"
+        team = scene.team_of(match.at(group))
+        if match.before("of_both"):
             names: Names = tuple(map(fixed, scene.game.teams))
-            yield Claim(names, partial(_both_forms, found.span(group), group))
-        elif team and not found.before("negated"):
-            yield Claim((team,), partial(_form, scene, found.span(group), group))
+            yield Claim(names, partial(_both_forms, match.span(group), group))
+        elif team and not match.before("negated"):
+            yield Claim((team,), partial(_form, scene, match.span(group), group))
 
 
 def _share(team: Entity) -> float | None:
@@ -377,53 +377,53 @@ def _form(scene: Scene, span: Span, group: str, team: Entity) -> Iterator[Slip]:
 def courses(scene: Scene) -> Iterator[Claim]:
     """How the game went: `led for the entirety of the second half`, `pulled away`, `a hot start`, `the key`."""
     for name, check in COURSES.items():
-        for found in scene.find(name):
-            team = found.team("t") or scene.team_of(found.at("w"))
+        for match in scene.find(name):
+            team = match.team("t") or scene.team_of(match.at("w"))
             if team:
-                yield Claim((team,), partial(check, found))
+                yield Claim((team,), partial(check, match))
 
 
-def _ahead(found: PatternMatch, team: Entity) -> Iterator[Slip]:
+def _ahead(match: PatternMatch, team: Entity) -> Iterator[Slip]:
     if not isinstance(team, Team):
         return
     marks: list[Quarters] = [(1,), (1, 2), (1, 2, 3), QUARTERS]
-    marks = marks[{"O half": 1, "O quarter": 2}.get(found["what"], 0) :]
-    leads = [ahead for quarters in marks if (ahead := lead(found.scene.game, team, quarters)) is not None]
+    marks = marks[{"O half": 1, "O quarter": 2}.get(match["what"], 0) :]
+    leads = [ahead for quarters in marks if (ahead := lead(match.scene.game, team, quarters)) is not None]
     behind = [ahead for ahead in leads if ahead <= 0]
-    if len(leads) == len(marks) and len(behind) > (len(leads) / 2 if found["mostly"] else 0):
+    if len(leads) == len(marks) and len(behind) > (len(leads) / 2 if match["mostly"] else 0):
         right = f"they trailed by {-min(behind)}" if min(behind) else "the score was level"
-        yield Slip(*found.span("w"), "word", "ahead", f"{team} led all along", right, "TEAM-PTS_QTR1 to 4")
+        yield Slip(*match.span("w"), "word", "ahead", f"{team} led all along", right, "TEAM-PTS_QTR1 to 4")
 
 
-def _better(kind: str, found: PatternMatch, team: Entity) -> Iterator[Slip]:
+def _better(kind: str, match: PatternMatch, team: Entity) -> Iterator[Slip]:
     if kind == "start":
-        quarters: Quarters = (1, 2) if found["half"] else (1,)
+        quarters: Quarters = (1, 2) if match["half"] else (1,)
     else:
-        quarters = period(found) or ((4,) if found["part"] == "quarter" else (3, 4))
-    ahead = lead(found.scene.game, team, quarters) if isinstance(team, Team) else None
+        quarters = period(match) or ((4,) if match["part"] == "quarter" else (3, 4))
+    ahead = lead(match.scene.game, team, quarters) if isinstance(team, Team) else None
     if ahead is not None and (ahead < 0 or (ahead == 0 and kind == "pulled")):
         right = f"they were outscored by {-ahead}" if ahead else "both scored as much"
-        yield Slip(*found.span("w"), "word", kind, f"{team} were better then", right, fields(quarters))
+        yield Slip(*match.span("w"), "word", kind, f"{team} were better then", right, fields(quarters))
 
 
-def _came_back(found: PatternMatch, team: Entity) -> Iterator[Slip]:
+def _came_back(match: PatternMatch, team: Entity) -> Iterator[Slip]:
     """Somebody who battles back has been behind: when the period began, or at the end of any of the first three."""
     if not isinstance(team, Team):
         return
-    begun = period(found)[:1]
+    begun = period(match)[:1]
     marks = [tuple(range(1, begun[0]))] if begun and begun[0] > 1 else [(1,), (1, 2), (1, 2, 3)]
-    leads = [ahead for quarters in marks if (ahead := lead(found.scene.game, team, quarters)) is not None]
+    leads = [ahead for quarters in marks if (ahead := lead(match.scene.game, team, quarters)) is not None]
     if len(leads) == len(marks) and min(leads) > 0:
         right = f"they were ahead by {min(leads)} or more"
-        yield Slip(*found.span("w"), "word", "comeback", f"{team} had been behind", right, "TEAM-PTS_QTR1 to 3")
+        yield Slip(*match.span("w"), "word", "comeback", f"{team} had been behind", right, "TEAM-PTS_QTR1 to 3")
 
 
-def _more(kind: str, field: str, found: PatternMatch, team: Entity) -> Iterator[Slip]:
+def _more(kind: str, field: str, match: PatternMatch, team: Entity) -> Iterator[Slip]:
     if isinstance(team, Team):
-        mine, theirs = team.line.get(field), found.scene.game.other(team).line.get(field)
+        mine, theirs = team.line.get(field), match.scene.game.other(team).line.get(field)
         if mine is not None and theirs is not None and mine < theirs:
             claim = f"{team} had the better {field}"
-            yield Slip(*found.span("w"), "word", kind, claim, f"{mine} against {theirs}", field)
+            yield Slip(*match.span("w"), "word", kind, claim, f"{mine} against {theirs}", field)
 
 
 COURSES: dict[str, Check] = {

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from finecomb.detect.boxscore import stat_claims
 from finecomb.detect.boxscore.claims import Slip
 from finecomb.detect.boxscore.discourse import PatternMatch, Scene
-from finecomb.detect.boxscore.reading import DAYS, pattern
 from finecomb.detect.boxscore.record import Team
+from finecomb.detect.boxscore.report_parser import DAYS, pattern
 
 # Pattern, label and kind of short statements that stand for themselves.
 ASIDES = (
@@ -25,7 +25,7 @@ ASIDES = (
 
 
 def statement(span: tuple[int, int], label: str, kind: str, claim: str, *flags: str) -> Slip:
-    """Something that only counting can judge."""
+    """A slip for a statement that the record cannot decide; how often such statements are wrong judges it."""
     return Slip(*span, label, kind, claim, basis="base-rate", flags=frozenset(flags))
 
 
@@ -44,21 +44,21 @@ def _opponents(scene: Scene) -> Iterator[Slip]:
     subject: object = scene.story.subject
     before: list[object] = []
     for at in scene.sentence.indices("TC"):
-        known, said = scene.words[at].value, scene.said(at)
+        meanings, words = scene.words[at].value, scene.quote(at)
         if _acts(scene, at):
-            if known[0] in before and isinstance(known[0], Team):
-                yield statement(scene.span(at), "name", "next.subject", f"{said} play next, as was said before")
-            subject = known[0]
+            if meanings[0] in before and isinstance(meanings[0], Team):
+                yield statement(scene.span(at), "name", "next.subject", f"{words} play next, as was said before")
+            subject = meanings[0]
             before.append(subject)
         elif scene.words[at].code == "C":
-            whose = "own" if subject in known else "here" if isinstance(known[0], Team) else "third"
-            yield statement(scene.span(at), "name", "next.city", f"the next game is in {said}", whose)
-        elif subject in known:
-            claim = f"{said} play themselves next"
+            whose = "own" if subject in meanings else "here" if isinstance(meanings[0], Team) else "third"
+            yield statement(scene.span(at), "name", "next.city", f"the next game is in {words}", whose)
+        elif subject in meanings:
+            claim = f"{words} play themselves next"
             yield Slip(*scene.span(at), "name", "next.self", claim, "another team", "TEAM-NAME")
         else:
-            whose = "same opponent" if isinstance(known[0], Team) else "third"
-            yield statement(scene.span(at), "name", "next.opponent", f"the next opponent is {said}", whose)
+            whose = "same opponent" if isinstance(meanings[0], Team) else "third"
+            yield statement(scene.span(at), "name", "next.opponent", f"the next opponent is {words}", whose)
 
 
 def _acts(scene: Scene, at: int) -> bool:
@@ -83,13 +83,13 @@ def _days(scene: Scene) -> Iterator[Slip]:
 
 def _sides(scene: Scene) -> Iterator[Slip]:
     for side, claim in (("home", "the next game is at home"), ("road", "the next game is on the road")):
-        for found in scene.find(f"next_{side}"):
-            whose = found.whose_at("w")
+        for match in scene.find(f"next_{side}"):
+            whose = match.whose_at("w")
             team = whose[0].options[0] if whose and not whose[0].is_player else scene.story.subject
-            first, last = found["w"].split()[0], found["w"].split()[-1]
+            first, last = match["w"].split()[0], match["w"].split()[-1]
             verb = first if last in {"home", "road"} else last
             was = team.side if isinstance(team, Team) else "?"
-            yield statement(found.span("w"), "word", f"next.{side}", claim, f"was {was}", f"by {verb}")
+            yield statement(match.span("w"), "word", f"next.{side}", claim, f"was {was}", f"by {verb}")
 
 
 # --- streaks and sums ---------------------------------------------------------------------------------------------
@@ -97,78 +97,78 @@ def _sides(scene: Scene) -> Iterator[Slip]:
 
 def streaks(scene: Scene) -> Iterator[Slip]:
     """`won four of their last five`, `lost three straight`, `six road wins in 17 tries`."""
-    for found in scene.find("of_last"):
-        at, size = (found.at("n"), found.at("m")) if found["n"] else (found.at("k"), found.at("j"))
+    for match in scene.find("of_last"):
+        at, size = (match.at("n"), match.at("m")) if match["n"] else (match.at("k"), match.at("j"))
         if at is not None and size is not None:
             many, of = scene.words[at].value, scene.words[size].value
-            flags = [f"of {min(of, 7)}", f"n {many}", *_impossible(found, at, many, of)]
+            flags = [f"of {min(of, 7)}", f"n {many}", *_impossible(match, at, many, of)]
             yield statement(scene.span(at), "number", "streak.last", f"{many} of the last {of} games", *flags)
-    for found in scene.find("in_a_row"):
-        flags = ["won" if found["won"] else "lost", *_fits(found)]
-        yield statement(found.span("w"), "number", "streak.row", found["w"], *flags)
-    for found in scene.find("streak"):
-        yield statement(found.span("w"), "number", "streak.long", found["w"])
-    for found in scene.find("wins_in"):
+    for match in scene.find("in_a_row"):
+        flags = ["won" if match["won"] else "lost", *_fits(match)]
+        yield statement(match.span("w"), "number", "streak.row", match["w"], *flags)
+    for match in scene.find("streak"):
+        yield statement(match.span("w"), "number", "streak.long", match["w"])
+    for match in scene.find("wins_in"):
         for group in ("n", "m"):
-            at = found.at(group)
+            at = match.at(group)
             if at is not None:
-                yield statement(scene.span(at), "number", "streak.away", found.match[0], group)
+                yield statement(scene.span(at), "number", "streak.away", match.raw[0], group)
 
 
-def _impossible(found: PatternMatch, at: int, many: int, of: int) -> list[str]:
+def _impossible(match: PatternMatch, at: int, many: int, of: int) -> list[str]:
     """A flag where a team has not won, lost or played that often."""
-    whose = found.scene.subjects[at]
+    whose = match.scene.subjects[at]
     team = whose[0].options[0] if whose else None
     line = team.line if isinstance(team, Team) else {}
     won, lost = line.get("TEAM-WINS"), line.get("TEAM-LOSSES")
     if won is None or lost is None:
         return []
-    winning = bool(found["won"])
-    last_differs = many == of and (team is found.scene.game.winner) != winning
+    winning = bool(match["won"])
+    last_differs = many == of and (team is match.scene.game.winner) != winning
     return ["impossible"] if many > (won if winning else lost) or of > won + lost or last_differs else []
 
 
-def _fits(found: PatternMatch) -> list[str]:
+def _fits(match: PatternMatch) -> list[str]:
     """Whether a streak goes with the outcome of this game."""
-    whose, winner = found.whose_at("w"), found.scene.game.winner
+    whose, winner = match.whose_at("w"), match.scene.game.winner
     team = whose[0].options[0] if whose else None
     if not isinstance(team, Team) or winner is None:
         return []
-    return ["fits"] if (team is winner) == bool(found["won"]) else ["contradicts"]
+    return ["fits"] if (team is winner) == bool(match["won"]) else ["contradicts"]
 
 
 def sums(scene: Scene) -> Iterator[Slip]:
     """`averaging 17 points`, `combined for 42 points over his last two games`."""
-    for found in scene.find("count"):
-        kind, at, what = stat_claims.beyond(found), found.at("n"), found.at("s")
+    for match in scene.find("count"):
+        kind, at, what = stat_claims.period_kind(match), match.at("n"), match.at("s")
         if kind and at is not None and what is not None:
             statistic = scene.words[what].value
-            claim = f"{kind}: {scene.said(at)} {statistic}"
+            claim = f"{kind}: {scene.quote(at)} {statistic}"
             season = "season" if any(word in scene.view for word in ("season", "year", "per game")) else "lately"
             yield statement(scene.span(at), "number", f"sum.{kind}", claim, season, statistic)
 
 
 def ordinals(scene: Scene) -> Iterator[Slip]:
     """`his second double-double in a row`, `their 17th win`."""
-    for found in scene.find("nth"):
-        yield statement(found.span("w"), "number", "nth", found["w"], found["rest"].split()[0])
+    for match in scene.find("nth"):
+        yield statement(match.span("w"), "number", "nth", match["w"], match["rest"].split()[0])
 
 
 def asides(scene: Scene) -> Iterator[Slip]:
     """Runs, ties, season highs, standings, favorites, back-to-backs."""
-    for found in scene.find("run"):
+    for match in scene.find("run"):
         for group in "nmkji":
-            at = found.at(group)
+            at = match.at(group)
             if at is not None:
-                yield statement(scene.span(at), "number", "run", found.match[0], group)
-    for found in scene.find("game_within"):
-        at = found.at("n")
-        if at is not None and not found["end"]:
-            yield statement(scene.span(at), "number", "run", found.match[0], "within")
+                yield statement(scene.span(at), "number", "run", match.raw[0], group)
+    for match in scene.find("game_within"):
+        at = match.at("n")
+        if at is not None and not match["end"]:
+            yield statement(scene.span(at), "number", "run", match.raw[0], "within")
     for name, label, kind in ASIDES:
-        for found in scene.find(name):
-            flags = [found["w"].split()[0], *(["upcoming"] if scene.upcoming else [])]
-            yield statement(found.span("w"), label, kind, found["w"], *flags)
+        for match in scene.find(name):
+            flags = [match["w"].split()[0], *(["upcoming"] if scene.upcoming else [])]
+            yield statement(match.span("w"), label, kind, match["w"], *flags)
 
 
 FAMILY = (upcoming, streaks, sums, ordinals, asides)

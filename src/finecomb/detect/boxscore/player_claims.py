@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from finecomb.detect.boxscore.claims import Claim, Entity, Mention, Slip
 from finecomb.detect.boxscore.discourse import Names, PatternMatch, Scene, fixed
-from finecomb.detect.boxscore.reading import pattern, table
 from finecomb.detect.boxscore.record import Game, Player, Team
+from finecomb.detect.boxscore.report_parser import pattern, table
 
 Span = tuple[int, int]
 _MILESTONES = ("PTS", "REB", "AST", "STL", "BLK")
@@ -19,14 +19,14 @@ _STARTER = {"starter": True, "T starter": True, "starters": True} | dict.fromkey
 
 
 def points(player: Player) -> int:
-    """What he scored, as far as the record says."""
+    """Points of a player, 0 where the record does not say."""
     return player.count("PTS") or 0
 
 
-def _known(player: Entity) -> Player | None:
+def _scorer(player: Entity) -> Player | None:
     """A player of whom the record knows the team and the points."""
-    known = isinstance(player, Player) and player.team is not None and player.count("PTS") is not None
-    return player if known and isinstance(player, Player) else None
+    complete = isinstance(player, Player) and player.team is not None and player.count("PTS") is not None
+    return player if complete and isinstance(player, Player) else None
 
 
 def _role(starter: bool | None) -> str:
@@ -46,14 +46,14 @@ class Pair(NamedTuple):
 
 
 def pairs(scene: Scene) -> Iterator[Pair]:
-    """Whom a sentence says to play for whom, in so many words."""
+    """Pairs of a team and players that a sentence says belong together, in so many words."""
     if scene.upcoming:
         return
     for name in ("only_of_team", "led_by", "led_team", "team_of"):
-        for found in scene.find(name):
-            team, players = found.at("t"), [at for at in (found.at("p"), found.at("q")) if at is not None]
+        for match in scene.find(name):
+            team, players = match.at("t"), [at for at in (match.at("p"), match.at("q")) if at is not None]
             if name == "only_of_team" and not players:
-                before = [at for at in scene.sentence.indices("P") if scene.sentence.starts[at] < found.match.start()]
+                before = [at for at in scene.sentence.indices("P") if scene.sentence.starts[at] < match.raw.start()]
                 players = before[-1:]
             if team is not None and scene.team(team) and players:
                 yield Pair(team, tuple(players), name == "only_of_team")
@@ -61,10 +61,10 @@ def pairs(scene: Scene) -> Iterator[Pair]:
 
 def plays_for(scene: Scene) -> Iterator[Claim]:
     """`X led the way for the Ts`, `the Ts were led by X and Y`."""
-    seen: set[int] = set()
+    earlier: set[int] = set()
     for pair in pairs(scene):
-        fresh = [at for at in pair.players if at not in seen]
-        seen.update(fresh)
+        fresh = [at for at in pair.players if at not in earlier]
+        earlier.update(fresh)
         if fresh:
             names = (scene.names[pair.team], *(scene.names[at] for at in fresh))
             yield Claim(names, partial(_plays_for, names, pair.blame_player))
@@ -90,11 +90,11 @@ def context(scene: Scene) -> Iterator[Claim]:
     """A player told about among the other team's without a word."""
     if scene.upcoming:
         return
-    told = {at for pair in pairs(scene) for at in pair.players}
+    paired_players = {at for pair in pairs(scene) for at in pair.players}
     last = scene.story.last_team
     for at in scene.sentence.indices("P"):
         name, section = scene.names[at], scene.section(at)
-        if at not in told and section is not None:
+        if at not in paired_players and section is not None:
             yield Claim((name,), partial(_context, scene, at, section, last))
         bearer = name.options[0]
         last = bearer.team if len(name.options) == 1 and isinstance(bearer, Player) else last
@@ -116,8 +116,8 @@ def _surroundings(scene: Scene, at: int) -> list[str]:
     """Whether words go on with a list of one team's players, the name is inside the sentence, numbers follow."""
     rest = scene.view[scene.sentence.starts[at] + 1 :]
     numbers = any(word.code[0] in "SL" for word in scene.words[at:])
-    found = {"goes on": pattern("goes_on").match(rest), "within": at, "no numbers": not numbers}
-    return [name for name, holds in found.items() if holds]
+    flags = {"goes on": pattern("goes_on").match(rest), "within": at, "no numbers": not numbers}
+    return [name for name, holds in flags.items() if holds]
 
 
 # --- who led ------------------------------------------------------------------------------------------------------
@@ -127,60 +127,60 @@ def leads(scene: Scene) -> Iterator[Claim]:
     """`led the team in scoring`, `were led by`, `led the bench`, `high-point man`."""
     if scene.upcoming:
         return
-    for found in scene.find("led"):
-        whose = _led_by(found) if found["what"] == "by" else found.whose_at("w")
+    for match in scene.find("led"):
+        whose = _led_by(match) if match["what"] == "by" else match.whose_at("w")
         if len(whose) == 1 and whose[0].is_player:
-            yield Claim(whose, partial(_top, scene, found.span("w"), _led_in(found), _scope(found), "led"))
-    for found in scene.find("top_scorer"):
-        whose = found.whose_at("w")[-1:]
+            yield Claim(whose, partial(_top, scene, match.span("w"), _led_in(match), _scope(match), "led"))
+    for match in scene.find("top_scorer"):
+        whose = match.whose_at("w")[-1:]
         if whose and whose[0].is_player:
-            yield Claim(whose, partial(_top, scene, found.span("w"), "points", "team", "top"))
+            yield Claim(whose, partial(_top, scene, match.span("w"), "points", "team", "top"))
 
 
-def _led_by(found: PatternMatch) -> Names:
-    after = found.then("led_by_one")
+def _led_by(match: PatternMatch) -> Names:
+    after = match.then("led_by_one")
     at = after.at("p") if after else None
-    return (found.scene.names[at],) if at is not None else ()
+    return (match.scene.names[at],) if at is not None else ()
 
 
-def _scope(found: PatternMatch) -> str:
-    what = found["what"]
-    if what in {"bench", "reserves", "O unit"} or found.then("own_bench"):
+def _scope(match: PatternMatch) -> str:
+    what = match["what"]
+    if what in {"bench", "reserves", "O unit"} or match.then("own_bench"):
         return "bench"
     return "starters" if what == "starters" else "game" if what.startswith(("all", "both", "game")) else "team"
 
 
-def _led_in(found: PatternMatch) -> str:
+def _led_in(match: PatternMatch) -> str:
     """What was led in: `in scoring`, `with 14 rebounds`; points unless said."""
-    spoken = found.then("led_in")
+    spoken = match.then("led_in")
     if spoken:
         return "rebounds" if spoken["s"] == "rebounding" else spoken["s"].removeprefix("S")
-    said = None if found.then("led_in_points") else found.then("led_with")
-    return _statistic(said)
+    phrase = None if match.then("led_in_points") else match.then("led_with")
+    return _statistic(phrase)
 
 
-def _statistic(found: PatternMatch | None) -> str:
-    return found["s"] if found and found["s"] in table("statistics")["counts"] else "points"
+def _statistic(match: PatternMatch | None) -> str:
+    return match["s"] if match and match["s"] in table("statistics")["counts"] else "points"
 
 
 def rivals(player: Player, game: Game, scope: str) -> list[Player]:
     """Those who could have led instead, himself among them."""
-    everybody = [each for each in game.players if each.played]
+    everybody = [other for other in game.players if other.played]
     if scope == "game":
         return everybody
-    mates = [each for each in everybody if each.team is player.team]
+    mates = [other for other in everybody if other.team is player.team]
     wanted = {"bench": False, "starters": True}.get(scope)
-    return mates if wanted is None else [each for each in mates if each.starter is wanted]
+    return mates if wanted is None else [other for other in mates if other.starter is wanted]
 
 
 def _top(scene: Scene, span: Span, statistic: str, scope: str, kind: str, player: Entity) -> Iterator[Slip]:
     field = table("statistics")["counts"][statistic]["player"]
     value = player.count(field) if isinstance(player, Player) and player.team else None
     others = rivals(player, scene.game, scope) if isinstance(player, Player) else []
-    better = [each for each in others if each is not player and (each.count(field) or 0) > (value or 0)]
+    better = [other for other in others if other is not player and (other.count(field) or 0) > (value or 0)]
     if value is None or not isinstance(player, Player) or not better:
         return
-    best = max(better, key=lambda each: each.count(field) or 0)
+    best = max(better, key=lambda other: other.count(field) or 0)
     most = best.count(field) or 0
     flags = {
         f"rank {min(len(better), 3)}": True,
@@ -190,36 +190,36 @@ def _top(scene: Scene, span: Span, statistic: str, scope: str, kind: str, player
         "stranger": scene.section(len(scene.words)) not in (None, player.team),
     }
     claim, where = f"{player} led the {scope} in {statistic}", f"{field} of {best}"
-    known = frozenset(name for name, holds in flags.items() if holds)
-    yield Slip(*span, "word", f"{kind}.{scope}", claim, f"{best} did, with {most}", where, flags=known)
+    flag_names = frozenset(name for name, holds in flags.items() if holds)
+    yield Slip(*span, "word", f"{kind}.{scope}", claim, f"{best} did, with {most}", where, flags=flag_names)
 
 
 def highs(scene: Scene) -> Iterator[Claim]:
     """`a game-high 31 points`, `team-high`."""
-    for found in scene.find("high"):
-        whose = found.whose_at("w")[-1:]
+    for match in scene.find("high"):
+        whose = match.whose_at("w")[-1:]
         if whose and whose[0].is_player:
-            statistic = _statistic(found.then("high_in"))
-            yield Claim(whose, partial(_top, scene, found.span("w"), statistic, found["scope"], "high"))
+            statistic = _statistic(match.then("high_in"))
+            yield Claim(whose, partial(_top, scene, match.span("w"), statistic, match["scope"], "high"))
 
 
 def ranks(scene: Scene) -> Iterator[Claim]:
     """`was second on the team`, `was next`, `right behind him`."""
-    for found in scene.find("rank"):
-        at, whose = found.at("o"), found.whose_at("o")[-1:]
+    for match in scene.find("rank"):
+        at, whose = match.at("o"), match.whose_at("o")[-1:]
         if at is not None and whose and whose[0].is_player:
             yield Claim(whose, partial(_rank, scene, at))
-    for found in scene.find("next_in_line"):
-        whose = found.whose_at("w")
+    for match in scene.find("next_in_line"):
+        whose = match.whose_at("w")
         if len(whose) == 1 and whose[0].is_player:
-            yield Claim(whose, partial(_next, scene, found.span("w"), found["w"].split()[0]))
+            yield Claim(whose, partial(_next, scene, match.span("w"), match["w"].split()[0]))
 
 
 def _rank(scene: Scene, at: int, entity: Entity) -> Iterator[Slip]:
-    player = _known(entity)
+    player = _scorer(entity)
     if not player:
         return
-    others = [points(each) for each in rivals(player, scene.game, "team") if each is not player]
+    others = [points(other) for other in rivals(player, scene.game, "team") if other is not player]
     best = 1 + sum(value > points(player) for value in others)
     worst = 1 + sum(value >= points(player) for value in others)
     if not best <= scene.words[at].value <= worst:
@@ -229,13 +229,16 @@ def _rank(scene: Scene, at: int, entity: Entity) -> Iterator[Slip]:
 
 
 def _next(scene: Scene, span: Span, how: str, entity: Entity) -> Iterator[Slip]:
-    player, told = _known(entity), scene.story.told
+    player, earlier = _scorer(entity), scene.story.recent_players
     if not player:
         return
-    better = [each for each in rivals(player, scene.game, "team") if points(each) > points(player)]
-    untold = [each for each in better if each not in told]
+    better = [other for other in rivals(player, scene.game, "team") if points(other) > points(player)]
+    untold = [other for other in better if other not in earlier]
     if untold or not better:
-        flags = {f"behind {min(len(untold), 2)}" if better else "leader", *(["told before"] if player in told else [])}
+        flags = {
+            f"behind {min(len(untold), 2)}" if better else "leader",
+            *(["told before"] if player in earlier else []),
+        }
         right = f"{untold[0]} did" if untold else "he led"
         claim, where = f"{player} came next in points", f"PTS of {player.team}"
         yield Slip(*span, "word", f"next.{how}", claim, right, where, flags=frozenset(flags))
@@ -246,23 +249,23 @@ def _next(scene: Scene, span: Span, how: str, entity: Entity) -> Iterator[Slip]:
 
 def doubles(scene: Scene) -> Iterator[Claim]:
     """`a double-double`, `his second triple-double`."""
-    for found in scene.find("double"):
-        whose = found.whose_at("w")[-1:] or _ahead(found)
-        if whose and whose[0].is_player and not found.before("double_missed", 40):
-            yield Claim(whose, partial(_double, scene, found.span("w"), found["size"], _ordinal(found)))
+    for match in scene.find("double"):
+        whose = match.whose_at("w")[-1:] or _ahead(match)
+        if whose and whose[0].is_player and not match.before("double_missed", 40):
+            yield Claim(whose, partial(_double, scene, match.span("w"), match["size"], _ordinal(match)))
 
 
-def _ahead(found: PatternMatch) -> Names:
+def _ahead(match: PatternMatch) -> Names:
     """The first player named after."""
-    after = found.then("player_ahead")
+    after = match.then("player_ahead")
     at = after.at("p") if after else None
-    return (found.scene.names[at],) if at is not None else ()
+    return (match.scene.names[at],) if at is not None else ()
 
 
-def _ordinal(found: PatternMatch) -> int | None:
+def _ordinal(match: PatternMatch) -> int | None:
     """Number of the word before, if it is `second` or the like."""
-    first = found.at("w")
-    return first - 1 if first and found.scene.words[first - 1].code == "O" else None
+    first = match.at("w")
+    return first - 1 if first and match.scene.words[first - 1].code == "O" else None
 
 
 def _double(scene: Scene, span: Span, size: str, ordinal: int | None, player: Entity) -> Iterator[Slip]:
@@ -282,13 +285,16 @@ def _double(scene: Scene, span: Span, size: str, ordinal: int | None, player: En
 def bench(scene: Scene) -> Iterator[Claim]:
     """`off the bench`, `led the second unit`, `starter`."""
     reserves, starters = scene.find("bench", "led_bench"), scene.find("starter", "led_starters")
-    for starter, found in [*((False, each) for each in reserves), *((True, each) for each in starters)]:
-        whose = found.whose_at("w")[-1:]
-        opens = scene.view[: found.match.start()].strip() in {"coming", "playing", ""}
+    for starter, match in [
+        *((False, reserve) for reserve in reserves),
+        *((True, starter_match) for starter_match in starters),
+    ]:
+        whose = match.whose_at("w")[-1:]
+        opens = scene.view[: match.raw.start()].strip() in {"coming", "playing", ""}
         if (not whose or not whose[0].is_player) and opens:
-            whose = _ahead(found)
-        if whose and whose[0].is_player and not found.before("bench_in_general", 60):
-            yield Claim(whose, partial(_bench, found.span("w"), starter))
+            whose = _ahead(match)
+        if whose and whose[0].is_player and not match.before("bench_in_general", 60):
+            yield Claim(whose, partial(_bench, match.span("w"), starter))
 
 
 def _bench(span: Span, starter: bool, player: Entity) -> Iterator[Slip]:
@@ -300,39 +306,39 @@ def _bench(span: Span, starter: bool, player: Entity) -> Iterator[Slip]:
 
 def only_other(scene: Scene) -> Iterator[Claim]:
     """`the only other starter in double figures`."""
-    for found in scene.find("only_other"):
-        whose = found.whose_at("w")[-2:]
+    for match in scene.find("only_other"):
+        whose = match.whose_at("w")[-2:]
         if not whose or not whose[0].is_player:
-            later = [at for at in scene.sentence.indices("P") if scene.sentence.starts[at] > found.match.start()]
+            later = [at for at in scene.sentence.indices("P") if scene.sentence.starts[at] > match.raw.start()]
             whose = (scene.names[later[0]],) if later else ()
-        if whose and not pattern("not_reached").search(found["rest"]):
-            yield Claim(whose, partial(_only, found))
+        if whose and not pattern("not_reached").search(match["rest"]):
+            yield Claim(whose, partial(_only, match))
 
 
-def _only(found: PatternMatch, *players: Entity) -> Iterator[Slip]:
+def _only(match: PatternMatch, *players: Entity) -> Iterator[Slip]:
     """One thing is wrong at a time: he was no starter, or scored too little, or was not the only one."""
-    player, role = _known(players[0]), _STARTER.get(found["who"])
+    player, role = _scorer(players[0]), _STARTER.get(match["who"])
     if not player:
         return
     if role is not None and player.starter is (not role):
-        claim, where = f"{player} was a {found['who']}", f"START_POSITION of {player}"
-        yield Slip(*found.span("who"), "word", "only.role", claim, _role(player.starter), where)
-    elif all(isinstance(each, Player) and points(each) < 10 for each in players):
+        claim, where = f"{player} was a {match['who']}", f"START_POSITION of {player}"
+        yield Slip(*match.span("who"), "word", "only.role", claim, _role(player.starter), where)
+    elif all(isinstance(other, Player) and points(other) < 10 for other in players):
         claim, where = f"{player} scored in double figures", f"PTS of {player}"
-        yield Slip(*found.span("d"), "word", "only.figures", claim, f"he scored {points(player)}", where)
+        yield Slip(*match.span("d"), "word", "only.figures", claim, f"he scored {points(player)}", where)
     else:
-        yield from _others(found, player, role, players)
+        yield from _others(match, player, role, players)
 
 
-def _others(found: PatternMatch, player: Player, role: bool | None, players: tuple[Entity, ...]) -> Iterator[Slip]:
-    scene = found.scene
-    mates = [each for each in rivals(player, scene.game, "team") if points(each) >= 10 and each not in players]
-    mates = [each for each in mates if role is None or each.starter == role]
-    others = [each for each in mates if each not in scene.story.told]
+def _others(match: PatternMatch, player: Player, role: bool | None, players: tuple[Entity, ...]) -> Iterator[Slip]:
+    scene = match.scene
+    mates = [mate for mate in rivals(player, scene.game, "team") if points(mate) >= 10 and mate not in players]
+    mates = [mate for mate in mates if role is None or mate.starter == role]
+    others = [mate for mate in mates if mate not in scene.story.recent_players]
     if others:
-        start, end = found.span("w")
-        end = found.span("o")[1] if found["o"] else end
-        claim = f"{player} was the only other {found['who']} in double figures"
+        start, end = match.span("w")
+        end = match.span("o")[1] if match["o"] else end
+        claim = f"{player} was the only other {match['who']} in double figures"
         right, where = f"so were {', '.join(map(str, others))}", f"PTS of {player.team}"
         flags = frozenset({f"others {min(len(others), 3)}", f"mates {min(len(mates), 4)}"})
         yield Slip(start, end, "word", "only.other", claim, right, where, flags=flags)
@@ -340,32 +346,34 @@ def _others(found: PatternMatch, player: Player, role: bool | None, players: tup
 
 def double_figures(scene: Scene) -> Iterator[Claim]:
     """`six players scored in double figures`."""
-    for found in scene.find("double_figures"):
-        at, after = found.at("n"), found.then("for_team")
-        acting = next((name for name in found.whose_at("n") if not name.is_player), None)
-        team = (after.team("t") if after else None) or found.team("t") or acting
+    for match in scene.find("double_figures"):
+        at, after = match.at("n"), match.then("for_team")
+        acting = next((name for name in match.whose_at("n") if not name.is_player), None)
+        team = (after.team("t") if after else None) or match.team("t") or acting
         if at is not None and team:
-            yield Claim((team,), partial(_figures, found, at))
+            yield Claim((team,), partial(_figures, match, at))
 
 
-def _figures(found: PatternMatch, at: int, team: Entity) -> Iterator[Slip]:
-    scene, wanted = found.scene, _STARTER.get(found["role"])
+def _figures(match: PatternMatch, at: int, team: Entity) -> Iterator[Slip]:
+    scene, wanted = match.scene, _STARTER.get(match["role"])
     played = scene.game.of(team) if isinstance(team, Team) else []
-    if any(each.count("PTS") is None for each in played):
+    if any(other.count("PTS") is None for other in played):
         return
-    who = [each for each in played if points(each) >= 10 and wanted in (None, each.starter)]
-    right = {len(who) - 1, sum(each not in scene.story.told for each in who)} if found["other"] else {len(who)}
+    who = [other for other in played if points(other) >= 10 and wanted in (None, other.starter)]
+    right = (
+        {len(who) - 1, sum(other not in scene.story.recent_players for other in who)} if match["other"] else {len(who)}
+    )
     if played and scene.words[at].value not in right:
-        claim = f"{scene.said(at)} {found['role']} of {team} in double figures"
+        claim = f"{scene.quote(at)} {match['role']} of {team} in double figures"
         yield from scene.wrong_number(at, "double figures", claim, len(who), f"PTS of {team}")
 
 
 def without(scene: Scene) -> Iterator[Claim]:
     """`played without X`, who did play."""
-    for found in scene.find("without"):
-        at = found.at("p")
+    for match in scene.find("without"):
+        at = match.at("p")
         if at is not None and not scene.upcoming:
-            yield Claim((scene.names[at],), partial(_without, found.span("w")))
+            yield Claim((scene.names[at],), partial(_without, match.span("w")))
 
 
 def _without(span: Span, player: Entity) -> Iterator[Slip]:
@@ -393,14 +401,14 @@ def _takes_part(scene: Scene, at: int) -> bool:
 
 def _stranger(scene: Scene, at: int, _: Entity) -> Iterator[Slip]:
     word = scene.words[at]
-    kind, known = ("name.odd", str(word.value[0])) if word.code == "P" else ("name.unknown", "")
-    yield Slip(*scene.span(at), "name", kind, f"{scene.said(at)} took part", known, "PLAYER_NAME")
+    kind, correction = ("name.odd", str(word.value[0])) if word.code == "P" else ("name.unknown", "")
+    yield Slip(*scene.span(at), "name", kind, f"{scene.quote(at)} took part", correction, "PLAYER_NAME")
 
 
 def paired(scene: Scene) -> Mention | None:
     """The team that the sentence last said to have a player."""
-    found = list(pairs(scene))
-    return scene.names[found[-1].team] if found else None
+    team_pairs = list(pairs(scene))
+    return scene.names[team_pairs[-1].team] if team_pairs else None
 
 
 FAMILY = (plays_for, context, leads, highs, ranks, doubles, bench, only_other, double_figures, without, strangers)

@@ -142,8 +142,8 @@ def _number(value: Any) -> int | None:
 
 
 def _numbers(fields: Mapping[str, Any]) -> dict[str, int]:
-    found = {name: _number(value) for name, value in fields.items()}
-    return {name: value for name, value in found.items() if value is not None}
+    numbers = {name: _number(value) for name, value in fields.items()}
+    return {name: value for name, value in numbers.items() if value is not None}
 
 
 def _players(box: Any, home: Team, vis: Team) -> tuple[tuple[Player, ...], list[str]]:
@@ -155,8 +155,8 @@ def _players(box: Any, home: Team, vis: Team) -> tuple[tuple[Player, ...], list[
     rows = [{name: column.get(key) for name, column in columns.items()} for key in keys]
     rows = [row for row in rows if _text(row.get("PLAYER_NAME"))]
     sides = _sides(rows, home, vis)
-    made = [_player(row, team) for row, team in zip(rows, sides, strict=True)]
-    return _once(made)
+    players = [_player(row, team) for row, team in zip(rows, sides, strict=True)]
+    return _once(players)
 
 
 def _player(row: Mapping[str, Any], team: Team | None) -> Player:
@@ -168,16 +168,16 @@ def _player(row: Mapping[str, Any], team: Team | None) -> Player:
 
 def _once(players: list[Player]) -> tuple[tuple[Player, ...], list[str]]:
     counts = Counter(player.name for player in players)
-    kept: dict[str, Player] = {}
+    by_name: dict[str, Player] = {}
     problems = []
     for player in players:
-        before = kept.get(player.name)
+        before = by_name.get(player.name)
         if before is None:
-            kept[player.name] = player
+            by_name[player.name] = player
         elif before.line != player.line or before.team is not player.team:
-            kept[player.name] = Player(player.name)  # known to exist, nothing known about him
+            by_name[player.name] = Player(player.name)  # known to exist, nothing known about him
             problems.append(f"{player.name} is listed {counts[player.name]} times with different lines; none is used")
-    return tuple(kept.values()), list(dict.fromkeys(problems))
+    return tuple(by_name.values()), list(dict.fromkeys(problems))
 
 
 def _sides(rows: list[dict[str, Any]], home: Team, vis: Team) -> list[Team | None]:

@@ -22,9 +22,9 @@ from finecomb.core.study import Study
 from finecomb.gold.disputes import Dispute, DisputeDecision, finished, places, standings
 from finecomb.gold.merge import GOLD
 from finecomb.measure.view import Filters, Rounds, View, view
-from finecomb.server.adjudication import schema as wire
+from finecomb.server.adjudication import schema
 from finecomb.server.problems import ProblemError, refused
-from finecomb.server.researchers.routes import Editor, Id, TheDesk, Viewer
+from finecomb.server.researchers.routes import Editor, Id, Snapshots, Viewer
 from finecomb.server.researchers.schema import Figure
 from finecomb.server.researchers.snapshot import Snapshot, shown
 from finecomb.store import adjudication
@@ -36,7 +36,7 @@ router = APIRouter(prefix="/api/admin/adjudicate", tags=["researchers"])
 MIN_VOTES = 2
 """With how many votes `finecomb gold` keeps an error unless told otherwise."""
 _MOST = 500  # rows of the list
-Key = Annotated[str, Query(pattern=f"^({wire.KEY})$")]
+Key = Annotated[str, Query(pattern=f"^({schema.KEY})$")]
 
 
 def people(study: Study, protocol: Protocol) -> View:
@@ -78,15 +78,17 @@ def _kept(request: Request) -> DisputeCache:
 
 
 @router.get("/documents")
-def wanting(desk: TheDesk, _: Viewer, kept: Annotated[DisputeCache, Depends(_kept)]) -> wire.WantingList:
+def wanting(snapshots: Snapshots, _: Viewer, kept: Annotated[DisputeCache, Depends(_kept)]) -> schema.WantingList:
     """Texts that people handed in, those with most to decide first."""
-    return _list(desk.ask(lambda made: made.now), kept)  # the first look at many texts takes long: others need not wait
+    return _list(
+        snapshots.ask(lambda pages: pages.snapshot), kept
+    )  # the first look at many texts takes long: others need not wait
 
 
-def _list(now: Snapshot, kept: DisputeCache) -> wire.WantingList:
+def _list(now: Snapshot, kept: DisputeCache) -> schema.WantingList:
     if not now.protocol.labels:
         why = f"{now.protocol.title} asks for no marks, so there is nothing to adjudicate."
-        return wire.WantingList(rows=(), total=0, done=0, why=why)
+        return schema.WantingList(rows=(), total=0, done=0, why=why)
     seen = people(now.study, now.protocol)
     golds = {each.document: each for each in _golds(now)}
     checks = set(now.study.settings.attention_checks)
@@ -97,7 +99,7 @@ def _list(now: Snapshot, kept: DisputeCache) -> wire.WantingList:
     order = {id: at for at, id in enumerate(starts)}
     rows.sort(key=lambda row: (row.state != "open", -row.differ, -row.agreed, order[row.id]))
     done = sum(row.state == "done" for row in rows)
-    return wire.WantingList(rows=tuple(rows[:_MOST]), total=len(rows), done=done)
+    return schema.WantingList(rows=tuple(rows[:_MOST]), total=len(rows), done=done)
 
 
 def _golds(now: Snapshot) -> Iterator[Annotation]:
@@ -106,12 +108,12 @@ def _golds(now: Snapshot) -> Iterator[Annotation]:
     return now.study.only(own & pl.col("about").is_null()).iter_annotations()
 
 
-def _row(id: str, text: str, readers: int, own: Sequence[Dispute], gold: Annotation | None) -> wire.Wanting:
-    elsewhere = gold is not None and adjudication.META not in gold.meta
+def _row(id: str, text: str, readers: int, own: Sequence[Dispute], gold: Annotation | None) -> schema.Wanting:
+    elsewhere = gold is not None and not adjudication.is_ours(gold)
     standing = standings(own, {} if elsewhere else adjudication.decisions(gold))
     open_ = [each.place for each in standing if each.decision is None]
     done = gold is not None and gold.status == "submitted" and finished(standing)
-    return wire.Wanting(
+    return schema.Wanting(
         id=id,
         start=shorten(text, 80),
         places=len(standing),
@@ -129,7 +131,7 @@ def _row(id: str, text: str, readers: int, own: Sequence[Dispute], gold: Annotat
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A text on the desk: its places as they are now."""
+    """A text on the snapshots: its places as they are now."""
 
     document: Document
     protocol: Protocol
@@ -159,7 +161,7 @@ class Open:
         return sorted(self.seen.study.annotations["annotator"].unique(), key=place)
 
 
-def _open(store: Store, id: str, align: wire.Align) -> Open:
+def _open(store: Store, id: str, align: schema.Align) -> Open:
     """Read a text and everything said about it, as it is now."""
     head = store.head
     if id in head.settings.attention_checks:
@@ -179,16 +181,16 @@ def _open(store: Store, id: str, align: wire.Align) -> Open:
 
 
 @router.get("/document")
-def document(desk: TheDesk, _: Viewer, id: Id, align: wire.Align = "auto") -> wire.AdjudicatePage:
+def document(snapshots: Snapshots, _: Viewer, id: Id, align: schema.Align = "auto") -> schema.AdjudicatePage:
     """One text with its places. Annotators have numbers in place of names, in an order that says nothing."""
-    return _page(_open(desk.store, id, align))
+    return _page(_open(snapshots.store, id, align))
 
 
-def _page(own: Open) -> wire.AdjudicatePage:
+def _page(own: Open) -> schema.AdjudicatePage:
     marks = {mark.id: mark for mark in own.gold.marks} if own.gold else {}
     numbers = {id: at for at, id in enumerate(own.readers, 1)}
     cards = [(_start(each, marks), _card(each, marks, numbers)) for each in own.standing]
-    return wire.AdjudicatePage(
+    return schema.AdjudicatePage(
         id=own.document.id,
         text=own.document.text,
         context=own.document.context,
@@ -216,23 +218,23 @@ def _ordered(place: Dispute, numbers: Mapping[str, int]) -> list[tuple[int, Mark
     return sorted(((numbers[voice.annotator], voice.mark) for voice in place.voices), key=lambda each: each[0])
 
 
-def _card(standing: DisputeDecision, marks: Mapping[str, Mark], numbers: Mapping[str, int]) -> wire.PlaceCard:
+def _card(standing: DisputeDecision, marks: Mapping[str, Mark], numbers: Mapping[str, int]) -> schema.PlaceCard:
     place, decision = standing.place, standing.decision
     readings = _ordered(place, numbers)
     ids = [mark.id for _, mark in readings]
     taken = decision.taken if decision else None
-    return wire.PlaceCard(
+    return schema.PlaceCard(
         key=place.key,
         version=decision.version if decision else 0,
         readings=tuple(
-            wire.ReadingCard(annotator=number, unlocated=mark.unlocated, **_fields(mark)) for number, mark in readings
+            schema.ReadingCard(annotator=number, unlocated=mark.unlocated, **_fields(mark)) for number, mark in readings
         ),
         votes=place.votes,
         readers=len(numbers),
         agreed=place.agreed,
         kept=place.votes >= MIN_VOTES,
-        merged=wire.GoldMark(**_fields(place.merged)) if place.merged else None,
-        decision=wire.Ruled(
+        merged=schema.GoldMark(**_fields(place.merged)) if place.merged else None,
+        decision=schema.Ruled(
             what=decision.what,
             by=decision.by,
             when=decision.when,
@@ -240,13 +242,13 @@ def _card(standing: DisputeDecision, marks: Mapping[str, Mark], numbers: Mapping
         )
         if decision
         else None,
-        gold=tuple(wire.GoldMark(**_fields(marks[id])) for id in (decision.gold if decision else ())),
+        gold=tuple(schema.GoldMark(**_fields(marks[id])) for id in (decision.gold if decision else ())),
         later=standing.later,
     )
 
 
-def _fields(mark: Mark | wire.GoldMark) -> dict[str, Any]:
-    return {name: getattr(mark, name) for name in wire.GoldMark.model_fields}
+def _fields(mark: Mark | schema.GoldMark) -> dict[str, Any]:
+    return {name: getattr(mark, name) for name in schema.GoldMark.model_fields}
 
 
 # --- deciding -----------------------------------------------------------------------------------------------------
@@ -254,29 +256,34 @@ def _fields(mark: Mark | wire.GoldMark) -> dict[str, Any]:
 
 @router.put("/place")
 async def decide(
-    desk: TheDesk, session: Editor, id: Id, place: Key, new: wire.NewRuling, align: wire.Align = "auto"
-) -> wire.AdjudicatePage:
+    snapshots: Snapshots, session: Editor, id: Id, place: Key, new: schema.NewRuling, align: schema.Align = "auto"
+) -> schema.AdjudicatePage:
     """Decide about one place, or decide otherwise. Deciding the same twice is deciding it once."""
-    own = await run_in_threadpool(_open, desk.store, id, align)
-    return await _write(desk, session.who, own, [_ruling(own, _place(own, place, new.what), new)], align)
+    own = await run_in_threadpool(_open, snapshots.store, id, align)
+    return await _write(snapshots, session.who, own, [_ruling(own, _place(own, place, new.what), new)], align)
 
 
 @router.delete("/place")
 async def undo(
-    desk: TheDesk, session: Editor, id: Id, place: Key, base: Annotated[int, Query(ge=0)], align: wire.Align = "auto"
-) -> wire.AdjudicatePage:
+    snapshots: Snapshots,
+    session: Editor,
+    id: Id,
+    place: Key,
+    base: Annotated[int, Query(ge=0)],
+    align: schema.Align = "auto",
+) -> schema.AdjudicatePage:
     """Take a decision back; the place is open again."""
-    own = await run_in_threadpool(_open, desk.store, id, align)
+    own = await run_in_threadpool(_open, snapshots.store, id, align)
     found = next((each.place for each in own.standing if each.place.key == place), None)
-    return await _write(desk, session.who, own, [Ruling(found, base, None)], align) if found else _page(own)
+    return await _write(snapshots, session.who, own, [Ruling(found, base, None)], align) if found else _page(own)
 
 
 @router.put("/agreed")
 async def agreed(
-    desk: TheDesk, session: Editor, id: Id, wanted: wire.Agreed, align: wire.Align = "auto"
-) -> wire.AdjudicatePage:
+    snapshots: Snapshots, session: Editor, id: Id, wanted: schema.Agreed, align: schema.Align = "auto"
+) -> schema.AdjudicatePage:
     """Take places on which all agree, in one go; in a text without any mark, say that gold has none either."""
-    own = await run_in_threadpool(_open, desk.store, id, align)
+    own = await run_in_threadpool(_open, snapshots.store, id, align)
     open_ = {each.place.key: each.place for each in own.standing if each.decision is None}
     settled = {each.place.key for each in own.standing if each.decision is not None}
     rulings = []
@@ -285,21 +292,21 @@ async def agreed(
             continue
         if key not in open_ or not open_[key].agreed:
             raise ProblemError("conflict", "Not all agree on these places any more. Look at them again.")
-        rulings.append(_ruling(own, open_[key], wire.NewRuling(base=0, what="merged")))
+        rulings.append(_ruling(own, open_[key], schema.NewRuling(base=0, what="merged")))
     if not rulings and not settled and own.standing:
         raise ProblemError("refused", "Say which places; here people marked something.")
-    return await _write(desk, session.who, own, rulings, align)
+    return await _write(snapshots, session.who, own, rulings, align)
 
 
 async def _write(
-    desk: TheDesk, by: str, own: Open, rulings: Sequence[Ruling], align: wire.Align
-) -> wire.AdjudicatePage:
+    snapshots: Snapshots, by: str, own: Open, rulings: Sequence[Ruling], align: schema.Align
+) -> schema.AdjudicatePage:
     try:
-        await desk.store.do(adjudication.decide, by, own.text, rulings)
+        await snapshots.store.do(adjudication.decide, by, own.text, rulings)
     except OvertakenError as error:
         raise ProblemError("conflict", str(error)) from None
-    desk.forget()
-    return _page(await run_in_threadpool(_open, desk.store, own.document.id, align))
+    snapshots.forget()
+    return _page(await run_in_threadpool(_open, snapshots.store, own.document.id, align))
 
 
 def _place(own: Open, key: str, what: str) -> Dispute:
@@ -311,7 +318,7 @@ def _place(own: Open, key: str, what: str) -> Dispute:
     return found
 
 
-def _ruling(own: Open, place: Dispute, new: wire.NewRuling) -> Ruling:
+def _ruling(own: Open, place: Dispute, new: schema.NewRuling) -> Ruling:
     """A decision as it is written, checked against text and protocol."""
     numbers = {id: at for at, id in enumerate(own.readers, 1)}
     readings = [mark for _, mark in _ordered(place, numbers)]
@@ -327,7 +334,7 @@ def _ruling(own: Open, place: Dispute, new: wire.NewRuling) -> Ruling:
 _COUNTS = {"changed": (1, 1), "added": (1, 1), "split": (2, 20)}
 
 
-def _chosen(place: Dispute, taken: Mark | None, new: wire.NewRuling) -> Sequence[Mark]:
+def _chosen(place: Dispute, taken: Mark | None, new: schema.NewRuling) -> Sequence[Mark]:
     """The marks that a decision puts into gold."""
     least, most = _COUNTS.get(new.what, (0, 0))
     if not least <= len(new.marks) <= most:
@@ -346,7 +353,7 @@ def _chosen(place: Dispute, taken: Mark | None, new: wire.NewRuling) -> Sequence
     return [_sent(f"{place.key}.{at}", mark) for at, mark in enumerate(new.marks, 1)]
 
 
-def _sent(id: str, mark: wire.GoldMark) -> Mark:
+def _sent(id: str, mark: schema.GoldMark) -> Mark:
     try:
         return Mark(id=id, **_fields(mark))
     except ValidationError as error:
@@ -373,22 +380,22 @@ def _checked(own: Open, key: str, marks: Iterable[Mark], sent: bool) -> Iterator
 
 
 @router.get("/rounds")
-def second_pass(desk: TheDesk, _: Viewer) -> wire.SecondPass:
+def second_pass(snapshots: Snapshots, _: Viewer) -> schema.SecondPass:
     """How far the second pass is, and what it changed."""
-    return _second_pass(desk.ask(lambda made: made.now))
+    return _second_pass(snapshots.ask(lambda pages: pages.snapshot))
 
 
-def _second_pass(now: Snapshot) -> wire.SecondPass:
+def _second_pass(now: Snapshot) -> schema.SecondPass:
     protocol = now.protocol.id
     far = passes.progress(now.study, protocol)
     compared = passes.rounds(now.study, Filters(protocol=protocol, kinds=("human",))) if far.done else None
     rows = compared.marks.iter_rows(named=True) if compared else ()
-    return wire.SecondPass(
+    return schema.SecondPass(
         round=now.study.settings.round,
         wanted=far.wanted,
         begun=far.begun,
         done=far.done,
-        rows=tuple(wire.PassRow(**row | {"annotator": now.names.get(row["annotator"], "")}) for row in rows),
+        rows=tuple(schema.PassRow(**row | {"annotator": now.names.get(row["annotator"], "")}) for row in rows),
         agreement={each.columns["pass"]: Figure.of(each.estimate) for each in compared.agreement} if compared else {},
         notes=compared.notes if compared else (),
     )

@@ -12,14 +12,20 @@ from finecomb.core.errors import shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Answers, Antecedents, Mark, Unit
+from finecomb.people.circumstances import Circumstances
 from finecomb.server.annotators.schema import AnswersBody, MarkBody, SuggestionBody, UnitBody
-from finecomb.server.annotators.task_view import Names, TaskText
+from finecomb.server.annotators.task_view import OfferedNames, TaskText
 from finecomb.server.problems import ProblemError, refused
 from finecomb.store import rows
 
 
 def mark(
-    id: str, body: MarkBody, text: TaskText, protocol: Protocol, names: Names, copies: Mapping[str, str] | None = None
+    id: str,
+    body: MarkBody,
+    text: TaskText,
+    protocol: Protocol,
+    names: OfferedNames,
+    copies: Mapping[str, str] | None = None,
 ) -> str:
     """A mark as it is kept, or a `ProblemError` that says what does not fit.
 
@@ -66,7 +72,7 @@ def answers(body: AnswersBody, text: TaskText, protocol: Protocol) -> str:
     return rows.dumps({"answers": dict(body.answers)} | ({"no_errors": True} if body.no_errors else {}))
 
 
-def decision(name: str, body: SuggestionBody, names: Names) -> tuple[str, str]:
+def decision(name: str, body: SuggestionBody, names: OfferedNames) -> tuple[str, str]:
     """The id of an offered mark, and what was decided about it, as it is kept."""
     if name not in names.marks:
         raise ProblemError("refused", "This decision was not accepted: no such mark was offered.")
@@ -127,5 +133,6 @@ def _missing_in_text(annotation: Annotation, text: TaskText, protocol: Protocol)
         else:
             yield from (f"units/{id}: {name}" for name in unanswered(judged[id].answers, protocol.unit_questions))
     yield from (f"answers/text: {name}" for name in unanswered(annotation.answers, protocol.document_questions))
-    if protocol.labels and not text.parts and not annotation.marks and not annotation.meta.get("no_errors"):
+    no_errors = Circumstances.from_meta(annotation.meta).no_errors
+    if protocol.labels and not text.parts and not annotation.marks and not no_errors:
         yield "answers/text: no_errors"

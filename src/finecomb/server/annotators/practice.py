@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from finecomb.core.practice import Choice, Exercise, QualificationPart, Solution, locate
 from finecomb.core.protocol import Protocol
 from finecomb.core.qualification import Grade, Graded, graded_choice, graded_exercise
-from finecomb.core.question import among
 from finecomb.core.records import Annotation, Annotator, Answer, Answers
+from finecomb.core.scales import among
 from finecomb.core.span import Span
 from finecomb.people import onboarding
 from finecomb.people.onboarding import Item, Step

@@ -12,15 +12,14 @@ from urllib.parse import quote, urlsplit
 from fastapi import Request, Response
 
 from finecomb.core.records import Recruitment
+from finecomb.people.arrivals import PLATFORM_TITLES, ArrivalSource
 from finecomb.server.annotators.schema import Ending
-from finecomb.server.auth import Gate
+from finecomb.server.auth import Auth
 from finecomb.server.problems import ProblemError
 from finecomb.store import recruits
-from finecomb.store.recruits import Came
 
 Why = Literal["done", "screened-out", "no-consent"]
 
-TITLE = {"prolific": "Prolific", "mturk": "Mechanical Turk"}
 _NAMES = {
     "prolific": {"worker": "PROLIFIC_PID", "place": "STUDY_ID", "session": "SESSION_ID"},
     "mturk": {"worker": "workerId", "place": "hitId", "session": "assignmentId", "submit": "turkSubmitTo"},
@@ -35,7 +34,7 @@ _MTURK = "/mturk/externalSubmit"
 # --- coming ------------------------------------------------------------------------------------------------------
 
 
-def told(recruitment: Recruitment, asked: Mapping[str, str]) -> Came:
+def told(recruitment: Recruitment, asked: Mapping[str, str]) -> ArrivalSource:
     """What the platform's link says; what is not an id, or too long for one, counts as not said.
 
     >>> told(Recruitment(platform="prolific"), {"PROLIFIC_PID": "5f1", "SESSION_ID": "{{%SESSION_ID%}}"}).worker
@@ -45,7 +44,7 @@ def told(recruitment: Recruitment, asked: Mapping[str, str]) -> Came:
     ids = {ours: asked.get(theirs, "") for ours, theirs in names.items()}
     submit = ids.pop("submit", "")
     clean = {ours: id if _ID.fullmatch(id) else "" for ours, id in ids.items()}
-    return Came(platform=recruitment.platform, submit=submit if _is_mturk(submit) else "", **clean)
+    return ArrivalSource(platform=recruitment.platform, submit=submit if _is_mturk(submit) else "", **clean)
 
 
 def _is_mturk(address: str) -> bool:
@@ -61,40 +60,42 @@ def _is_mturk(address: str) -> bool:
     return parts.scheme == "https" and plain and host.endswith(".mturk.com") and parts.path in ("", "/")
 
 
-def is_preview(came: Came) -> bool:
+def is_preview(came: ArrivalSource) -> bool:
     """Whether somebody only looks, before having accepted the work."""
     return came.platform == "mturk" and came.session == _PREVIEW
 
 
-def identified(came: Came) -> Came:
+def identified(came: ArrivalSource) -> ArrivalSource:
     """`came`, or a `ProblemError` when the platform's link does not say who it is or that they accepted the work."""
     if is_preview(came):
         raise ProblemError("not-allowed", "Accept the task on Mechanical Turk first. Then you can start here.")
     if came.platform and not came.worker:
-        title = TITLE[came.platform]
+        title = PLATFORM_TITLES[came.platform]
         raise ProblemError(
             "not-allowed", f"This address does not say who you are. Go back to {title} and open the study from there."
         )
     return came
 
 
-def once(came: Came) -> str:
+def once(came: ArrivalSource) -> str:
     """What to say to somebody who took part before, where everybody may once only."""
-    back = f" Give the task back on {TITLE[came.platform]}; that has no disadvantage." if came.platform else ""
+    back = (
+        f" Give the task back on {PLATFORM_TITLES[came.platform]}; that has no disadvantage." if came.platform else ""
+    )
     return f"You have taken part in this study before, and everybody can take part once only. Thank you.{back}"
 
 
-def at_door(gate: Gate, request: Request) -> Came:
+def at_door(auth: Auth, request: Request) -> ArrivalSource:
     """What the platform's link says of whoever opens it."""
-    return told(gate.store.head.settings.recruitment, request.query_params)
+    return told(auth.store.head.settings.recruitment, request.query_params)
 
 
-def with_traces(gate: Gate, request: Request, response: Response, came: Came) -> Came:
+def with_traces(auth: Auth, request: Request, response: Response, came: ArrivalSource) -> ArrivalSource:
     """`came` with the hashes by which the same browser and the same network are known again."""
-    return replace(came, device=gate.remember(request, response), address=_address(gate, request))
+    return replace(came, device=auth.remember(request, response), address=_address(auth, request))
 
 
-def _address(gate: Gate, request: Request) -> str:
+def _address(auth: Auth, request: Request) -> str:
     """A keyed hash of the internet address (of the network, for IPv6); none of this machine's own, e.g. a proxy's."""
     try:
         address = ipaddress.ip_address(request.client.host if request.client else "")
@@ -103,27 +104,27 @@ def _address(gate: Gate, request: Request) -> str:
     if address.is_loopback:
         return ""
     known = str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
-    return gate.signature(f"address/{known}")
+    return auth.signature(f"address/{known}")
 
 
 # --- going back --------------------------------------------------------------------------------------------------
 
 
-def ending(gate: Gate, annotator: str, why: Literal["done", "screened-out"]) -> Ending:
+def ending(auth: Auth, annotator: str, why: Literal["done", "screened-out"]) -> Ending:
     """What an annotator takes back to where they were recruited."""
-    with gate.store.database.reading() as transaction:
-        found = recruits.last(gate.store, transaction, annotator)
-    return _ending(gate, found.came if found else Came(), why, annotator)
+    with auth.store.database.reading() as transaction:
+        found = recruits.last(auth.store, transaction, annotator)
+    return _ending(auth, found.source if found else ArrivalSource(), why, annotator)
 
 
-def declined(gate: Gate, came: Came) -> Ending:
+def declined(auth: Auth, came: ArrivalSource) -> Ending:
     """What somebody takes back who does not agree to take part; nothing about them is kept."""
-    return _ending(gate, came, "no-consent", came.worker)
+    return _ending(auth, came, "no-consent", came.worker)
 
 
-def _ending(gate: Gate, came: Came, why: Why, who: str) -> Ending:
-    recruitment = gate.store.head.settings.recruitment
-    own = gate.signature(f"{_OWN[why]}/{who}")[:8].upper() if who else ""
+def _ending(auth: Auth, came: ArrivalSource, why: Why, who: str) -> Ending:
+    recruitment = auth.store.head.settings.recruitment
+    own = auth.signature(f"{_OWN[why]}/{who}")[:8].upper() if who else ""
     code = {
         "done": recruitment.completed,
         "screened-out": recruitment.screened_out,

@@ -10,7 +10,7 @@ from finecomb.core.protocol import Protocol
 from finecomb.people import onboarding
 from finecomb.people.onboarding import Item
 from finecomb.server.annotators.schema import About
-from finecomb.server.annotators.task_view import Names, Sign, TaskText, about, shown
+from finecomb.server.annotators.task_view import OfferedNames, Sign, TaskText, about, task_text
 from finecomb.store import judged_work, tasks
 from finecomb.store.store import Head, Store
 from finecomb.store.tasks import Facts
@@ -27,9 +27,9 @@ class TaskCache:
         self._sign = sign
         self._head: Head | None = None
         self._facts: dict[str, Facts] = {}
-        self._shown: dict[tuple[str, str], TaskText] = {}
+        self._texts: dict[tuple[str, str], TaskText] = {}
         self._asked: dict[str, Protocol] = {}
-        self._names: dict[tuple[str, ...], Names] = {}
+        self._names: dict[tuple[str, ...], OfferedNames] = {}
 
     def facts(self, task: str) -> Facts | None:
         """Whose task it is and what it is about."""
@@ -46,21 +46,21 @@ class TaskCache:
         """The protocol that a task was given out under, which may no longer be the one in force."""
         return self.store.head.protocols[facts.protocol]
 
-    def asked(self, facts: Facts) -> Protocol:
+    def asked_protocol(self, facts: Facts) -> Protocol:
         """What is asked in a task: its protocol, or a single multiple-choice question."""
         if facts.phase == "work":
             return self.protocol(facts)
         make = functools.partial(self.protocol(facts).asked_of, facts.document)
         return _kept(self._asked, facts.document, make)
 
-    def shown(self, facts: Facts) -> TaskText:
+    def task_text(self, facts: Facts) -> TaskText:
         """The task's text."""
-        return _kept(self._shown, (facts.document, facts.protocol), functools.partial(self._show, facts))
+        return _kept(self._texts, (facts.document, facts.protocol), functools.partial(self._task_text, facts))
 
-    def _show(self, facts: Facts) -> TaskText:
+    def _task_text(self, facts: Facts) -> TaskText:
         if facts.phase == "work":
-            return shown(self.store.document(facts.document), self.protocol(facts))
-        return shown(self.protocol(facts).practice[facts.document], self.asked(facts))
+            return task_text(self.store.document(facts.document), self.protocol(facts))
+        return task_text(self.protocol(facts).practice[facts.document], self.asked_protocol(facts))
 
     def item(self, facts: Facts) -> Item | None:
         """The exercise or question that a task is, if it is one."""
@@ -74,20 +74,20 @@ class TaskCache:
             found = judged_work.said(self.store, transaction, facts.about, self.protocol(facts).work.unit)
         return about(found, self.store.head.protocols[found.protocol], self._sign) if found else None
 
-    def names(self, facts: Facts) -> Names:
+    def names(self, facts: Facts) -> OfferedNames:
         """The marks that the task offers."""
         return _kept(self._names, facts.offered, functools.partial(self._read_names, facts.offered))
 
-    def _read_names(self, ids: tuple[str, ...]) -> Names:
+    def _read_names(self, ids: tuple[str, ...]) -> OfferedNames:
         if not ids:
-            return Names({}, {})
+            return OfferedNames({}, {})
         with self.store.database.reading() as transaction:
-            return Names.of(tasks.offered(self.store, transaction, ids), self._sign)
+            return OfferedNames.of(tasks.offered(self.store, transaction, ids), self._sign)
 
     def _fresh(self) -> None:
         if self._head is not self.store.head or len(self._facts) > _MOST:
             self._head = self.store.head
-            for each in (self._facts, self._shown, self._asked, self._names):
+            for each in (self._facts, self._texts, self._asked, self._names):
                 each.clear()
 
 

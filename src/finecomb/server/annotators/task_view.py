@@ -10,10 +10,9 @@ from typing import Any
 from pydantic_core import from_json
 
 from finecomb.core.palette import looks
+from finecomb.core.parts import text_parts
 from finecomb.core.protocol import Protocol
-from finecomb.core.question import Question
-from finecomb.core.records import Answer, Document, Mark
-from finecomb.core.tokens import sentences, windows
+from finecomb.core.records import Document, Mark
 from finecomb.server.annotators.schema import (
     About,
     AnswersBody,
@@ -51,8 +50,8 @@ class TaskText:
     """The parts' ids, `start-end`."""
 
 
-def shown(document: Document, protocol: Protocol) -> TaskText:
-    """What the protocol lets annotators see of a document."""
+def task_text(document: Document, protocol: Protocol) -> TaskText:
+    """The text of a document as far as the protocol lets annotators see it."""
     work = protocol.work
     parts = _parts(document, work.sentences) if work.unit == "segment" else ()
     blind = Document(
@@ -65,14 +64,12 @@ def shown(document: Document, protocol: Protocol) -> TaskText:
 
 
 def _parts(document: Document, size: int) -> tuple[TextPart, ...]:
-    if document.segments:
-        return tuple(TextPart(start=s.start, end=s.end, title=s.title, role=s.role) for s in document.segments)
-    groups = windows(sentences(document.text), size)
-    return tuple(TextPart(start=int(start), end=int(end)) for start, end in groups)
+    parts = text_parts(document, size)
+    return tuple(TextPart(start=part.start, end=part.end, title=part.title, role=part.role) for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class OfferedNames:
     """Offered marks under names that do not give their makers away."""
 
     marks: Mapping[str, Mark]
@@ -81,13 +78,13 @@ class Names:
     """That name, by id."""
 
     @classmethod
-    def of(cls, marks: Iterable[Mark], sign: Sign) -> Names:
+    def of(cls, marks: Iterable[Mark], sign: Sign) -> OfferedNames:
         """Name marks."""
         named = {sign(f"offered/{mark.id}")[:16]: mark for mark in marks if mark.spans}
         return cls(named, {mark.id: name for name, mark in named.items()})
 
     def hide(self, ids: Iterable[str]) -> tuple[str, ...]:
-        """Names instead of ids."""
+        """OfferedNames instead of ids."""
         return tuple(self.shown[id] for id in ids if id in self.shown)
 
 
@@ -96,7 +93,7 @@ def task(
     facts: Facts,
     state: TaskState,
     text: TaskText,
-    names: Names,
+    names: OfferedNames,
     practice: Practice | None = None,
     about: About | None = None,
 ) -> Task:
@@ -126,7 +123,7 @@ def task(
     )
 
 
-def _offered(names: Names) -> tuple[Offered, ...]:
+def _offered(names: OfferedNames) -> tuple[Offered, ...]:
     return tuple(
         Offered(id=name, spans=mark.spans, quotes=mark.quotes, label=mark.label, answers=mark.answers)
         for name, mark in names.marks.items()
@@ -147,28 +144,19 @@ def about(found: judged_work.JudgedContent, protocol: Protocol, sign: Sign) -> A
     return About(
         labels=protocol.labels,
         looks=_looks(protocol),
-        marks=_offered(Names.of(found.marks, sign)),
+        marks=_offered(OfferedNames.of(found.marks, sign)),
         said=tuple(
-            Told(ask=each.ask, answer=_words(each, found.answers[each.name]))
+            Told(ask=each.ask, answer=each.kind.words(each, found.answers[each.name]))
             for each in asked
             if each.name in found.answers
         ),
     )
 
 
-def _words(question: Question, answer: Answer) -> str:
-    """An answer as people read it."""
-    if isinstance(answer, bool):
-        return "Yes" if answer else "No"
-    titles = {option.value: option.title for option in question.options}
-    chosen = answer if isinstance(answer, tuple) else (answer,)
-    return ", ".join(titles.get(each) or str(each) for each in chosen)
-
-
 AnyEntry = MarkEntry | UnitEntry | AnswersEntry | SuggestionEntry
 
 
-def entry(stored: Stored, names: Names) -> AnyEntry:
+def entry(stored: Stored, names: OfferedNames) -> AnyEntry:
     """An entry as it goes to the browser."""
     id = names.shown.get(stored.id, stored.id) if stored.kind == "decision" else stored.id
     value = None if stored.body is None else _BODIES[stored.kind](from_json(stored.body), names)
@@ -176,7 +164,7 @@ def entry(stored: Stored, names: Names) -> AnyEntry:
     return made
 
 
-def _mark_body(value: dict[str, Any], names: Names) -> MarkBody:
+def _mark_body(value: dict[str, Any], names: OfferedNames) -> MarkBody:
     return MarkBody(
         spans=value["spans"],
         quotes=value["quotes"],
@@ -193,7 +181,7 @@ _ENTRIES: dict[Kind, Any] = {
     "answers": AnswersEntry,
     "decision": SuggestionEntry,
 }
-_BODIES: dict[Kind, Callable[[dict[str, Any], Names], Any]] = {
+_BODIES: dict[Kind, Callable[[dict[str, Any], OfferedNames], Any]] = {
     "mark": _mark_body,
     "unit": lambda value, _: UnitBody(answers=value.get("answers", {}), seconds=value.get("seconds") or 0),
     "answers": lambda value, _: AnswersBody.model_validate(value),

@@ -156,4 +156,4 @@ def _options(protocols: Iterable[Protocol]) -> dict[str, tuple[int | float | str
         for protocol in protocols
         for question in (*protocol.questions, *(each for label in protocol.labels for each in label.questions))
     ]
-    return {each.name: tuple(each.values) for each in questions if each.scale == "ordinal"}
+    return {each.name: tuple(each.values) for each in questions if each.kind.ordered}

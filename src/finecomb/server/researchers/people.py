@@ -9,11 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
-from pydantic_core import from_json
 
 from finecomb.agreement.agree import agree
 from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.core.frames import annotators_of
+from finecomb.core.frames import annotators_of, entries
 from finecomb.core.records import Annotator, Exclusion
 from finecomb.measure.measures import measure
 from finecomb.measure.view import ANY, Filters, view
@@ -217,11 +216,11 @@ class People:
     @functools.cached_property
     def _prose(self) -> frozenset[str]:
         asked = [each for protocol in self.now.study.protocols.values() for each in protocol.document_questions]
-        return frozenset({"comment", "cannot_judge", *(each.name for each in asked if each.scale == "text")})
+        return frozenset({"comment", "cannot_judge", *(each.name for each in asked if each.kind.prose)})
 
 
 def _words(answers: str, prose: frozenset[str]) -> Iterable[tuple[str, str]]:
-    for question, answer in from_json(answers).items():
+    for question, answer in entries(answers).items():
         if question in prose and isinstance(answer, str) and answer.strip():
             yield question, answer
 

@@ -23,11 +23,12 @@ from finecomb.core.study import Study
 from finecomb.people import onboarding
 from finecomb.people import pay as pay_rules
 from finecomb.people.pay import Earned, Form
+from finecomb.people.signals import Signal
 from finecomb.server.problems import ProblemError
-from finecomb.server.researchers import recruitment_schema as wire
-from finecomb.server.researchers.routes import Editor, Id, TheDesk, Viewer
+from finecomb.server.researchers import recruitment_schema as schema
+from finecomb.server.researchers.routes import Editor, Id, Snapshots, Viewer
 from finecomb.server.researchers.snapshot import Snapshot
-from finecomb.server.researchers.snapshot_cache import Made
+from finecomb.server.researchers.snapshot_cache import StudyPages
 from finecomb.store import recruits, researcher_actions
 
 router = APIRouter(prefix="/api/admin", tags=["researchers"])
@@ -37,23 +38,23 @@ router = APIRouter(prefix="/api/admin", tags=["researchers"])
 
 
 @router.get("/recruiting")
-def recruiting(desk: TheDesk, _: Viewer) -> wire.Recruiting:
+def recruiting(snapshots: Snapshots, _: Viewer) -> schema.Recruiting:
     """Who came, how far they are, what is noticed about them, and what it costs."""
-    return desk.ask(recruiting_page)
+    return snapshots.ask(recruiting_page)
 
 
-def recruiting_page(made: Made) -> wire.Recruiting:
+def recruiting_page(pages: StudyPages) -> schema.Recruiting:
     """The page of one moment."""
-    now, signs = made.now, made.noticed
-    people = pay_rules.earned(now.study, made.came, now.protocol)
+    now, signs = pages.snapshot, pages.signals
+    people = pay_rules.earned(now.study, pages.arrivals, now.protocol)
     cost = pay_rules.cost(now.study.settings, people)
     records = {each.id: each for each in now.study.iter_annotators()}
     reached = _reached(now, records.values())
-    return wire.Recruiting(
+    return schema.Recruiting(
         people=tuple(
             _recruit(each, records[each.annotator], now, signs.get(each.annotator, ()), reached) for each in people
         ),
-        costs=wire.Costs(
+        costs=schema.Costs(
             pay=cost.pay,
             bonus=cost.bonus,
             fees=cost.fees,
@@ -68,10 +69,10 @@ def recruiting_page(made: Made) -> wire.Recruiting:
 
 
 def _recruit(
-    own: Earned, one: Annotator, now: Snapshot, signs: tuple[wire.Noticed, ...], reached: dict[str, wire.Reached]
-) -> wire.Recruit:
+    own: Earned, one: Annotator, now: Snapshot, signs: tuple[Signal, ...], reached: dict[str, schema.Reached]
+) -> schema.Recruit:
     test = onboarding.qualified(now.protocol, one)
-    return wire.Recruit(
+    return schema.Recruit(
         id=one.id,
         name=now.names[one.id],
         condition=one.condition,
@@ -80,26 +81,26 @@ def _recruit(
         reached="" if own.stage == "invited" else reached[one.id],
         score=test.score if test else None,
         passed=test.passed if test else None,
-        noticed=signs,
+        noticed=tuple(schema.Noticed(sign=signal.sign, say=signal.say, weak=signal.weak) for signal in signs),
         texts=own.texts,
         minutes=own.minutes,
         pay=own.pay,
-        bonus=wire.BonusRequest(amount=own.bonus.amount, reason=own.bonus.reason),
+        bonus=schema.BonusRequest(amount=own.bonus.amount, reason=own.bonus.reason),
         per_hour=own.per_hour,
         excluded=own.excluded,
     )
 
 
-def _reached(now: Snapshot, people: Iterable[Annotator]) -> dict[str, wire.Reached]:
+def _reached(now: Snapshot, people: Iterable[Annotator]) -> dict[str, schema.Reached]:
     """The phase that each person is in."""
     practice = now.study.annotations.filter((pl.col("phase") != "work") & (pl.col("protocol") == now.protocol.id))
     over = practice.filter((pl.col("status") != "draft") | pl.col("excluded").is_not_null())
     finished: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for who, document, round in over.select("annotator", "document", "round").iter_rows():
         finished[who].add((document, round))
-    found: dict[str, wire.Reached] = {}
+    found: dict[str, schema.Reached] = {}
     for one in people:
-        at = onboarding.here(now.protocol, now.study.settings, one, finished[one.id])
+        at = onboarding.next_step(now.protocol, now.study.settings, one, finished[one.id])
         phase = (
             at.phase
             if isinstance(at, onboarding.Step | onboarding.Item)
@@ -111,32 +112,32 @@ def _reached(now: Snapshot, people: Iterable[Annotator]) -> dict[str, wire.Reach
     return found
 
 
-def _scores(protocol: Protocol, people: Iterable[Annotator]) -> wire.QualificationScores | None:
+def _scores(protocol: Protocol, people: Iterable[Annotator]) -> schema.QualificationScores | None:
     test = protocol.qualification
     if test is None:
         return None
     took = [found.score for one in people if (found := onboarding.qualified(protocol, one))]
-    return wire.QualificationScores(scores=tuple(took), needed=test.pass_at, of=test.total, attempts=test.attempts)
+    return schema.QualificationScores(scores=tuple(took), needed=test.pass_at, of=test.total, attempts=test.attempts)
 
 
 # --- one person's attempts ----------------------------------------------------------------------------------------
 
 
 @router.get("/attempts")
-def attempts(desk: TheDesk, _: Viewer, id: Id) -> tuple[wire.AttemptResult, ...]:
+def attempts(snapshots: Snapshots, _: Viewer, id: Id) -> tuple[schema.AttemptResult, ...]:
     """Training and every attempt at the qualification: each exercise against its solution."""
 
-    def page(made_now: Study) -> tuple[wire.AttemptResult, ...]:
+    def page(made_now: Study) -> tuple[schema.AttemptResult, ...]:
         found = made_now.annotators.filter(pl.col("id") == id)
         if found.is_empty():
             near = did_you_mean(id, made_now.annotators["id"].head(5000))
             raise ProblemError("not-found", f"No annotator is called {id!r}{near}")
         return tuple(attempts_of(made_now, id))
 
-    return desk.ask(lambda made: page(made.now.study))
+    return snapshots.ask(lambda pages: page(pages.snapshot.study))
 
 
-def attempts_of(study: Study, annotator: str) -> Iterable[wire.AttemptResult]:
+def attempts_of(study: Study, annotator: str) -> Iterable[schema.AttemptResult]:
     """Everything that somebody practised, under every protocol, in the order of the way."""
     own = study.only((pl.col("annotator") == annotator) & (pl.col("phase") != "work"))
     every = list(annotations_of(own.annotations, own.marks, own.units))
@@ -151,12 +152,12 @@ def attempts_of(study: Study, annotator: str) -> Iterable[wire.AttemptResult]:
 
 def _attempt(
     protocol: Protocol, one: Annotator, tested: bool, round: int, given: Sequence[Annotation]
-) -> wire.AttemptResult:
+) -> schema.AttemptResult:
     items = onboarding.items(protocol, round)
     exercises = tuple(_exercise(items[each.document], each, protocol) for each in given if each.document in items)
     graded = _graded_attempt(protocol, one, round) if tested else None
     test = protocol.qualification
-    return wire.AttemptResult(
+    return schema.AttemptResult(
         phase="qualification" if tested else "training",
         attempt=round + 1,
         score=graded.score if graded else None,
@@ -182,12 +183,12 @@ def _when(graded: Attempt | None, given: Sequence[Annotation]) -> datetime | Non
     return graded.when if graded else max((each.submitted for each in given if each.submitted), default=None)
 
 
-def _exercise(item: onboarding.Item, own: Annotation, protocol: Protocol) -> wire.ExerciseResult:
+def _exercise(item: onboarding.Item, own: Annotation, protocol: Protocol) -> schema.ExerciseResult:
     graded = _graded(item, own)
     choice = item.given if isinstance(item.given, Choice) else None
     label = protocol.named(item.given.label) if isinstance(item.given, Exercise) and item.given.label else None
     part = (item.part.title or item.part.name) if item.part else ""
-    return wire.ExerciseResult(
+    return schema.ExerciseResult(
         document=own.document,
         title=label.shown if label else f"{part} {item.number}".strip(),
         points=round(graded.points, 6),
@@ -211,40 +212,43 @@ def _graded(item: onboarding.Item, own: Annotation) -> Graded:
 
 
 @router.get("/screen")
-def suggestions(desk: TheDesk, _: Viewer) -> tuple[wire.Suggested, ...]:
+def suggestions(snapshots: Snapshots, _: Viewer) -> tuple[schema.Suggested, ...]:
     """Work that one might not want to count, with reasons; excluding is done elsewhere, by a person."""
 
-    def page(made: Made) -> tuple[wire.Suggested, ...]:
+    def page(pages: StudyPages) -> tuple[schema.Suggested, ...]:
         return tuple(
-            wire.Suggested(name=made.now.names[each.annotator], **dataclasses.asdict(each)) for each in made.suggestions
+            schema.Suggested(name=pages.snapshot.names[each.annotator], **dataclasses.asdict(each))
+            for each in pages.suggestions
         )
 
-    return desk.ask(page)
+    return snapshots.ask(page)
 
 
 @router.put("/annotation/kept")
-async def keep(desk: TheDesk, session: Editor, id: Id, decided: wire.Keep) -> None:
+async def keep(snapshots: Snapshots, session: Editor, id: Id, decided: schema.Keep) -> None:
     """Keep an annotation in spite of what some rules say; nobody is asked about them again."""
-    await desk.store.change(researcher_actions.keep_annotation, session.who, id, decided.rules)
-    desk.forget()
+    await snapshots.store.change(researcher_actions.keep_annotation, session.who, id, decided.rules)
+    snapshots.forget()
 
 
 # --- money --------------------------------------------------------------------------------------------------------
 
 
 @router.put("/annotator/bonus")
-async def set_bonus(desk: TheDesk, session: Editor, id: Id, bonus: wire.BonusRequest) -> None:
+async def set_bonus(snapshots: Snapshots, session: Editor, id: Id, bonus: schema.BonusRequest) -> None:
     """Give an annotator a bonus, or take it away with an amount of 0."""
-    await desk.store.change(pay_rules.set_bonus, session.who, id, bonus.amount, bonus.reason)
-    desk.forget()
+    await snapshots.store.change(researcher_actions.set_bonus, session.who, id, bonus.amount, bonus.reason)
+    snapshots.forget()
 
 
 @router.get("/pay", response_class=Response)
-def pay(desk: TheDesk, _: Editor, form: Annotated[Form, Query()] = "pay") -> Response:
+def pay(snapshots: Snapshots, _: Editor, form: Annotated[Form, Query()] = "pay") -> Response:
     """Who is to be paid what, with worker ids: all of it, or bonuses as a platform takes them."""
-    with desk.store.database.reading() as transaction:  # not what is remembered, should ids have been forgotten since
-        came = recruits.arrivals(desk.store, transaction)
-    people = desk.ask(lambda made: pay_rules.earned(made.now.study, came, made.now.protocol))
+    with (
+        snapshots.store.database.reading() as transaction
+    ):  # not what is remembered, should ids have been forgotten since
+        came = recruits.arrivals(snapshots.store, transaction)
+    people = snapshots.ask(lambda pages: pay_rules.earned(pages.snapshot.study, came, pages.snapshot.protocol))
     name = pay_rules.FORMS[form]
     headers = {"content-disposition": f"attachment; filename*=utf-8''{quote(name)}"}
     return Response(pay_rules.pay_file(form, people), media_type="text/csv; charset=utf-8", headers=headers)

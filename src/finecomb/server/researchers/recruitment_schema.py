@@ -8,6 +8,7 @@ from pydantic import Field
 
 from finecomb.core.records import Id, Phase, Record, Text, Time
 from finecomb.people.screening import Rule
+from finecomb.people.signals import Sign
 from finecomb.server.researchers.schema import Sent
 
 Stage = Literal["invited", "working", "done", "screened-out"]
@@ -17,7 +18,7 @@ Reached = Literal["", "survey", "instructions", "training", "qualification", "wo
 class Noticed(Sent):
     """Something about a person that is worth a look."""
 
-    sign: Literal["quick", "copied", "shared", "alike", "broad", "browser", "address", "often", "again"]
+    sign: Sign
     say: str
     """In words, for researchers."""
     weak: bool = False

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 import polars as pl
-from pydantic_core import from_json
 
+from finecomb.core.frames import entries
 from finecomb.core.palette import looks
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
 from finecomb.measure.view import Filters, View, view
+from finecomb.people.progress import Progress
 from finecomb.people.screening import verdicts
 from finecomb.server.annotators.schema import LabelLook, State
 
@@ -58,7 +59,7 @@ class Snapshot:
     def names(self) -> dict[str, str]:
         """What the researcher calls each annotator."""
         rows = self.study.annotators.select("id", "meta").iter_rows()
-        return {id: str(from_json(meta or "{}").get("name") or id) for id, meta in rows}
+        return {id: Progress.from_meta(entries(meta)).name or id for id, meta in rows}
 
     @functools.cached_property
     def kinds(self) -> dict[str, str]:

@@ -12,18 +12,17 @@ from typing import TypeVar
 
 import polars as pl
 
+from finecomb.people.arrivals import Arrival
 from finecomb.people.screening import Suggestion, screen
-from finecomb.people.signals import noticed
+from finecomb.people.signals import Signal, signals
 from finecomb.server.researchers.documents import document_frame
 from finecomb.server.researchers.export import exports
 from finecomb.server.researchers.overview import overview
 from finecomb.server.researchers.people import People
-from finecomb.server.researchers.recruitment_schema import Noticed
 from finecomb.server.researchers.schema import Export, Overview
 from finecomb.server.researchers.snapshot import Snapshot
 from finecomb.store import recruits
 from finecomb.store.incremental_read import Seen, read_again
-from finecomb.store.recruits import Arrival
 from finecomb.store.store import Store
 
 T = TypeVar("T")
@@ -32,44 +31,44 @@ FRESH = 10.0
 
 
 @dataclass(frozen=True)
-class Made:
-    """One moment, and what has been computed of it so far."""
+class StudyPages:
+    """The pages about one moment of a study, each computed when it is first asked for."""
 
-    now: Snapshot
+    snapshot: Snapshot
     tag: str
     """Changes with everything that is written."""
-    came: tuple[Arrival, ...] = ()
+    arrivals: tuple[Arrival, ...] = ()
     """Where people came from."""
 
     @functools.cached_property
-    def noticed(self) -> Mapping[str, tuple[Noticed, ...]]:
+    def signals(self) -> Mapping[str, tuple[Signal, ...]]:
         """What is worth a look about each person."""
-        return noticed(self.now.study, self.came)
+        return signals(self.snapshot.study, self.arrivals)
 
     @functools.cached_property
     def people(self) -> People:
         """All annotators."""
-        return People(self.now)
+        return People(self.snapshot)
 
     @functools.cached_property
     def overview(self) -> Overview:
         """The first page."""
-        return overview(self.now, self.people)
+        return overview(self.snapshot, self.people)
 
     @functools.cached_property
     def documents(self) -> pl.DataFrame:
         """One row per document."""
-        return document_frame(self.now)
+        return document_frame(self.snapshot)
 
     @functools.cached_property
     def suggestions(self) -> tuple[Suggestion, ...]:
         """Work that one might not want to count."""
-        return tuple(screen(self.now.study))
+        return tuple(screen(self.snapshot.study))
 
     @functools.cached_property
     def exports(self) -> tuple[Export, ...]:
         """What can be downloaded."""
-        return tuple(exports(self.now.study))
+        return tuple(exports(self.snapshot.study))
 
 
 class SnapshotCache:
@@ -79,12 +78,12 @@ class SnapshotCache:
         self.store = store
         self._lock = threading.Lock()
         self._start = secrets.token_hex(4)
-        self._seen: Seen | None = None
-        self._made: Made | None = None
+        self._read_study: Seen | None = None
+        self._pages: StudyPages | None = None
         self._commits = -1
         self._read = -FRESH
 
-    def ask(self, page: Callable[[Made], T]) -> T:
+    def ask(self, page: Callable[[StudyPages], T]) -> T:
         """What `page` makes of the study; slow, so never to be called on the event loop."""
         with self._lock:
             return page(self._latest())
@@ -93,15 +92,15 @@ class SnapshotCache:
         """A researcher changed something and must see it at once."""
         self._read = -FRESH
 
-    def _latest(self) -> Made:
+    def _latest(self) -> StudyPages:
         commits, clock = self.store.commits, self.store.clock()
         stale = commits != self._commits and clock - self._read >= FRESH
-        if self._made is None or stale:
-            self._seen = read_again(self.store, self._seen)
+        if self._pages is None or stale:
+            self._read_study = read_again(self.store, self._read_study)
             head = self.store.head
-            now = Snapshot(self._seen.study, head.protocol, head.state, datetime.fromtimestamp(clock, UTC))
+            snapshot = Snapshot(self._read_study.study, head.protocol, head.state, datetime.fromtimestamp(clock, UTC))
             with self.store.database.reading() as transaction:
-                came = tuple(recruits.arrivals(self.store, transaction))
-            self._made = Made(now, f"{self._start}-{commits}", came)
+                arrivals = tuple(recruits.arrivals(self.store, transaction))
+            self._pages = StudyPages(snapshot, f"{self._start}-{commits}", arrivals)
             self._commits, self._read = commits, clock
-        return self._made
+        return self._pages

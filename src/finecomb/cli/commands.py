@@ -1,0 +1,261 @@
+"""The table of commands, and the app that imports a command's module only when the command is called.
+
+A new command is a function under `@app.command()` in a module of this package and one row of `COMMANDS`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import MutableMapping
+from enum import StrEnum
+from typing import Annotated, Any, NamedTuple
+
+import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
+
+from finecomb.version import __version__
+
+
+class Panel(StrEnum):
+    """The parts of a study's life, in the order in which `finecomb --help` shows them."""
+
+    START = "Start a study"
+    COLLECT = "Collect annotations from people"
+    JUDGE = "Judge by machine"
+    COUNT = "Count errors and compare systems"
+    TRUST = "Know whom to trust"
+    SHOW = "Show and look after a study"
+
+
+class CommandRow(NamedTuple):
+    """A command as `finecomb --help` lists it, and the module to import when it is called."""
+
+    name: str
+    """What people type."""
+    module: str
+    """The module of `finecomb.cli` whose import registers it with `app`."""
+    panel: Panel
+    """Where in the help it stands."""
+    help: str
+    """The first line of the function's docstring, word for word."""
+
+
+COMMANDS = (
+    CommandRow(
+        "new", "studies", Panel.START, "Start a study: a folder with a protocol and texts, ready for annotators."
+    ),
+    CommandRow(
+        "demo",
+        "studies",
+        Panel.START,
+        "The whole tour on our own small study: texts with marks, counts, coverage and agreement.",
+    ),
+    CommandRow(
+        "protocols",
+        "protocols",
+        Panel.START,
+        "What annotators can be asked; `protocols show NAME` tells all about one.",
+    ),
+    CommandRow(
+        "preview",
+        "serve",
+        Panel.START,
+        "See what annotators will see: a protocol's whole way, then its own example texts. Nothing is kept.",
+    ),
+    CommandRow("formats", "studies", Panel.START, "Every format that can be read or written."),
+    CommandRow(
+        "convert",
+        "studies",
+        Panel.START,
+        "From any format to any other, checked on the way; what the target cannot hold is said.",
+    ),
+    CommandRow(
+        "check",
+        "studies",
+        Panel.START,
+        "Every problem with file, line and a way out; exit code 1 when there are errors.",
+    ),
+    CommandRow(
+        "simulate",
+        "studies",
+        Panel.START,
+        "Annotators with known recall, precision, jitter and confusion over known true errors.",
+    ),
+    CommandRow(
+        "power",
+        "statistics",
+        Panel.START,
+        "How many documents and annotators: from a pilot's variance components, by simulation.",
+    ),
+    CommandRow(
+        "serve",
+        "serve",
+        Panel.COLLECT,
+        "Collect annotations from people: prints the researcher's link and the annotators'.",
+    ),
+    CommandRow(
+        "links", "serve", Panel.COLLECT, "Personal links for annotators. Each is shown once; only a hash of it is kept."
+    ),
+    CommandRow(
+        "screen",
+        "recruitment",
+        Panel.COLLECT,
+        "Work that one might not want to count, by the rules of Clark et al. (2021). Nothing is changed.",
+    ),
+    CommandRow(
+        "pay",
+        "recruitment",
+        Panel.COLLECT,
+        "Who is to be paid what, with the platform's worker ids: keep the file to yourself.",
+    ),
+    CommandRow(
+        "forget",
+        "recruitment",
+        Panel.COLLECT,
+        "Remove worker ids, traces of browsers and addresses, sessions and personal links. The work stays.",
+    ),
+    CommandRow(
+        "detectors", "detect", Panel.JUDGE, "Every detector and checker, what it needs and whose labels it uses."
+    ),
+    CommandRow(
+        "detect",
+        "detect",
+        Panel.JUDGE,
+        "Let a detector or checker mark every text of a study; each mark explains itself.",
+    ),
+    CommandRow(
+        "train",
+        "detect",
+        Panel.JUDGE,
+        "Fit a detector to a study that people have checked, and say how well it does on games it has not seen.",
+    ),
+    CommandRow(
+        "criticize",
+        "criticize",
+        Panel.JUDGE,
+        "Structure that no single reader sees: do sections, references, topics come together as in real text?",
+    ),
+    CommandRow(
+        "measure",
+        "statistics",
+        Panel.COUNT,
+        "How often and how much: coverage, counts, rates, scores, by label and by system, each with its interval.",
+    ),
+    CommandRow(
+        "test",
+        "statistics",
+        Panel.COUNT,
+        "Are two systems different? Can people tell human from machine? Permutation and classical tests, corrected.",
+    ),
+    CommandRow(
+        "agree",
+        "statistics",
+        Panel.TRUST,
+        "How far annotators agree, by label: alpha, two-agree, kappas, pairwise F1, gamma, each under its own name.",
+    ),
+    CommandRow(
+        "gold",
+        "gold",
+        Panel.TRUST,
+        "Merge annotators into a gold standard: errors with enough votes, the majority's label, "
+        "and all that led to it.",
+    ),
+    CommandRow(
+        "score",
+        "gold",
+        Panel.TRUST,
+        "Recall and precision of any person, model, detector or metric against gold, with intervals.",
+    ),
+    CommandRow(
+        "rounds",
+        "second_pass",
+        Panel.TRUST,
+        "What a second pass changed: marks kept, changed, withdrawn and added, and agreement before and after.",
+    ),
+    CommandRow("show", "studies", Panel.SHOW, "A text in the terminal with everybody's marks below the words."),
+    CommandRow(
+        "stats",
+        "studies",
+        Panel.SHOW,
+        "What a study holds: documents, annotations, annotators, and marks by label, annotator and model.",
+    ),
+    CommandRow(
+        "backup",
+        "serve",
+        Panel.SHOW,
+        "A consistent copy of a study's database as one SQLite file, also while the study is served.",
+    ),
+    CommandRow(
+        "restore", "serve", Panel.SHOW, "Put a backup in the place of a study's database. Stop the server first."
+    ),
+)
+
+
+class LazyCommands(TyperGroup):
+    """A group that knows its commands by their rows and imports the module of the one that is called."""
+
+    def __init__(self, *, commands: MutableMapping[str, Any] | None = None, **attributes: Any) -> None:
+        super().__init__(commands=_in_order(commands or {}), **attributes)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The name, the command itself and its arguments: called when a command is to be run or completed."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, _loaded(command), rest
+
+
+class RowCommand(TyperCommand):
+    """A command of which only the row has been read."""
+
+    def __init__(self, row: CommandRow) -> None:
+        super().__init__(name=row.name, callback=None, help=row.help, rich_help_panel=row.panel)
+        self.row = row
+
+
+def _in_order(loaded: MutableMapping[str, Any]) -> dict[str, Any]:
+    """Commands by name in the order of panels and rows, those not loaded yet as their rows."""
+    rows = sorted(COMMANDS, key=lambda row: list(Panel).index(row.panel))
+    commands = {row.name: loaded.get(row.name) or RowCommand(row) for row in rows}
+    for row in rows:
+        commands[row.name].rich_help_panel = row.panel
+    return commands | {name: command for name, command in loaded.items() if name not in commands}
+
+
+def _loaded(command: Any) -> Any:
+    if not isinstance(command, RowCommand):
+        return command
+    importlib.import_module(f"finecomb.cli.{command.row.module}")
+    return typer.main.get_group(app).commands[command.row.name]
+
+
+def load_commands() -> None:
+    """Import the module of every command, as documentation and tests need it."""
+    for module in dict.fromkeys(row.module for row in COMMANDS):
+        importlib.import_module(f"finecomb.cli.{module}")
+
+
+app = typer.Typer(
+    name="finecomb",
+    cls=LazyCommands,
+    help="Go through generated text with a fine-tooth comb: mark errors as spans, count them, and know whom to trust.",
+    epilog="Start with:  finecomb demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"finecomb {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,14 @@
+"""The one spelling that stands for the many in which names are written."""
+
+from __future__ import annotations
+
+import re
+
+
+def fold(spelling: str) -> str:
+    """One form for the many spellings of a label: lower case, with hyphens.
+
+    >>> fold("Grammar_Usage"), fold("NOT CHECKABLE")
+    ('grammar-usage', 'not-checkable')
+    """
+    return re.sub(r"[\s_-]+", "-", spelling.strip().lower())

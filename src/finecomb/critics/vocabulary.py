@@ -1,0 +1,88 @@
+"""Texts as bags of words over a filtered vocabulary."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from finecomb.core.errors import FinecombError
+
+_WORD = re.compile(r"(?<![\\@])\b[^\W\d_]{2,}\b")
+_FORMULA = ("xmath", "xcite")
+NO_WORD = "has no word of the critic's vocabulary"
+"""Why a document has no place in the latent space of a critic that reads bags of words."""
+
+
+def terms(text: str) -> list[str]:
+    """Runs of two or more letters in lower case, without LaTeX commands and the stand-ins for formulas.
+
+    >>> terms(r"The mass \\alpha of @xmath0 is 3 kg, isn't it?")
+    ['the', 'mass', 'of', 'is', 'kg', 'isn', 'it']
+    """
+    words = _WORD.findall(text.lower())
+    return [word for word in words if not word.startswith(_FORMULA)] if "x" in text else words
+
+
+_PROSE = re.compile(r"""(?<![^\s("'’«„“‹¿¡])[^\W\d_]{2,}(?=[.,;:!?…)"'’»“”›]*(?:\s|$)|['’])""")
+
+
+def prose(text: str) -> list[str]:
+    """Words that stand by themselves: no pieces of options, paths, addresses and names of functions.
+
+    >>> prose("L'option --all-files de ls(1) montre (aussi) /etc/passwd.")
+    ['option', 'de', 'montre', 'aussi']
+    """
+    return _PROSE.findall(text.lower())
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The words that count, in alphabetical order."""
+
+    words: tuple[str, ...]
+    read: Callable[[str], list[str]] = terms
+    """How a text is cut into words."""
+
+    @classmethod
+    def fit(
+        cls, texts: Sequence[str], most: float = 0.5, least: int = 5, read: Callable[[str], list[str]] = terms
+    ) -> Vocabulary:
+        """Words that occur at least `least` times, and in at most the share `most` of the texts."""
+        occurrences: Counter[str] = Counter()
+        documents: Counter[str] = Counter()
+        for text in texts:
+            counts = Counter(read(text))
+            occurrences.update(counts)
+            documents.update(counts.keys())
+        chosen = [w for w, count in occurrences.items() if count >= least and documents[w] <= most * len(texts)]
+        if not chosen:
+            raise FinecombError(
+                f"of {len(occurrences):,} words in {len(texts):,} documents none occurs {least} times and in at most "
+                f"{most:.0%} of them; give more documents, or other values of `least` and `most`"
+            )
+        return cls(tuple(sorted(chosen)), read)
+
+    @functools.cached_property
+    def index(self) -> dict[str, int]:
+        """Where each word stands."""
+        return {word: at for at, word in enumerate(self.words)}
+
+    def numbers(self, text: str) -> NDArray[np.int64]:
+        """The words of a text by their places; other words are left out."""
+        return np.array([at for word in self.read(text) if (at := self.index.get(word)) is not None], np.int64)
+
+    def bags(self, texts: Iterable[str]) -> csr_array:
+        """(texts, words): how often each word occurs in each text; other words are left out."""
+        rows = [self.numbers(text) for text in texts]
+        starts = np.cumsum([0, *(len(row) for row in rows)])
+        flat: NDArray[np.int64] = np.concatenate([np.zeros(0, np.int64), *rows])
+        counts = csr_array((np.ones(len(flat)), flat, starts), shape=(len(rows), len(self.words)))
+        counts.sum_duplicates()
+        return counts

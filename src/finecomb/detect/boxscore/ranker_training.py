@@ -1,0 +1,150 @@
+"""Fitting the ranker to texts that people have checked, and trying it on games it has not seen."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.records import Annotator, Document, Mark
+from finecomb.core.span import TEXT
+from finecomb.core.study import Study
+from finecomb.detect.base import Basis
+from finecomb.detect.boxscore.checker import NAME, BoxScore, slips
+from finecomb.detect.boxscore.claims import Slip
+from finecomb.detect.boxscore.ranker import Ranker, best_threshold, fit, rated
+from finecomb.detect.boxscore.record import read_game
+from finecomb.gold.score import score
+
+FOLDS = 9
+RATIOS = ("recall", "precision")
+BASES: tuple[Basis, ...] = ("all", "record")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingText:
+    """One text: what the checker could mark, and whether people marked it too."""
+
+    document: str
+    game: str
+    slips: tuple[Slip, ...]
+    wrong: tuple[bool, ...]
+    errors: int
+    """How many marks people made."""
+
+
+def examples(documents: Iterable[Document], gold: Mapping[str, Sequence[Mark]]) -> list[TrainingText]:
+    """Training texts: those that have a record and that gold has read."""
+    texts = []
+    for document in documents:
+        game = read_game(document.data)
+        if game is None or document.id not in gold:
+            continue
+        marked = [(span.start, span.end) for mark in gold[document.id] for span in mark.spans if span.part == TEXT]
+        candidates = tuple(slips(document.text, game))
+        wrong = tuple(any(slip.start < end and start < slip.end for start, end in marked) for slip in candidates)
+        texts.append(
+            TrainingText(document.id, f"{game.date} {game.home} {game.vis}", candidates, wrong, len(gold[document.id]))
+        )
+    return texts
+
+
+def shuffled(names: Iterable[str], seed: int | str) -> list[str]:
+    """Names in an order that depends on the seed and on nothing else."""
+    return sorted(set(names), key=lambda name: hashlib.sha256(f"{seed}/{name}".encode()).hexdigest())
+
+
+def train(texts: Sequence[TrainingText], folds: int = FOLDS, seed: int = 0) -> Ranker:
+    """The ranker for all examples, its threshold chosen by cross-validation over games."""
+    confidences: list[float] = []
+    wrong: list[bool] = []
+    for ranker, held in _split(texts, folds, seed):
+        for example in held:
+            truth = dict(zip(example.slips, example.wrong, strict=True))
+            for rated_slip in rated(example.slips, ranker):
+                confidences.append(rated_slip.confidence)
+                wrong.append(truth[rated_slip.slip])
+    threshold = best_threshold(confidences, wrong, sum(example.errors for example in texts))
+    return replace(_fit(texts), threshold=round(threshold, 4))
+
+
+class Fold(NamedTuple):
+    """Games that were left out, and the ranker that has never seen them."""
+
+    ranker: Ranker
+    documents: tuple[str, ...]
+
+
+def cross_validate(texts: Sequence[TrainingText], folds: int = FOLDS, seed: int = 0) -> list[Fold]:
+    """For each fold of games a ranker, weights and threshold, made from the other folds alone."""
+    result = []
+    for games in _folds(texts, folds, seed):
+        others = [example for example in texts if example.game not in games]
+        held = tuple(example.document for example in texts if example.game in games)
+        result.append(Fold(train(others, folds - 1, seed), held))
+    return result
+
+
+def _split(texts: Sequence[TrainingText], folds: int, seed: int) -> Iterable[tuple[Ranker, list[TrainingText]]]:
+    for games in _folds(texts, folds, seed):
+        yield (
+            _fit([example for example in texts if example.game not in games]),
+            [example for example in texts if example.game in games],
+        )
+
+
+def _folds(texts: Sequence[TrainingText], folds: int, seed: int) -> list[set[str]]:
+    games = shuffled((example.game for example in texts), seed)
+    if not 2 <= folds <= len(games):
+        raise FinecombError(f"{folds} folds need at least as many games and at least 2, not {len(games)}")
+    return [set(games[first::folds]) for first in range(folds)]
+
+
+def _fit(texts: Sequence[TrainingText]) -> Ranker:
+    candidates = [slip for example in texts for slip in example.slips]
+    wrong = [hit for example in texts for hit in example.wrong]
+    if not candidates:
+        raise FinecombError("no claim was found in the texts; the checker reads reports about basketball games")
+    return fit(candidates, wrong, len({example.game for example in texts}))
+
+
+# --- how well it does -----------------------------------------------------------------------------------------------
+
+
+def validation(gold: Study, folds: Sequence[Fold], annotator: str = "") -> list[dict[str, object]]:
+    """Recall and precision by basis and label on games that each ranker had not seen, with their spread over folds.
+
+    `recall_sd` and `precision_sd` are standard deviations over the folds where the ratio is defined.
+    """
+    rows: list[dict[str, object]] = []
+    for basis in BASES:
+        parts = [_scores(gold, [fold], basis, annotator) for fold in folds]
+        for key, row in _scores(gold, folds, basis, annotator).items():
+            spread = {f"{name}_sd": _spread([part[key][name] for part in parts if key in part]) for name in RATIOS}
+            counts = {name: row[name] for name in ("gold", "predicted", "matched")}
+            ratios = {name: row[name] for name in (*RATIOS, "f1")}
+            rows.append({"basis": basis, "label": key, **counts, **ratios, **spread, "why": row["why"]})
+    return rows
+
+
+def _spread(values: Iterable[object]) -> float:
+    defined = [value for value in values if isinstance(value, float) and not math.isnan(value)]
+    return statistics.stdev(defined) if len(defined) > 1 else math.nan
+
+
+def _scores(gold: Study, folds: Sequence[Fold], basis: Basis, annotator: str) -> dict[str, dict[str, object]]:
+    """Rows of `score` by label for the documents of these folds."""
+    held = {name: fold.ranker for fold in folds for name in fold.documents}
+    texts = [document for document in gold.iter_documents() if document.id in held]
+    protocol = gold.protocol()
+    annotations = [BoxScore(protocol, held[document.id], basis=basis)(document) for document in texts]
+    truth = [annotation for annotation in gold.iter_annotations() if annotation.document in held]
+    people = list(gold.iter_annotators())
+    true = Study.from_items([gold.settings, protocol, *texts, *people, *truth])
+    checked = Study.from_items([gold.settings, protocol, *texts, Annotator(id=NAME, kind="checker"), *annotations])
+    scores = score(true, checked, gold_annotator=annotator, draws=0).rows
+    return {str(row.columns["label"]): row.row() for row in scores}

@@ -1,0 +1,200 @@
+"""Studies and documents as self-contained HTML for notebooks: text cut at every span edge, never as markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+
+from finecomb.core.palette import UNLABELLED, Look, lanes, looks
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Document, Mark
+from finecomb.core.scales import joined
+from finecomb.core.span import Piece, pieces
+from finecomb.core.study import Study
+
+SHOWN_DOCUMENTS = 3
+_TINTS = 3  # more than three tints on one word make the ink hard to read
+
+_STYLE = """
+.finecomb{font:14px/20px system-ui,sans-serif;color:#1a1d21;background:#fff;max-width:860px;padding:4px 12px}
+.finecomb .sheet{background:#fff;border:1px solid #dcdfe2;border-radius:12px;padding:16px 24px;margin:12px 0}
+.finecomb .text{font:18px/40px Charter,"Iowan Old Style",Georgia,serif;white-space:pre-wrap;overflow-wrap:anywhere}
+.finecomb .context{font:15px/26px Charter,Georgia,serif;color:#474d55;white-space:pre-wrap}
+.finecomb .context{border-left:3px solid #c6cbd0;padding-left:12px;margin:0 0 8px}
+.finecomb .cap{font-size:12px;line-height:16px;color:#5f666f}
+.finecomb .flag{font:600 10px/13px system-ui,sans-serif;border-radius:4px;padding:0 3px;white-space:nowrap}
+.finecomb .text .flag{position:relative;top:-1.55em;display:inline-block;width:0;overflow:visible;padding:0}
+.finecomb .text .flag i{font-style:normal;border-radius:4px;padding:0 3px}
+.finecomb .gap{border-left:2px solid;margin:0 1px}
+.finecomb table{border-collapse:collapse;width:100%;margin-top:12px}
+.finecomb td,.finecomb th{text-align:left;padding:2px 12px 2px 0;vertical-align:top;border:0;font-size:13px}
+.finecomb .bar{position:relative;height:14px;margin:3px 0;background:#eff0f1;border-radius:3px;min-width:320px}
+.finecomb .bar b{position:absolute;top:0;bottom:0;opacity:.62;min-width:2px}
+.finecomb .legend{display:flex;flex-wrap:wrap;gap:4px 14px;margin:8px 0}
+""".strip()
+
+
+_FILL = {  # never colour alone: the line style of a label's group becomes the pattern of its bar
+    "solid": "{c}",
+    "dashed": "repeating-linear-gradient(135deg,{c} 0 4px,{c}88 4px 7px)",
+    "dotted": "radial-gradient({c} 45%,{c}66 50%) 0 0/5px 5px",
+}
+
+
+def study_html(study: Study) -> str:
+    """A study's figures, its labels and its first documents with their marks."""
+    figures = [
+        ("documents", study.documents),
+        ("annotators", study.annotators),
+        ("annotations", study.annotations),
+        ("marks", study.marks),
+    ]
+    counts = " · ".join(f"{len(frame):,} {name}" for name, frame in figures)
+    title = study.settings.title or "Study"
+    documents = list(study.iter_documents_head(SHOWN_DOCUMENTS))
+    sheets = [document_html(each, study.annotations_on(each.id), study.protocols, bare=True) for each in documents]
+    more = len(study.documents) - len(documents)
+    rest = f'<p class="cap">and {more:,} more documents</p>' if more > 0 else ""
+    empty = "" if len(study.documents) else '<p class="cap">No documents yet.</p>'
+    legends = "".join(_legend(protocol) for protocol in study.protocols.values())
+    head = (
+        f"<h3>{escape(title)}</h3><p class='cap'>{counts} · {escape(', '.join(study.protocols) or 'no protocol')}</p>"
+    )
+    return _wrapped(head + legends + "".join(sheets) + empty + rest)
+
+
+def document_html(
+    document: Document, annotations: Sequence[Annotation], protocols: Mapping[str, Protocol], bare: bool = False
+) -> str:
+    """One document with its marks: in colour for one annotator; as depth of grey with a bar for each of several."""
+    known = {name: looks(protocol) for name, protocol in protocols.items()}
+    contexts = "".join(
+        f'<div class="context"><div class="cap">{escape(name)}</div>{escape(text)}</div>'
+        for name, text in document.context.items()
+    )
+    if len(annotations) == 1:
+        body = _coloured(document, annotations[0], known) + _mark_table(annotations[0], known)
+    else:
+        body = _depth(document, annotations) + _bars(document, annotations, known)
+    sheet = f'<div class="sheet"><div class="cap"><b>{escape(document.id)}</b></div>{contexts}{body}</div>'
+    return sheet if bare else _wrapped(sheet)
+
+
+def _wrapped(body: str) -> str:
+    return f'<div class="finecomb"><style>{_STYLE}</style>{body}</div>'
+
+
+def _look(known: Mapping[str, Mapping[str | None, Look]], annotation: Annotation, label: str | None) -> Look:
+    found = known.get(annotation.protocol, {})
+    return found.get(label) or Look(label or "", label or "No type", UNLABELLED, "??", "")
+
+
+def _flag(look: Look) -> str:
+    return f'<span class="flag" style="{_flag_style(look)}">{escape(look.flag)}</span>'
+
+
+def _flag_style(look: Look) -> str:
+    return f"background:{look.slot.light};color:{look.slot.light_text}"
+
+
+def _legend(protocol: Protocol) -> str:
+    entries = "".join(
+        f"<span>{_flag(look)} {escape(look.title)}</span>" for name, look in looks(protocol).items() if name
+    )
+    return f'<div class="legend">{entries}</div>'
+
+
+def _coloured(document: Document, annotation: Annotation, known: Mapping[str, Mapping[str | None, Look]]) -> str:
+    marks = [mark for mark in annotation.marks if mark.spans]
+    shown = [_look(known, annotation, mark.label) for mark in marks]
+    lane = lanes((mark.spans[0].start, mark.spans[-1].end) for mark in marks)
+    begun: set[int] = set()
+    parts = []
+    for piece in pieces(len(document.text), [mark.spans for mark in marks]):
+        flags = "".join(_text_flag(shown[owner]) for owner in piece.owners if owner not in begun)
+        begun.update(piece.owners)
+        parts.append(flags + _piece(document.text, piece, shown, lane))
+    return f'<div class="text" dir="auto">{"".join(parts)}</div>'
+
+
+def _text_flag(look: Look) -> str:
+    return f'<span class="flag" aria-hidden="true"><i style="{_flag_style(look)}">{escape(look.flag)}</i></span>'
+
+
+def _piece(text: str, piece: Piece, shown: Sequence[Look], lane: Sequence[int]) -> str:
+    words = escape(text[piece.start : piece.end])
+    if not piece.owners:
+        return words
+    if piece.start == piece.end:
+        look = shown[piece.owners[0]]
+        return f'<span class="gap" style="border-color:{look.slot.light}" title="{escape(look.title)}"></span>'
+    owners = sorted(piece.owners, key=lambda owner: lane[owner])
+    titles = escape(", ".join(shown[owner].title for owner in owners))
+    for depth, owner in enumerate(owners[:_TINTS]):
+        slot = shown[owner].slot
+        below = 3 + 5 * min(lane[owner], _TINTS - 1)
+        tint = f"background:{slot.light}1f;" if depth < _TINTS else ""
+        words = (
+            f'<span style="{tint}border-bottom:2px {slot.line} {slot.light};padding-bottom:{below}px">{words}</span>'
+        )
+    return f'<span title="{titles}">{words}</span>'
+
+
+def _mark_table(annotation: Annotation, known: Mapping[str, Mapping[str | None, Look]]) -> str:
+    rows = "".join(_mark_row(mark, _look(known, annotation, mark.label)) for mark in annotation.marks)
+    if not rows:
+        return f'<p class="cap">{escape(annotation.annotator)} found no errors.</p>'
+    return f'<table><caption class="cap" style="text-align:left">{escape(annotation.annotator)}</caption>{rows}</table>'
+
+
+def _mark_row(mark: Mark, look: Look) -> str:
+    quote = " … ".join(mark.quotes) + (f" ({mark.unlocated})" if mark.unlocated else "")
+    cells = [_flag(look), escape(look.title), f"“{escape(quote)}”", escape(answers_line(mark))]
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+
+
+def answers_line(mark: Mark) -> str:
+    """What was answered about a mark, in one line: severity, explanation as it is, the rest by name, then votes."""
+    parts = [f"severity {mark.answers['severity']}"] if "severity" in mark.answers else []
+    parts += [str(mark.answers["explanation"])] if "explanation" in mark.answers else []
+    for name, answer in mark.answers.items():
+        if name not in ("severity", "explanation"):
+            parts.append(f"{name}: {joined(answer)}")
+    parts += [f"{mark.votes} votes"] if mark.votes is not None else []
+    return " · ".join(parts)
+
+
+def _depth(document: Document, annotations: Sequence[Annotation]) -> str:
+    """Grey as deep as the share of annotators who marked a word, whatever their label."""
+    own = [[span for mark in annotation.marks for span in mark.spans if len(span)] for annotation in annotations]
+    parts = []
+    for piece in pieces(len(document.text), own):
+        words = escape(document.text[piece.start : piece.end])
+        if piece.owners and words:
+            share = len(piece.owners) / len(annotations)
+            title = f"{len(piece.owners)} of {len(annotations)}"
+            words = f'<span style="background:rgba(26,29,33,{0.06 + 0.24 * share:.2f})" title="{title}">{words}</span>'
+        parts.append(words)
+    return f'<div class="text" style="line-height:32px" dir="auto">{"".join(parts)}</div>'
+
+
+def _bars(document: Document, annotations: Iterable[Annotation], known: Mapping[str, Mapping[str | None, Look]]) -> str:
+    rows = "".join(
+        f"<tr><td>{escape(each.annotator)}</td><td style='width:70%'>{_bar(document, each, known)}</td>"
+        f"<td>{len(each.marks)}</td></tr>"
+        for each in annotations
+    )
+    return f"<table>{rows}</table>" if rows else '<p class="cap">Nobody has read this yet.</p>'
+
+
+def _bar(document: Document, annotation: Annotation, known: Mapping[str, Mapping[str | None, Look]]) -> str:
+    length = max(1, len(document.text))
+    blocks = []
+    for mark in annotation.marks:
+        look = _look(known, annotation, mark.label)
+        for span in mark.spans:
+            if span.part == "text":
+                place = f"left:{100 * span.start / length:.2f}%;width:{100 * len(span) / length:.2f}%"
+                fill = _FILL[look.slot.line].format(c=look.slot.light)
+                blocks.append(f'<b style="{place};background:{fill}" title="{escape(look.title)}"></b>')
+    return f'<div class="bar">{"".join(blocks)}</div>'

@@ -1,0 +1,27 @@
+"""The audit log: what researchers did with a study, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from finecomb.store import rows, tables
+from finecomb.store.database import Transaction
+
+if TYPE_CHECKING:
+    from finecomb.store.store import Store
+
+
+def record(store: Store, transaction: Transaction, who: str, did: str, **about: object) -> None:
+    """A new line of the audit log, in the same transaction as what was done."""
+    values = {"study": store.key, "at": store.clock(), "who": who, "did": did, "about": rows.dumps(about)}
+    transaction.run(sa.insert(tables.audit).values(**values))
+
+
+def entries(store: Store, transaction: Transaction, most: int = 1000) -> Sequence[tuple[float, str, str, str]]:
+    """The latest lines, newest first: when, who, did what, about what (JSON)."""
+    columns = (tables.audit.c.at, tables.audit.c.who, tables.audit.c.did, tables.audit.c.about)
+    newest = sa.select(*columns).where(tables.audit.c.study == store.key).order_by(tables.audit.c.key.desc())
+    return [(at, who, did, about) for at, who, did, about in transaction.all(newest.limit(most))]

@@ -1,0 +1,74 @@
+"""What comes next for an annotator: a page, an exercise, a text, or nothing and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from finecomb.core.records import Annotator
+from finecomb.people.assignment_rules import AssignmentState
+from finecomb.people.onboarding import Item, Step
+from finecomb.store import assignment, onboarding_jobs
+from finecomb.store.database import Transaction
+from finecomb.store.onboarding_jobs import OnboardingState
+
+if TYPE_CHECKING:
+    from finecomb.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """What somebody is to do now: a task, a page, or nothing and why."""
+
+    task: str = ""
+    step: Step | None = None
+    annotator: Annotator | None = None
+    """Whose page it is."""
+    why: Literal["", "all-done", "none-now", "paused", "closed", "screened-out", "ended"] = ""
+
+
+def next_step(store: Store, transaction: Transaction, annotator: str) -> NextStep:
+    """The first thing on somebody's way that is not done. Who was excluded gets nothing more."""
+    if store.head.state == "paused" or store.head.state == "closed":
+        return NextStep(why=store.head.state)
+    state = onboarding_jobs.onboarding_state(store, transaction, annotator)
+    if state.annotator.excluded:
+        return NextStep(why="ended")
+    match state.step:
+        case Step():
+            onboarding_jobs.show_step(store, transaction, state.annotator, state.step)
+            return NextStep(step=state.step, annotator=state.annotator)
+        case Item():
+            return NextStep(onboarding_jobs.give_item(store, transaction, state, state.step))
+        case "screened-out":
+            return NextStep(why="screened-out")
+        case _:
+            task = assignment.next_task(store, transaction, annotator)
+            return NextStep(task.id, why=task.why)
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """How far somebody is, before the work and in it."""
+
+    onboarding: OnboardingState
+    assignment: AssignmentState
+    is_over: bool
+    """Whether they handed in all that there is for them."""
+
+    @property
+    def none_left(self) -> bool:
+        """Whether somebody who has no task gets none any more, since others took the last texts."""
+        return self.onboarding.step == "work" and not self.assignment.given and not self.assignment.later
+
+    @property
+    def took_part(self) -> bool:
+        """Whether somebody handed anything in."""
+        return bool(self.onboarding.finished) or any(task.status == "submitted" for task in self.assignment.given)
+
+
+def whereabouts(store: Store, transaction: Transaction, annotator: str) -> Whereabouts:
+    """How far somebody is; reads only, and each thing once."""
+    state = assignment.assignment_state(store, transaction, annotator)
+    over = assignment.is_over(store, transaction, annotator, state)
+    return Whereabouts(onboarding_jobs.onboarding_state(store, transaction, annotator), state, over)

@@ -1,0 +1,396 @@
+"""Every relation with sentences of our own about a game that nobody has played."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from finecomb.core.check import check
+from finecomb.core.errors import FinecombError
+from finecomb.core.records import Annotator, Document
+from finecomb.core.study import Study
+from finecomb.detect import DETECTORS, DetectorOptions, detect, named
+from finecomb.detect.boxscore.checker import BoxScore, slips
+from finecomb.detect.boxscore.claims import Slip
+from finecomb.detect.boxscore.ranker import shipped_ranker
+from finecomb.detect.boxscore.record import Game, read_game
+from finecomb.detect.boxscore.report_parser import sentences
+from finecomb.protocols import shipped
+from tests.detect.games import PLAYERS, document, record
+
+
+def game(data: Any = None) -> Game:
+    parsed = read_game(record() if data is None else data)
+    assert parsed is not None
+    return parsed
+
+
+def proved(text: str, data: Any = None) -> list[Slip]:
+    """What the record contradicts, apart from whom a player is told about among."""
+    return [slip for slip in slips(text, game(data)) if slip.basis == "record" and slip.kind != "context"]
+
+
+def marked(text: str, data: Any = None) -> list[tuple[str, str, str]]:
+    return sorted((text[slip.start : slip.end], slip.label, slip.correction) for slip in proved(text, data))
+
+
+TRUE = [
+    "The Harbor City Gulls defeated the Redwater Miners , 104 - 98 , on Friday .",
+    "The Gulls ( 32 - 18 ) got off to a hot start , outscoring the Miners 30 - 21 in the first quarter .",
+    "The host Gulls led the visiting Miners 54 - 51 at halftime .",
+    "Paul Reyes led the way for the Gulls with a game - high 31 points , five rebounds and seven assists .",
+    "Reyes finished with 31 points ( 11 - 20 FG , 4 - 9 3Pt , 5 - 6 FT ) in 36 minutes .",
+    "Olaf Brandt recorded a double - double , totaling 18 points and 12 rebounds .",
+    "Ben Okoro chipped in 15 off the bench .",
+    "Ben Okoro led the bench with 15 points on 6 - of - 10 shooting , including 3 - of - 6 from long range .",
+    "Four players scored in double figures for Harbor City .",
+    "The Gulls shot 48 percent from the field and 37 percent from three - point range .",
+    "The Gulls held the Miners to 44 percent shooting and forced them into 15 turnovers .",
+    "Rebounding was key for the Gulls , as they won that battle , 45 - 41 .",
+    "The Miners were led by Dario Vance , who posted a 27 - point , 11 - rebound double - double .",
+    "Emil Koch and Dario Vance combined for 49 points for the Miners .",
+    "Emil Koch was second on the team , as he added 22 points and nine assists .",
+    "The bench of the Gulls chipped in 24 points .",
+    "The Gulls played this game without Carl Dietz .",
+    "It was a six - point win for the Gulls in front of their home crowd .",
+    "The Gulls will look to build on this win .",
+]
+
+
+@pytest.mark.parametrize("text", TRUE)
+def test_what_is_true_is_left_alone(text: str) -> None:
+    assert marked(text) == []
+
+
+WRONG = [
+    ("Paul Reyes scored 29 points .", [("29", "number", "31")]),
+    ("Paul Reyes had 31 points , a block and a pair of steals .", [("a", "number", "0")]),
+    ("Paul Reyes had twenty - nine points and seven assists .", [("twenty - nine", "number", "31")]),
+    ("Ben Okoro chipped in 16 .", [("16", "number", "15")]),
+    ("Reyes went 11 - for - 21 from the field .", [("21", "number", "20")]),
+    ("Reyes had 31 points ( 11 - 20 FG , 3 - 9 3Pt , 5 - 6 FT ) .", [("3", "number", "4")]),
+    ("Olaf Brandt added 18 points in 30 minutes .", [("30", "number", "33")]),
+    ("Emil Koch and Dario Vance combined for 45 points .", [("45", "number", "49")]),
+    ("Ivo Marsh and Theo Quist each scored 10 points .", [("10", "number", "9"), ("10", "number", "9")]),
+    ("Paul Reyes and Olaf Brandt had big nights , with the former scoring 31 points and the latter 20 points .",
+     [("20", "number", "18")]),
+    ("Reyes scored 31 points . He also had nine assists .", [("nine", "number", "7")]),
+    ("The Gulls had 25 assists and 14 turnovers .", [("14", "number", "12")]),
+    ("The bench of the Gulls chipped in 30 points .", [("30", "number", "24")]),
+    ("The Gulls shot 51 percent from the field .", [("51", "number", "48")]),
+    ("The Gulls held the Miners to 48 percent from the field .", [("48", "number", "44")]),
+    ("The Gulls ( 31 - 18 ) came out strong .", [("31", "number", "32")]),
+    ("With the loss , Redwater fell to 17 - 30 .", [("30", "number", "33")]),
+    ("The Gulls defeated the Miners , 110 - 98 .", [("110", "number", "104")]),
+    ("The Miners defeated the Gulls , 98 - 104 .", [("defeated", "word", "lost to")]),
+    ("The Gulls lost to the Miners .", [("lost to", "word", "defeated")]),
+    ("The Gulls defeated the Gulls , 104 - 98 .", [("Gulls", "name", "Redwater Miners")]),
+    ("The Gulls defeated the Boston Celtics , 104 - 98 .", [("Boston Celtics", "name", "Redwater Miners")]),
+    ("The Gulls outscored the Miners 28 - 20 in the third quarter .", [("20", "number", "23")]),
+    ("The Gulls outscored the Miners 22 - 24 in the fourth quarter .", [("outscored", "word", "22-24")]),
+    ("The Gulls had a 30 - 25 lead after one quarter .", [("25", "number", "21")]),
+    ("The Gulls outscored the Miners 56 - 47 in the first half .", [("47", "number", "51"), ("56", "number", "54")]),
+    ("The Miners had a 35 - point second quarter .", [("35", "number", "30")]),
+    ("It was a 10 - point win for the Gulls .", [("10", "number", "6")]),
+    ("The Gulls won the rebounding battle , 48 - 41 .", [("48", "number", "45")]),
+    ("Rebounding was key for the Miners .", [("key", "word", "41 against 45")]),
+    ("The Miners were the superior shooters .", [("superior", "word", "44 against 48")]),
+    ("The game was decided on Monday .", [("Monday", "name", "Friday")]),
+    ("The host Miners kept it close .", [("host", "word", "road")]),
+    ("It was a big road win for the Gulls .", []),  # nobody is said to have won before `for the Gulls`
+    ("The Gulls picked up a road win .", [("road", "word", "home")]),
+    ("The Gulls won in overtime .", [("overtime", "word", "it did not")]),
+    ("Olaf Brandt led the team in scoring .", [("led", "word", "Paul Reyes did, with 31")]),
+    ("Dario Vance had a game - high 27 points .", [("game - high", "word", "Paul Reyes did, with 31")]),
+    ("Theo Quist led the Gulls with six assists .", [("led", "word", "Paul Reyes did, with 7")]),
+    ("Ivo Marsh led the bench with nine points .", [("led", "word", "Ben Okoro did, with 15")]),
+    ("Olaf Brandt was third on the team , as he had 18 points .", [("third", "number", "2")]),
+    ("Paul Reyes led the Gulls with 31 points . Imre Sato was next with 14 points .",
+     [("next", "word", "Olaf Brandt did")]),
+    ("Paul Reyes posted a double - double .", [("double - double", "word", "no double-double")]),
+    ("Olaf Brandt posted a triple - double .", [("triple - double", "word", "a double-double")]),
+    ("Reyes scored 31 points . It was his second double - double in a row .",
+     [("second double - double", "number", "no double-double")]),
+    ("Olaf Brandt came off the bench to score 18 points .", [("off the bench", "word", "he started")]),
+    ("Ben Okoro was a starter .", [("starter", "word", "he came off the bench")]),
+    ("Paul Reyes scored 31 points . Olaf Brandt was the only other starter in double figures .",
+     [("only other", "word", "so were Imre Sato")]),
+    ("Luka Novak was the only other starter in double figures .", [("double figures", "word", "he scored 8")]),
+    ("Ben Okoro was the only other starter in double figures .", [("starter", "word", "he came off the bench")]),
+    ("Six players scored in double figures for Harbor City .", [("Six", "number", "4")]),
+    ("The Gulls played this game without Olaf Brandt .", [("without", "word", "he played 33 minutes")]),
+    ("Paul Reyes had 31 points in the loss .", [("loss", "word", "they won")]),
+    ("The Gulls will look to bounce back .", [("bounce back", "word", "they won")]),
+    ("The Miners will look to keep this momentum going .", [("keep this momentum going", "word", "they lost")]),
+    ("The Gulls continue to struggle .", [("struggle", "word", "32 wins, 18 losses")]),
+    ("The Miners are one of the best teams in the league .", [("best", "word", "17 wins, 33 losses")]),
+    ("The Gulls led for the entirety of the second half .", []),
+    ("The Miners led for the entirety of the second half .",
+     [("led for the entirety", "word", "they trailed by 8")]),
+    ("The Gulls battled back in the second half .", [("battled back", "word", "they were ahead by 3 or more")]),
+    ("The Miners battled back in the second half .", []),
+    ("It was a two - point game at the end of the third quarter .", [("two", "number", "8")]),
+    ("The Miners pulled away in the second half .", [("pulled away", "word", "they were outscored by 3"),
+                                                     ("pulled away", "word", "they lost")]),
+    ("The Miners got off to a hot start .", [("hot start", "word", "they were outscored by 9")]),
+    ("The Miners won in front of their home crowd .", [("home", "word", "road")]),
+    ("The Gulls did n't have enough .", [("did n't have enough", "word", "they won")]),
+    ("Imre Sato had a bench - leading 14 points .", [("bench - leading", "word", "he started")]),
+    ("The Gulls forced the Miners into 15 turnovers , while committing 14 of their own .", [("14", "number", "12")]),
+    ("The Gulls grabbed 45 boards to the Miners 43 .", [("43", "number", "41")]),
+    ("The game was played at Madison Square Garden .", []),  # no arena of theirs is known
+    ("Paul Reyes led the way for the Miners with 31 points .", [("Miners", "name", "Harbor City Gulls")]),
+    ("The Gulls were led by Dario Vance and Paul Reyes .",
+     [("Dario Vance", "context", "he plays for Redwater Miners")]),
+    ("The Gulls outscored the Gulls 30 - 21 in the first quarter .", [("Gulls", "name", "Redwater Miners")]),
+    ("Paul Brandt added 18 points and 12 rebounds .", [("Paul Brandt", "name", "Olaf Brandt")]),
+    ("Gregor Tallis added 18 points and 12 rebounds .", [("Gregor Tallis", "name", "")]),
+    ("The Gulls play the Gulls on Monday in their next game .", [("Gulls", "name", "another team")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), WRONG, ids=[text for text, _ in WRONG])
+def test_what_the_record_contradicts_is_marked(text: str, expected: list[tuple[str, str, str]]) -> None:
+    assert marked(text) == sorted(expected)
+
+
+def test_the_name_is_blamed_when_all_numbers_fit_another_player() -> None:
+    text = "Theo Quist chipped in 18 points , 12 rebounds and three assists ."
+    assert marked(text) == [("Theo Quist", "name", "Olaf Brandt")]
+
+
+def test_numbers_are_blamed_when_no_other_player_fits() -> None:
+    text = "Theo Quist chipped in nine points , eight rebounds and five assists ."
+    assert marked(text) == [("eight", "number", "3"), ("five", "number", "6")]
+
+
+def test_the_team_is_blamed_when_player_and_record_belong_to_the_other() -> None:
+    text = "The Gulls ( 17 - 33 ) were led by Dario Vance , who had 27 points ."
+    assert marked(text) == [("Gulls", "name", "Redwater Miners")]
+
+
+def test_a_player_among_the_others_is_out_of_context() -> None:
+    text = "The Gulls were led by Paul Reyes . Dario Vance was next with 27 points ."
+    context_slips = [slip for slip in slips(text, game()) if slip.kind == "context"]
+    assert [text[slip.start : slip.end] for slip in context_slips] == ["Dario Vance"]
+    assert context_slips[0].correction == "he plays for Redwater Miners"
+
+
+BEYOND = [
+    ("On deck for the Gulls is a road matchup with the Boston Celtics on Monday .",
+     {"road": "next.road", "Boston Celtics": "next.opponent", "Monday": "next.day"}),
+    ("The Gulls travel to Boston to play the Celtics on Sunday .",
+     {"travel": "next.road", "Boston": "next.city", "Celtics": "next.opponent", "Sunday": "next.day"}),
+    ("The Gulls have now won four of their last five games .", {"four": "streak.last"}),
+    ("The Miners have lost three straight games .", {"lost three straight games": "streak.row"}),
+    ("Reyes scored 31 points . He is averaging 25 points on the season .", {"25": "sum.average"}),
+    ("Reyes scored 31 points . He has combined for 60 points over his last two games .", {"60": "sum.combined"}),
+    ("Paul Reyes had a season - high 31 points .", {"season - high": "personal"}),
+    ("The Gulls remain in second place .", {"second place": "standings"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), BEYOND, ids=[text for text, _ in BEYOND])
+def test_what_the_record_cannot_decide_is_a_base_rate(text: str, expected: dict[str, str]) -> None:
+    kinds = {text[slip.start : slip.end]: slip.kind for slip in slips(text, game()) if slip.basis == "base-rate"}
+    assert kinds == expected
+
+
+def test_a_name_that_two_players_share_means_the_one_named_before() -> None:
+    data = record()
+    data["box_score"]["PLAYER_NAME"]["1"] = "Emil Brandt"
+    assert marked("Brandt had 22 points .", data) == []
+    assert marked("Olaf Brandt led the bigs . Brandt had 22 points .", data) == [("22", "number", "18")]
+
+
+def test_text_that_is_not_tokenised_is_read_the_same_way() -> None:
+    text = "The Gulls beat the Miners 104-98. Paul Reyes’s 29-point night wasn't enough for a double-double."
+    assert marked(text) == [("29", "number", "31"), ("double-double", "word", "no double-double")]
+
+
+# --- the record ---------------------------------------------------------------------------------------------------
+
+
+def without(*path: str) -> dict[str, Any]:
+    data = record()
+    inner = data
+    for name in path[:-1]:
+        inner = inner[name]
+    del inner[path[-1]]
+    return data
+
+
+@pytest.mark.parametrize("path", [("home_line", "TEAM-PTS"), ("home_line",), ("box_score",), ("box_score", "PTS"),
+                                  ("box_score", "TEAM_CITY"), ("box_score", "START_POSITION"), ("day",)])  # fmt: skip
+def test_what_the_record_lacks_is_never_contradicted(path: tuple[str, ...]) -> None:
+    assert [marked(text, without(*path)) for text in TRUE] == [[]] * len(TRUE)
+
+
+@pytest.mark.parametrize("data", [None, 7, [], {}, {"home_name": "Gulls"}, {"home_name": "N/A", "vis_name": "Miners"}])
+def test_a_text_without_a_record_is_set_aside_with_the_reason(data: Any) -> None:
+    checker = BoxScore(shipped("accuracy"), shipped_ranker())
+    annotation = checker(Document(id="report", text="Paul Reyes scored 40 points .", data=data))
+    assert annotation.status == "excluded"
+    assert annotation.marks == ()
+    assert annotation.excluded is not None
+    assert annotation.excluded.reason.startswith("not checked: ")
+
+
+def test_a_player_listed_twice_with_different_lines_is_not_judged() -> None:
+    data = record()
+    data["box_score"]["PLAYER_NAME"]["0"] = "Paul Reyes"
+    assert marked("Paul Reyes scored 40 points .", data) == []
+    assert game(data).problems == ("Paul Reyes is listed 2 times with different lines; none is used",)
+
+
+def test_somebody_who_did_not_play_scored_nothing() -> None:
+    assert marked("Carl Dietz scored 12 points .") == [("12", "number", "0")]
+
+
+def test_teams_of_one_city_are_told_apart_by_their_starters() -> None:
+    data = record()
+    data["home_city"] = "Redwater"
+    data["box_score"]["TEAM_CITY"] = dict.fromkeys(data["box_score"]["TEAM_CITY"], "Redwater")
+    sides = {player.name: player.team.name for player in game(data).players if player.team}
+    assert (sides["Dario Vance"], sides["Leo Frost"], sides["Paul Reyes"]) == ("Miners", "Miners", "Gulls")
+
+
+# --- marks --------------------------------------------------------------------------------------------------------
+
+
+def checker(**choices: Any) -> BoxScore:
+    program = named("boxscore").make(shipped("accuracy"), DetectorOptions(**choices))
+    assert isinstance(program, BoxScore)
+    return program
+
+
+REPORT = (
+    "The Gulls defeated the Miners , 104 - 97 , on Friday . Paul Reyes had 29 points and a steal . "
+    "Next , the Gulls host the Boston Celtics on Friday ."
+)
+
+
+def test_a_mark_explains_itself() -> None:
+    marks = {mark.quotes[0]: mark for mark in checker()(document(REPORT)).marks}
+    assert marks["29"].answers == {
+        "correction": "31",
+        "comment": "claim: Paul Reyes: 29 points; record: 31 (PTS of Paul Reyes)",
+    }
+    assert marks["29"].basis == "record"
+    assert marks["Boston Celtics"].basis == "base-rate"
+    assert "not in the record; wrong in " in str(marks["Boston Celtics"].answers["comment"])
+    assert all(mark.confidence is not None and 0 <= mark.confidence <= 1 for mark in marks.values())
+
+
+def test_basis_record_leaves_out_what_is_only_likely() -> None:
+    marks = checker(basis="record")(document(REPORT)).marks
+    assert {mark.quotes[0] for mark in marks} == {"97", "29", "a"}
+    assert {mark.basis for mark in marks} == {"record"}
+
+
+def test_a_higher_threshold_marks_a_subset() -> None:
+    marked = [
+        {mark.spans for mark in checker(threshold=level)(document(REPORT)).marks} for level in (0.0, 0.5, 0.95, 1.0)
+    ]
+    assert marked[0] >= marked[1] >= marked[2] >= marked[3]
+    assert marked[0] > marked[2]
+    assert marked[3] == set()
+
+
+def test_an_annotation_is_sound_in_a_study() -> None:
+    annotations = list(detect([document(REPORT)], checker()))
+    people = [Annotator(id="boxscore", kind="checker")]
+    study = Study.from_items([shipped("accuracy"), document(REPORT), *people, *annotations])
+    assert check(study) == []
+
+
+def test_a_protocol_without_the_labels_is_refused() -> None:
+    with pytest.raises(FinecombError, match="protocol snac@1 has no label 'number'"):
+        BoxScore(shipped("snac"), shipped_ranker())
+
+
+def test_an_unknown_detector_is_refused_with_a_suggestion() -> None:
+    with pytest.raises(FinecombError, match="did you mean 'boxscore'"):
+        named("boxscores")
+    assert set(DETECTORS) == {"boxscore"}
+
+
+# --- properties ---------------------------------------------------------------------------------------------------
+
+WORDS = sorted({word for text, _ in WRONG for word in text.split()} | {word for text in TRUE for word in text.split()})
+texts = st.one_of(
+    st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join),
+    st.lists(st.sampled_from([*TRUE, *(text for text, _ in WRONG)]), max_size=4).map(" ".join),
+    st.text(max_size=80),
+)
+
+
+@st.composite
+def damaged_records(draw: st.DrawFn) -> dict[str, Any]:
+    """The record with fields missing, `N/A` or of another type."""
+    shuffle = random.Random(draw(st.integers(0, 2**16)))
+    worse: list[Any] = ["N/A", "", None, 3, 2.5, "x", [], {}, "999999", True]
+
+    def damage(value: Any, rate: float) -> Any:
+        if isinstance(value, dict):
+            fields = {key: damage(item, rate) for key, item in value.items() if shuffle.random() > rate / 2}
+            return fields if shuffle.random() > rate / 20 else shuffle.choice(worse)
+        return shuffle.choice(worse) if shuffle.random() < rate else value
+
+    damaged: Any = damage(record(), draw(st.sampled_from([0.0, 0.05, 0.3, 0.9])))
+    return damaged if isinstance(damaged, dict) else {}
+
+
+@given(texts, damaged_records())
+def test_any_text_and_any_record_give_marks_that_quote_the_text_and_do_not_overlap(text: str, data: Any) -> None:
+    storable = text.replace("\0", "").encode("utf-8", "ignore").decode()
+    annotation = checker(threshold=0.0)(Document(id="report", text=storable, data=data))
+    places = [mark.spans[0] for mark in annotation.marks]
+    assert [mark.quotes[0] for mark in annotation.marks] == [storable[place.start : place.end] for place in places]
+    assert all(one.end <= two.start for one, two in itertools.pairwise(places))
+    assert all(place.start < place.end for place in places)
+
+
+@given(texts)
+def test_words_cover_the_text_in_order(text: str) -> None:
+    words = [word for sentence in sentences(text, game()) for word in sentence.words]
+    assert all(one.end <= two.start for one, two in itertools.pairwise(words))
+    covered = "".join(text[word.start : word.end] for word in words)
+    assert "".join(covered.split()) == "".join(text.split())
+
+
+def numbers() -> Iterator[tuple[str, str, int]]:
+    for name, _, _, _, points, rebounds, assists, *_ in PLAYERS:
+        yield from ((name, "points", points), (name, "rebounds", rebounds), (name, "assists", assists))
+
+
+@given(st.sampled_from(list(numbers())), st.integers(0, 60))
+def test_a_count_is_marked_exactly_when_it_is_wrong(fact: tuple[str, str, int], number: int) -> None:
+    name, statistic, value = fact
+    text = f"{name} had {number} {statistic} ."
+    assert marked(text) == ([] if number == value else [(str(number), "number", str(value))])
+
+
+def fewest_changes(name: str, line: tuple[int, int, int]) -> int:
+    """The definition, slowly: as written, or with another player of whom at most one number is wrong."""
+    wrong = {row[0]: sum(a != b for a, b in zip(row[4:7], line, strict=True)) for row in PLAYERS}
+    others = [1 + count for player, count in wrong.items() if player != name and count <= 1]
+    return min(wrong[name], *others) if others and wrong[name] > 1 else wrong[name]
+
+
+lines = st.sampled_from([row[4:7] for row in PLAYERS])
+nearly = st.tuples(lines, st.integers(0, 3), st.integers(0, 40)).map(
+    lambda drawn: tuple(drawn[2] if at == drawn[1] else value for at, value in enumerate(drawn[0]))
+)
+
+
+@given(st.sampled_from([row[0] for row in PLAYERS]), nearly)
+def test_a_sentence_gets_the_fewest_changes(name: str, line: tuple[int, int, int]) -> None:
+    text = f"{name} had {line[0]} points , {line[1]} rebounds and {line[2]} assists ."
+    assert len(proved(text)) == fewest_changes(name, line)
