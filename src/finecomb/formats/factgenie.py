@@ -14,6 +14,7 @@ import yaml
 from pydantic_core import to_json
 
 from finecomb.core.errors import FormatError, ProtocolError
+from finecomb.core.folding import occurrences
 from finecomb.core.protocol import Label, Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note
@@ -21,7 +22,7 @@ from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source import Fields, json_lines, occurrences, parse_json, read_text, record, slug, starts_with
+from finecomb.formats.source import Fields, json_lines, parse_json, read_text, record, slug, starts_with
 
 ANNOTATIONS, CONFIG, OUTPUTS, INPUTS = "annotations.jsonl", "config.yaml", "outputs", "inputs"
 _KNOWN = ("dataset", "split", "setup_id", "example_idx", "annotator_group", "annotations", "round")
