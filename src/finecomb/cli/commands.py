@@ -128,7 +128,7 @@ COMMANDS = (
         "train",
         "detect",
         Panel.JUDGE,
-        "Fit a detector to a study that people have checked, and say how well it does on games it has not seen.",
+        "Fit a detector to a study that people have checked, and say how well it does on texts it has not seen.",
     ),
     CommandRow(
         "criticize",
@@ -172,6 +172,12 @@ COMMANDS = (
         "second_pass",
         Panel.TRUST,
         "What a second pass changed: marks kept, changed, withdrawn and added, and agreement before and after.",
+    ),
+    CommandRow(
+        "report",
+        "report",
+        Panel.SHOW,
+        "The study told in pictures: a folder of pages that opens with a double click, also without a connection.",
     ),
     CommandRow("show", "studies", Panel.SHOW, "A text in the terminal with everybody's marks below the words."),
     CommandRow(
