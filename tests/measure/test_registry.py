@@ -15,6 +15,7 @@ import finecomb as fc
 from finecomb.agreement.measures import MEASURES as AGREEMENTS
 from finecomb.agreement.registry import TESTS
 from finecomb.cli import statistics
+from finecomb.cli.filters import FilterOptions
 from finecomb.cli.options import with_options
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding, Signature
@@ -58,7 +59,7 @@ ROW = Statistic(crowded, CrowdedOptions, "share of annotations with many marks",
 def app(monkeypatch: pytest.MonkeyPatch) -> typer.Typer:
     monkeypatch.setitem(STATISTICS, "crowded", ROW)
     app = typer.Typer()
-    flags = [*statistics.measure_choices().values(), statistics.FilterOptions]
+    flags = [*statistics.measure_choices().values(), FilterOptions]
     command = statistics.measure.__wrapped__  # type: ignore[attr-defined]
     app.command()(with_options(flags)(command))
     return app
