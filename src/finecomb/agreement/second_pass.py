@@ -183,15 +183,15 @@ def _agreement(before: View, after: View, draws: int, seed: int) -> Sequence[Fin
     fields = {name: value for name, value in before.fields.items() if name != "rounds"}
     said = {"unit": "token", "tokens": asked.tokens, **fields, "rounds": "first-and-last"}
     people = before.study.annotations["annotator"].n_unique()
-    found = []
+    findings = []
     for which, (own, why) in values.items():
         signature = Signature.of(
             statistic="alpha", which=which, **said, annotators=people, documents=len(texts), draws=draws, seed=seed
         )
-        found.append(
+        findings.append(
             Finding(
                 {"measure": "alpha", "pass": which, "label": ANY},
                 estimated(own[0], own[1:], signature, why, few_documents(len(texts))),
             )
         )
-    return found
+    return findings

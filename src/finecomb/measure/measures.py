@@ -393,9 +393,9 @@ class MeasuredGroup:
         """What made each row's number."""
         choices, default = self.choices, MeasureOptions()
         uses = MEASURES[name].uses
-        said = {_SIGNED.get(option, option): getattr(choices, option) for option in uses}
+        fields = {_SIGNED.get(option, option): getattr(choices, option) for option in uses}
         quiet = [option for option in ("level", "antecedents") if getattr(choices, option) == getattr(default, option)]
-        said |= dict.fromkeys(_SIGNED.get(option, option) for option in quiet if option in uses) | {
+        fields |= dict.fromkeys(_SIGNED.get(option, option) for option in quiet if option in uses) | {
             "average": choices.average if choices.average != "annotation" else None
         }
         of = "+".join(f"{column}={value}" for column, value in self.columns.items()) or None
@@ -404,7 +404,13 @@ class MeasuredGroup:
         made |= {"draws": choices.draws, "seed": choices.seed}
         return [
             Signature.of(
-                statistic=name, label=label, **said, left_out=lacking or None, of=of, **self.reading.view.fields, **made
+                statistic=name,
+                label=label,
+                **fields,
+                left_out=lacking or None,
+                of=of,
+                **self.reading.view.fields,
+                **made,
             )
             for label, lacking in zip(part.labels, part.lacking.tolist(), strict=True)
         ]
