@@ -16,7 +16,7 @@ LAYERS: list[set[str]] = [
     {"measure"},
     {"agreement"},
     {"gold"},
-    {"people"},
+    {"judges", "people"},
     {"critics", "detect", "formats", "simulate", "store"},
     {"report", "server"},
     {"__init__", "cli"},

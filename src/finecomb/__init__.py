@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from finecomb.formats import Options, read, write
     from finecomb.gold.merge import gold as gold_standard
     from finecomb.gold.score import score
+    from finecomb.judges.alt_test import alt_test
     from finecomb.measure.compare import compare
     from finecomb.measure.coverage import coverage
     from finecomb.measure.measures import measure as measures
@@ -52,6 +53,7 @@ __all__ = [
     "View",
     "__version__",
     "agree",
+    "alt_test",
     "check",
     "compare",
     "coverage",
@@ -85,6 +87,7 @@ _HOMES = {
     "write": "formats",
     "gold_standard": "gold.merge:gold",
     "score": "gold.score",
+    "alt_test": "judges.alt_test",
     "compare": "measure.compare",
     "coverage": "measure.coverage",
     "measures": "measure.measures:measure",

@@ -172,14 +172,14 @@ ODD: dict[str, Study] = {
 @pytest.mark.parametrize("level", ["token", "char", "sentence", "segment", "document"])
 def test_odd_studies_give_a_number_or_a_reason(name: str, level: str) -> None:
     for each in agree(ODD[name], ON_MARKS, level, draws=20):  # type: ignore[arg-type]
-        assert math.isnan(each.estimate.value) == bool(each.estimate.why)
+        assert math.isnan(each.estimate.low) == bool(each.estimate.why)
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
 @pytest.mark.parametrize("name", ODD)
 def test_odd_studies_give_a_number_or_a_reason_by_item(name: str, convention: str) -> None:
     for each in agree(ODD[name], ON_ITEMS, "item", align="overlap", convention=convention, draws=20):
-        assert math.isnan(each.estimate.value) == bool(each.estimate.why)
+        assert math.isnan(each.estimate.low) == bool(each.estimate.why)
 
 
 @pytest.mark.parametrize("name", ["no annotations", "one annotator", "no marks", "different documents", "empty texts"])
@@ -196,6 +196,7 @@ def test_one_document_has_a_value_but_no_interval() -> None:
     found = agree(ODD["one document"], ["alpha"], by_label=False)[0].estimate
     assert not math.isnan(found.value)
     assert math.isnan(found.low)
+    assert found.why == "fewer than two documents, so no interval"
 
 
 def test_a_label_of_the_wrong_kind_of_level_is_refused() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from finecomb.agreement.agree import draw, estimated
 from finecomb.agreement.alpha import pooled_alpha
 from finecomb.agreement.pairs import Cells, cell_pairs, f1
 from finecomb.agreement.tally import Floats, Weights, tally_votes
 from finecomb.core.estimate import Signature
+from finecomb.measure.inference import estimated, study_and_resample_weights
 
 READERS, UNITS = 4, 30
 
@@ -42,9 +42,9 @@ def covered(runs: int, everywhere: int, documents: int = 100) -> dict[str, float
     truth = {name: value[0] for name, value in everything.items()}
     hits = dict.fromkeys(truth, 0)
     for run in range(1, runs + 1):
-        drawn = both(world(documents, np.random.default_rng(run)), draw(documents, 400, run))
+        drawn = both(world(documents, np.random.default_rng(run)), study_and_resample_weights(documents, 400, run))
         for name, each in drawn.items():
-            found = estimated(each, Signature.of(statistic=name), "")
+            found = estimated(float(each[0]), each[1:], Signature.of(statistic=name))
             hits[name] += found.low <= truth[name] <= found.high
     return {name: count / runs for name, count in hits.items()}
 

@@ -132,7 +132,7 @@ def test_an_interval_without_spread_says_so() -> None:
     found = row(score(world(TEXTS, {(id, n): [RED] for id in TEXTS for n in ("gold", "judge")})), "any")
     assert found.recall.value == 1
     assert math.isnan(found.recall.low)
-    assert found.recall.why == "all draws give the same value, so no interval"
+    assert found.recall.why == "all resamples give the same value, so no interval"
 
 
 @given(pairs(apart=True))

@@ -12,8 +12,8 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
 from finecomb.core.tokens import TOKENIZERS
-from finecomb.measure.bootstrap import interval, ratio
 from finecomb.measure.coverage import coverage
+from finecomb.measure.inference import interval, ratio
 from tests.strategies import PROTOCOL, studies
 
 fewer = settings(max_examples=settings().max_examples // 2)

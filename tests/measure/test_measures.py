@@ -12,8 +12,8 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Answer, Document, Mark
 from finecomb.core.study import Item, Study
 from finecomb.measure.annotation_matrix import read_view
+from finecomb.measure.inference import resamples
 from finecomb.measure.measures import MEASURES, measure
-from finecomb.measure.resample import draw
 from finecomb.measure.view import Filters, view
 from finecomb.protocols import shipped
 from tests.measure.worlds import LABELS, PROTOCOL, WEIGHED, Words, column, only, world
@@ -230,7 +230,7 @@ def test_two_way_draws_equal_a_loop_over_annotations() -> None:
     rng = np.random.default_rng(0)
     document, annotator = rng.integers(0, 5, 40), rng.integers(0, 4, 40)
     top, bottom = rng.random((1, 40)), rng.random((1, 40))
-    drawn = draw(document, annotator, 20, rng, "two-way")
+    drawn = resamples(document, annotator, 20, rng, "two-way")
     assert drawn.annotators is not None
     weights = drawn.documents[:, drawn.document] * drawn.annotators[:, drawn.annotator]
     slow = [

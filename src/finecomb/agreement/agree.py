@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Literal, get_args
@@ -20,12 +19,12 @@ from finecomb.agreement.gamma.measured import GammaSettings, Measured
 from finecomb.agreement.ratings import NO_ERROR, UnitRatings, document_ratings, item_ratings, mark_ratings, unit_ratings
 from finecomb.agreement.tally import Floats, Ints, Tally, Weights, pooled, summed, tally_counts, tally_votes
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.estimate import Finding, Signature
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study
-from finecomb.measure.bootstrap import ratio
 from finecomb.measure.grid import Grid, Votes, lay, placed, votes
 from finecomb.measure.grid import Level as GridLevel
+from finecomb.measure.inference import estimated, few_documents, ratio, study_and_resample_weights
 from finecomb.measure.view import ANY, View, as_view
 
 Level = Literal["token", "char", "sentence", "segment", "document", "item"]
@@ -559,7 +558,8 @@ def _named(measures: Sequence[str]) -> list[str]:
 
 def _findings(seen: View, names: Sequence[str], asked: AgreeOptions, draws: int, seed: int) -> list[Finding]:
     own = source(seen, asked)
-    weights = draw(len(seen.study.documents), draws, seed)
+    weights = study_and_resample_weights(len(seen.study.documents), draws, seed)
+    without = few_documents(len(seen.study.documents))
     found: list[Finding] = []
     for name in names:
         measure = MEASURES[name]
@@ -570,7 +570,8 @@ def _findings(seen: View, names: Sequence[str], asked: AgreeOptions, draws: int,
         for at, columns in enumerate(result.columns):
             signature = _signature(own, name, columns, draws, seed)
             why = result.whys[at] if result.whys else _why(own, measure, str(columns["label"]))
-            estimate = estimated(result.values[:, at], signature, why)
+            value, values = float(result.values[0, at]), result.values[1:, at]
+            estimate = estimated(value, values, signature, why, without)
             found.append(Finding({"measure": name, "level": measure.unit or asked.level, **columns}, estimate))
     return found
 
@@ -580,27 +581,6 @@ WHERE: dict[Kind, str] = {
     "items": "errors (level item)",
     "answers": "answers to a question",
 }
-
-
-def draw(documents: int, draws: int, seed: int) -> Weights:
-    """The study itself, then `draws` samples of as many documents, with replacement; (1 + draws, documents)."""
-    whole = np.ones((1, documents))
-    if documents < 2 or draws < 1:
-        return whole
-    rng = np.random.default_rng(seed)
-    return np.concatenate([whole, rng.multinomial(documents, np.full(documents, 1 / documents), size=draws)])
-
-
-def estimated(values: Floats, signature: Signature, why: str, level: float = 0.95) -> Estimate:
-    """The first value with the percentile interval of the others; those undefined are left out."""
-    value = float(values[0])
-    if math.isnan(value):
-        return Estimate(value, math.nan, math.nan, signature, why)
-    drawn = values[1:][np.isfinite(values[1:])]
-    if not len(drawn):
-        return Estimate(value, math.nan, math.nan, signature)
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    return Estimate(value, float(low), float(high), signature)
 
 
 def _why(own: Source, measure: AgreementMeasure, label: str) -> str:

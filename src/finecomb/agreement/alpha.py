@@ -12,8 +12,8 @@ from finecomb.agreement.tally import Floats, Ints, Tally, Weights, pooled, tally
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Signature
 from finecomb.core.study import Study
-from finecomb.measure.bootstrap import Sums, interval, ratio
 from finecomb.measure.grid import Level, Votes, lay, votes
+from finecomb.measure.inference import Sums, interval, ratio
 from finecomb.measure.view import View, as_view
 
 Ratings = NDArray[np.float64]  # (annotators, units); NaN where not rated

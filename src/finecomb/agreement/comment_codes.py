@@ -13,8 +13,8 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
-from finecomb.measure.bootstrap import Sums, interval, ratio
 from finecomb.measure.counts import described
+from finecomb.measure.inference import Sums, estimated_sums, ratio
 from finecomb.measure.view import Filters, View, view
 
 QUESTION = "codes"
@@ -64,11 +64,10 @@ def _level(columns: dict[str, object], rows: pl.DataFrame, names: Sequence[str],
     found = []
     for at, name in enumerate(names):
         sums = np.stack([table[:, at], total], axis=1)
-        rng = np.random.default_rng(int(signature["seed"]))
-        low, high = interval(sums, lambda s: 100 * ratio(s[:, 0], s[:, 1]), int(signature["draws"]), rng)
-        value = 100 * float(table[:, at].sum() / total.sum())
+        draws, seed = int(signature["draws"]), int(signature["seed"])
+        estimate = estimated_sums(sums, lambda totals: 100 * ratio(totals[:, 0], totals[:, 1]), draws, seed, signature)
         columns = {"measure": "% of codes", **columns, "name": name, "codes": int(table[:, at].sum())}
-        found.append(Finding(columns, Estimate(value, low, high, signature)))
+        found.append(Finding(columns, estimate))
     return found
 
 

@@ -13,8 +13,6 @@ one token in error and one sound (pi). EM starts at the share of readers who mar
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,6 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finecomb.measure.grid import Grid, merged, placed
+from finecomb.measure.inference import percentiles, weight_batches
 from finecomb.measure.view import ANY, View
 
 Floats = NDArray[np.float64]
@@ -31,6 +30,7 @@ RECALL_PRIOR = (1.0, 1.0)
 ALARM_PRIOR = (0.01, 1.0)
 RATE_PRIOR = (1.0, 1.0)
 _STEPS, _CLOSE = 500, 1e-6
+_BATCH = 50  # resamples fitted at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,19 +136,14 @@ def skill(seen: Patterns, draws: int, rng: np.random.Generator) -> Skill:
     """Fit to the data and to resampled documents; ends are NaN with fewer than two documents."""
     whole = fit(seen, seen.counts.sum(axis=0)[None])
     used = seen.counts[seen.counts.sum(axis=1) > 0]
-    parts = list(_resampled(seen, used, draws, rng)) if len(used) > 1 else []
-    found = []
+    batches = weight_batches(len(used), draws, rng, _BATCH) if len(used) > 1 and draws else ()
+    fits = [fit(seen, weights @ used) for weights in batches]
+    rows = []
     for name in ("recall", "precision"):
-        value, drawn = getattr(whole, name)[0], [getattr(part, name) for part in parts]
-        ends = (
-            np.quantile(np.concatenate(drawn), [0.025, 0.975], axis=0) if drawn else np.full((2, len(value)), math.nan)
-        )
-        found.append(np.stack([value, *ends], axis=-1))
-    return Skill(*found)
-
-
-def _resampled(seen: Patterns, used: Floats, draws: int, rng: np.random.Generator) -> Iterator[Fit]:
-    """Fits of resampled documents, some fifty at once."""
-    even = np.full(len(used), 1 / len(used))
-    for done in range(0, draws, 50):
-        yield fit(seen, rng.multinomial(len(used), even, size=min(50, draws - done)) @ used)
+        value = getattr(whole, name)[0]
+        values = np.concatenate(
+            [np.zeros((0, len(value))), *(getattr(part, name) for part in fits)]
+        )  # (draws, annotators)
+        ends = [percentiles(column) for column in values.T]
+        rows.append(np.column_stack([value, np.array(ends).reshape(-1, 2)]))
+    return Skill(*rows)

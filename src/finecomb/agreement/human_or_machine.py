@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,10 +16,10 @@ from finecomb.agreement.alpha import alpha_of, nominal, ordinal
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import meta
-from finecomb.measure.bootstrap import Sums, interval, ratio
 from finecomb.measure.classical import anova, cohen_d, t_test, tukey
 from finecomb.measure.compare import corrected
 from finecomb.measure.counts import described
+from finecomb.measure.inference import Sums, estimated_sums, ratio
 from finecomb.measure.permutation import Correction
 from finecomb.measure.view import View, answer
 
@@ -203,11 +202,7 @@ def _shares(
 
 def _estimate(sums: Sums, statistic: Callable[[Sums], Sums], signature: Signature, why: str) -> Estimate:
     """Value and interval with the draws and the seed that the signature names."""
-    value = float(statistic(sums.sum(axis=0)[None])[0])
-    if math.isnan(value):
-        return Estimate(value, math.nan, math.nan, signature, why)
-    low, high = interval(sums, statistic, int(signature["draws"]), np.random.default_rng(int(signature["seed"])))
-    return Estimate(value, low, high, signature)
+    return estimated_sums(sums, statistic, int(signature["draws"]), int(signature["seed"]), signature, why)
 
 
 def coincidences(counts: NDArray[np.float64]) -> Sums:

@@ -6,7 +6,7 @@ import numpy as np
 
 from finecomb.agreement.alpha import Ratings, value_counts
 from finecomb.agreement.tally import Floats, Tally, Weights, pooled, tally_counts
-from finecomb.measure.bootstrap import ratio
+from finecomb.measure.inference import ratio
 
 
 def cohen(first: Floats, second: Floats) -> float:

@@ -17,8 +17,8 @@ from finecomb.agreement.ratings import UnitRatings
 from finecomb.agreement.tally import Floats, Ints, Weights, pooled, summed
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
-from finecomb.measure.bootstrap import ratio
 from finecomb.measure.grid import Grid, Votes, merged, placed
+from finecomb.measure.inference import ratio
 
 Overlap = Literal["add", "union"]
 Rest = Literal["union", "majority"]

@@ -10,10 +10,11 @@ import polars as pl
 from pydantic_core import to_json
 
 from finecomb.agreement import alpha as alphas
-from finecomb.agreement.agree import AgreeOptions, draw, estimated, source
+from finecomb.agreement.agree import AgreeOptions, source
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.frames import entries
 from finecomb.core.study import Study
+from finecomb.measure.inference import estimated, few_documents, study_and_resample_weights
 from finecomb.measure.view import ANY, Filters, View, view
 
 COUNTS = (
@@ -168,7 +169,7 @@ def _agreement(before: View, after: View, draws: int, seed: int) -> Sequence[Fin
     texts = before.study.documents
     if texts.is_empty():
         return ()
-    weights = draw(len(texts), draws, seed)
+    weights = study_and_resample_weights(len(texts), draws, seed)
     asked = AgreeOptions(by_label=False)
     both = [source(each, asked) for each in (before, after)]
     first, last = (alphas.pooled_alpha(own.tallies[0], weights)[:, 0] for own in both)
@@ -186,5 +187,10 @@ def _agreement(before: View, after: View, draws: int, seed: int) -> Sequence[Fin
         signature = Signature.of(
             statistic="alpha", which=which, **said, annotators=people, documents=len(texts), draws=draws, seed=seed
         )
-        found.append(Finding({"measure": "alpha", "pass": which, "label": ANY}, estimated(own, signature, why)))
+        found.append(
+            Finding(
+                {"measure": "alpha", "pass": which, "label": ANY},
+                estimated(own[0], own[1:], signature, why, few_documents(len(texts))),
+            )
+        )
     return found

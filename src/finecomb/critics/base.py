@@ -23,7 +23,7 @@ from finecomb.core.estimate import Estimate, Signature
 from finecomb.core.records import Document
 from finecomb.critics.posteriors import Floats, Point, Posterior, Samples, Z
 from finecomb.critics.priors import Prior, ProjectionError, State
-from finecomb.measure.bootstrap import Sums, ratio
+from finecomb.measure.inference import Sums, estimated_sums, ratio, undefined
 
 Statistic = Literal["nll", "plugin", "kl"]
 Ints = NDArray[np.int64]
@@ -268,29 +268,8 @@ def _estimate(corpus: CriticScores, name: str, of: CorpusStatistic, why: str, dr
         dropped=len(corpus.dropped) or None, draws=draws, seed=seed,
     )  # fmt: skip
     if why:
-        return Estimate(math.nan, math.nan, math.nan, signature, why)
-    low, high = quantiles(of(resampled(corpus.sums, draws, np.random.default_rng(seed))))
-    return Estimate(float(of(corpus.sums.sum(axis=0)[None])[0]), low, high, signature)
-
-
-def resampled(sums: Sums, draws: int, rng: np.random.Generator) -> Sums:
-    """Sums of documents drawn with replacement, (draws, 3); one draw at a time, so that memory does not grow with both.
-
-    No draws with fewer than two documents.
-    """
-    documents = len(sums)
-    result = np.empty((draws if documents > 1 else 0, sums.shape[1]))
-    for draw in range(len(result)):
-        result[draw] = np.bincount(rng.integers(documents, size=documents), minlength=documents) @ sums
-    return result
-
-
-def quantiles(values: Floats) -> tuple[float, float]:
-    """The middle 95% of draws; NaN without draws."""
-    if not len(values):
-        return math.nan, math.nan
-    low, high = np.quantile(values, [0.025, 0.975])
-    return float(low), float(high)
+        return undefined(signature, why)
+    return estimated_sums(corpus.sums, of, draws, seed, signature)
 
 
 # --- where it comes from -----------------------------------------------------------------------------------------

@@ -20,12 +20,10 @@ from finecomb.critics.base import (
     mean_nll,
     no_ppl,
     perplexity,
-    quantiles,
-    resampled,
 )
 from finecomb.critics.posteriors import Floats
 from finecomb.critics.progress import track
-from finecomb.measure.bootstrap import Sums, ratio
+from finecomb.measure.inference import Sums, estimated, p_value, ratio, resampled_sums
 from finecomb.measure.permutation import Correction, adjusted
 
 
@@ -116,12 +114,11 @@ def _compared(
     defined = min(len(first), len(second)) >= 2
     draws = draws if defined else 0
     null = _permuted(first, second, draws, rng)
-    spread = resampled(first, draws, rng), resampled(second, draws, rng)
+    spread = resampled_sums(first, draws, rng), resampled_sums(second, draws, rng)
     rows = []
     for name, of in statistics.items():
         signature = Signature.of(statistic=f"criticize:{name}", critic=real.critic, draws=draws, seed=seed)
         difference = float(_apart(of(_total(first)), of(_total(second)))[0]) if defined else math.nan
-        low, high = quantiles(_apart(of(spread[0]), of(spread[1])))
         matched, unmatched = (
             _matched(of, (first, second), (generated.lengths, real.lengths)) if defined else (math.nan, 0)
         )
@@ -131,8 +128,13 @@ def _compared(
             system=system,
             real=_value(of, second),
             generated=_value(of, first),
-            difference=Estimate(difference, low, high, signature, "" if defined else _too_few(real, generated)),
-            p=_p(_apart(of(null[0]), of(null[1])), difference),
+            difference=estimated(
+                difference,
+                _apart(of(spread[0]), of(spread[1])),
+                signature,
+                "" if defined else _too_few(real, generated),
+            ),
+            p=p_value(_apart(of(null[0]), of(null[1])), difference),
             p_adjusted=math.nan,
             matched=matched,
             unmatched=unmatched,
@@ -162,12 +164,6 @@ def _total(sums: Sums) -> Sums:
 def _apart(first: Floats, second: Floats) -> Floats:
     """The difference, 0 where it is rounding: equal documents must not look mode-seeking."""
     return np.where(np.isclose(first, second, rtol=1e-12, atol=1e-12), 0.0, first - second)
-
-
-def _p(null: Floats, difference: float) -> float:
-    """(1 + hits) / (1 + draws) (Phipson and Smyth 2010); NaN without draws."""
-    hits = int((np.abs(null) >= abs(difference) * (1 - 1e-12) - 1e-12).sum())
-    return (1 + hits) / (1 + len(null)) if len(null) else math.nan
 
 
 def _permuted(first: Sums, second: Sums, draws: int, rng: np.random.Generator) -> tuple[Sums, Sums]:

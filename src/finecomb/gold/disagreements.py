@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.estimate import Finding, Signature
 from finecomb.gold.matching import Bools, Floats
 from finecomb.gold.score import JudgeComparison, Scores, ratios
+from finecomb.measure.inference import document_weights, estimated, few_documents, p_value
 from finecomb.measure.permutation import adjusted
-from finecomb.measure.resample import draw, percentiles
 from finecomb.measure.view import ANY
 
 Kind = Literal["right", "label", "boundary", "boundary and label", "other reading", "missed", "extra"]
@@ -160,17 +160,16 @@ def _difference(
     seen = ratios(a.sum(axis=0)) - ratios(b.sum(axis=0))
     exact = len(common) <= _ALWAYS_EXACT
     null = _swapped(a, b, _arrangements(len(common), exact, draws, rng))
-    weights = draw(np.arange(len(common)), np.zeros(len(common), dtype=np.int64), draws, rng, "documents").documents
+    weights = document_weights(len(common), draws, rng)
     drawn = ratios(weights @ a) - ratios(weights @ b)
     for at, name in enumerate(("recall", "precision", "f1")):
         value = float(seen[at])
         why = "undefined for one of the two" if math.isnan(value) else ""
-        p = math.nan if why else _p(null[:, at], value, exact)
+        p = math.nan if why else p_value(null[:, at], value, exact)
         fields = {"statistic": f"{name}-difference", "label": label, **said, "documents": len(common), "draws": draws}
         signature = Signature.of(**{**fields, "test": "exact" if exact else "permutation"})
-        low, high = (math.nan, math.nan) if why else percentiles(drawn[:, at])
         columns = {"a": one.judge.name, "b": other.judge.name, "measure": name, "label": label, "p": p}
-        yield Finding(columns, Estimate(value, low, high, signature, why))
+        yield Finding(columns, estimated(value, drawn[:, at], signature, why, few_documents(len(common))))
 
 
 def _sums(judged: JudgeComparison, label: str, documents: list[str]) -> Floats:
@@ -190,8 +189,3 @@ def _swapped(a: Floats, b: Floats, swap: Bools) -> Floats:
     """Differences of the ratios when the judges are swapped on some documents, (arrangements, 3)."""
     moved = swap.astype(np.float64) @ (b - a)
     return ratios(a.sum(axis=0) + moved) - ratios(b.sum(axis=0) - moved)
-
-
-def _p(null: Floats, seen: float, exact: bool) -> float:
-    hits = int((np.abs(null) >= abs(seen) - 1e-12).sum())  # an undefined arrangement is no hit
-    return hits / len(null) if exact else (1 + hits) / (1 + len(null))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -31,9 +29,8 @@ from finecomb.gold.matching import (
     task,
 )
 from finecomb.gold.scored_pair import Ints, Judge, Sides, Unread, sides
-from finecomb.measure.bootstrap import ratio
 from finecomb.measure.grid import Grid, Level, lay
-from finecomb.measure.resample import draw, percentiles
+from finecomb.measure.inference import estimated, few_documents, ratio, seeded_weights
 from finecomb.measure.view import ANY
 
 Match = Literal["task", "optimal", "overlap", "exact", "partial", "iou", "token", "char"]
@@ -290,7 +287,7 @@ def _rows(
         for label, own, drawn in zip(shown, sums, resampled(sums, draws, seed), strict=True):
             fields = {"statistic": "score", "label": label, **said, "where": where, "documents": len(at)}
             about = {"judge": judged.judge.name, **columns, "label": label, "match": match}
-            yield estimated(own, drawn, about, Signature.of(**fields))
+            yield scored(own, drawn, about, Signature.of(**fields))
 
 
 def _groups(both: Sides, judge: Judge, names: Sequence[str]) -> Iterator[tuple[dict[str, object], Ints]]:
@@ -311,39 +308,23 @@ def ratios(sums: Floats) -> Floats:
     return np.stack([recall, precision, np.where(np.isnan(total), np.nan, f1)], axis=-1)
 
 
-@functools.lru_cache(maxsize=8)
-def _weights(documents: int, draws: int, seed: int) -> Floats:
-    """How often each document comes up in each draw; the same for every row with so many documents."""
-    places = np.arange(documents)
-    return draw(places, np.zeros_like(places), draws, np.random.default_rng(seed), "documents").documents
-
-
 def resampled(sums: Floats, draws: int, seed: int) -> Floats:
     """Recall, precision and F1 of each draw, (labels, draws, 3), from the sums of documents, (labels, documents, 4)."""
     labels, documents, _ = sums.shape
-    if documents < 2 or not draws:
-        return np.full((labels, 1, 3), math.nan)
+    weights = seeded_weights(documents, draws, seed)
     flat = np.moveaxis(sums, 1, 0).reshape(documents, labels * 4)  # one product for all labels
-    return ratios(np.moveaxis((_weights(documents, draws, seed) @ flat).reshape(draws, labels, 4), 1, 0))
+    return ratios(np.moveaxis((weights @ flat).reshape(len(weights), labels, 4), 1, 0))
 
 
-def estimated(sums: Floats, drawn: Floats, columns: Mapping[str, object], signature: Signature) -> Score:
+def scored(sums: Floats, drawn: Floats, columns: Mapping[str, object], signature: Signature) -> Score:
     """A row from the sums of each document, (documents, 4), and the ratios of each draw, (draws, 3)."""
     total = sums.sum(axis=0)
     no_gold = "gold marks nothing here" if not total[GOLD] else ""
     no_marks = "nothing was submitted here" if not total[PREDICTED] else ""
     whys = no_gold, no_marks, no_gold or no_marks
     recall, precision, f1 = (
-        _estimate(float(value), drawn[:, at], why, len(sums), signature)
+        estimated(float(value), drawn[:, at], signature, why, few_documents(len(sums)))
         for at, (value, why) in enumerate(zip(ratios(total), whys, strict=True))
     )
     gold, predicted, matched, right = map(float, total)
     return Score(columns, gold, predicted, matched, right, recall, precision, f1)
-
-
-def _estimate(value: float, drawn: Floats, why: str, documents: int, signature: Signature) -> Estimate:
-    low, high = (math.nan, math.nan) if why else percentiles(drawn)
-    if low == high or (not why and documents < 2):
-        few = "one document" if documents < 2 else "all draws give the same value"
-        return Estimate(value, math.nan, math.nan, signature, f"{few}, so no interval")
-    return Estimate(value, low, high, signature, why)

@@ -18,9 +18,9 @@ from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import meta
 from finecomb.core.study import Study
 from finecomb.gold.merge import SPLIT, Gold, Size, gold
-from finecomb.gold.score import Score, estimated, resampled, score
-from finecomb.measure.bootstrap import interval, ratio
+from finecomb.gold.score import Score, resampled, score, scored
 from finecomb.measure.counts import meta_names
+from finecomb.measure.inference import estimated, no_interval, ratio, resampled_sums
 from finecomb.measure.view import NO_TYPE, View, as_view
 
 Row = dict[str, object]
@@ -103,10 +103,8 @@ def rates_table(merged: Gold, by: str = "model", draws: int = 1000, seed: int = 
 
 def _mean(counted: Counted, signature: Signature, draws: int, seed: int) -> Estimate:
     sums = np.stack([counted, np.ones(len(counted))], axis=1)
-    low, high = interval(sums, lambda each: ratio(each[:, 0], each[:, 1]), draws, np.random.default_rng(seed))
-    same = np.ptp(counted) == 0
-    why = "all texts give the same value, so no interval" if same else ""
-    return Estimate(float(counted.mean()), *((math.nan, math.nan) if same else (low, high)), signature, why)
+    totals = resampled_sums(sums, draws, np.random.default_rng(seed))
+    return estimated(float(counted.mean()), ratio(*totals.T), signature, without=no_interval(counted))
 
 
 def _per_text(merged: Gold, documents: pl.Series, label: str) -> Counted:
@@ -144,7 +142,7 @@ def annotators_table(merged: Gold, draws: int = 1000, seed: int = 0) -> list[Sco
         signature = Signature.of(
             statistic="annotator-against-gold", align=merged.align, documents=len(texts), draws=draws, seed=seed
         )
-        rows.append(estimated(sums, resampled(sums[None], draws, seed)[0], {"annotator": name}, signature))
+        rows.append(scored(sums, resampled(sums[None], draws, seed)[0], {"annotator": name}, signature))
     return rows
 
 
@@ -225,7 +223,7 @@ def subsets_table(
     pooled = Signature.of(statistic="subsets", size=size, subsets=len(rows), min_votes=min_votes, seed=seed)
     whole_sums = np.concatenate(sums)
     nothing = resampled(whole_sums[None], 0, seed)[0]  # subsets share texts, so an interval would be too narrow
-    return [*rows, estimated(whole_sums, nothing, {"annotators": f"all {len(rows)} subsets"}, pooled)]
+    return [*rows, scored(whole_sums, nothing, {"annotators": f"all {len(rows)} subsets"}, pooled)]
 
 
 def _subsets(people: Sequence[str], size: int, seed: int) -> Iterator[tuple[str, ...]]:

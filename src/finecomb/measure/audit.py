@@ -16,10 +16,9 @@ from finecomb.core.frames import entry
 from finecomb.core.records import Annotation
 from finecomb.core.study import Study
 from finecomb.measure.annotation_matrix import AnnotationMatrix, Floats, read_view
-from finecomb.measure.bootstrap import ratio
 from finecomb.measure.counts import described
 from finecomb.measure.grid import Ints
-from finecomb.measure.resample import draw, percentiles
+from finecomb.measure.inference import NO_RESAMPLES, few_documents, percentiles, ratio, resamples, undefined
 from finecomb.measure.view import ANY, View
 
 Artefacts = Literal["leave-out", "not-legitimate"]
@@ -166,7 +165,7 @@ def _cells(
     mine = np.zeros((size, len(at)))
     mine[rows, np.arange(len(at))] = counts[: len(labels), at]
     n, right, artefacts = _tally(judged, dict(zip(at.tolist(), (own * len(labels)).tolist(), strict=True)), size)
-    drawn = draw(reading.documents[at], reading.annotators[at], draws, rng, "documents")
+    drawn = resamples(reading.documents[at], reading.annotators[at], draws, rng, "documents")
     means = mine.mean(axis=1) if len(at) else np.zeros(size)
     again = drawn.values(mine, np.ones_like(mine))
     names = labels * (size // len(labels))
@@ -202,7 +201,7 @@ def wilson(share: Floats, n: Floats, level: float = 0.95) -> tuple[Floats, Float
 def _estimate(cells: _AuditCells, rows: Ints, name: str, signature: Signature) -> Estimate:
     """One label, or several taken together."""
     if why := _why(cells, rows, name):
-        return Estimate(math.nan, math.nan, math.nan, signature, why)
+        return undefined(signature, why)
     used = rows[cells.counts[rows] > 0]
     if not len(used):
         return Estimate(0.0, math.nan, math.nan, signature, "nobody marked anything, so no interval")
@@ -211,8 +210,8 @@ def _estimate(cells: _AuditCells, rows: Ints, name: str, signature: Signature) -
     if name == "legitimate":
         counts, again = counts / counts.sum(), ratio(again, np.broadcast_to(again.sum(axis=1)[:, None], again.shape))
     value = float(counts @ p)
-    if cells.documents < 2:
-        return Estimate(value, math.nan, math.nan, signature, "fewer than two documents, so no interval")
+    if why := few_documents(cells.documents) or (NO_RESAMPLES if not len(again) else ""):
+        return Estimate(value, math.nan, math.nan, signature, why)
     from_counts = percentiles(again @ p)
     below = math.hypot(value - from_counts[0], *(counts * (p - low)))
     above = math.hypot(from_counts[1] - value, *(counts * (high - p)))

@@ -18,7 +18,7 @@ from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import entries, meta
 from finecomb.core.study import Study
 from finecomb.measure.annotation_matrix import Overlap, read_view
-from finecomb.measure.bootstrap import ratio
+from finecomb.measure.inference import ratio
 from finecomb.measure.measures import MEASURES, MeasureOptions
 from finecomb.measure.permutation import Correction, Difference, Values, adjusted, paired, unpaired
 from finecomb.measure.view import ANY, View, answer, as_view

@@ -11,13 +11,13 @@ import polars as pl
 
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.measure.annotation_matrix import AnnotationMatrix, Floats, read_view
-from finecomb.measure.bootstrap import ratio
 from finecomb.measure.grid import Ints
+from finecomb.measure.inference import estimated, few_documents, ratio, resamples
 from finecomb.measure.measures import Amounts, MeasureOptions, named
-from finecomb.measure.resample import draw, percentiles
 from finecomb.measure.view import View
 
 Normalise = Literal["column", "label"]
+_NO_MARKS = "no marks to take a share of"
 
 
 def crossed(
@@ -43,13 +43,13 @@ def crossed(
     findings = []
     for place, (columns, _) in enumerate(groups):
         documents = cells[place].documents
-        enough = (documents if normalise == "column" else fewest) >= 2
+        without = few_documents(documents if normalise == "column" else fewest)
         made: dict[str, Any] = {**view.fields, "documents": documents, "draws": chosen.draws, "seed": chosen.seed}
         for row, label in enumerate(_labels(reading)):
             signature = Signature.of(
                 statistic=measure, label=label, normalise=normalise, of=f"{column}={columns[column]}", **made
             )
-            estimate = _estimate(float(value[row, place]), drawn[:, row, place], enough, signature)
+            estimate = estimated(float(value[row, place]), drawn[:, row, place], signature, _NO_MARKS, without)
             findings.append(Finding({"measure": measure, "label": label, **columns}, estimate))
     return findings
 
@@ -72,7 +72,7 @@ def _cells(
     reading: AnnotationMatrix, amounts: Amounts, at: Ints, chosen: MeasureOptions, rng: np.random.Generator
 ) -> _CrossedColumn:
     kept = at if amounts.counts is None else at[amounts.counts[at]]
-    again = draw(reading.documents[kept], reading.annotators[kept], chosen.draws, rng, chosen.resample)
+    again = resamples(reading.documents[kept], reading.annotators[kept], chosen.draws, rng, chosen.resample)
     rows = len(_labels(reading))
     top, bottom = amounts.top[:rows, kept], amounts.bottom[:rows, kept]
     values = ratio(top.sum(axis=1), bottom.sum(axis=1))
@@ -82,14 +82,6 @@ def _cells(
 def _shares(values: Floats, axis: int) -> Floats:
     """Values over their sum along an axis."""
     return ratio(values, np.broadcast_to(np.nansum(values, axis=axis, keepdims=True), values.shape))
-
-
-def _estimate(value: float, drawn: Floats, enough: bool, signature: Signature) -> Estimate:
-    if math.isnan(value):
-        return Estimate(value, math.nan, math.nan, signature, "no marks to take a share of")
-    if not enough:
-        return Estimate(value, math.nan, math.nan, signature, "fewer than two documents, so no interval")
-    return Estimate(value, *percentiles(drawn), signature)
 
 
 def pivot(findings: Iterable[Finding], rows: str | Sequence[str], columns: str, value: str = "value") -> pl.DataFrame:

@@ -13,12 +13,21 @@ import scipy  # its parts load when first used: start-up stays quick
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.estimate import Finding, Signature
 from finecomb.core.study import Study
 from finecomb.measure.annotation_matrix import AnnotationMatrix, Floats, Overlap, grouped, read_view
-from finecomb.measure.bootstrap import ratio
 from finecomb.measure.grid import Ints, Level
-from finecomb.measure.resample import Average, Draw, Resample, averaged, draw, percentiles
+from finecomb.measure.inference import (
+    Average,
+    Resample,
+    Resamples,
+    averaged,
+    estimated,
+    no_interval,
+    ratio,
+    resamples,
+    undefined,
+)
 from finecomb.measure.view import View, as_view
 
 Detail = Literal["label", "group", "any"]
@@ -279,14 +288,14 @@ class MeasuredGroup:
         return GroupAmounts([labels[row] for row in rows], top, bottom, lacking.sum(axis=1).astype(np.int64))
 
     @functools.cached_property
-    def _drawn(self) -> Draw:
+    def _drawn(self) -> Resamples:
         """Shared by all measures, since drawing takes longer than adding up."""
         return self._draw(self.annotations)
 
-    def _draw(self, annotations: Ints) -> Draw:
+    def _draw(self, annotations: Ints) -> Resamples:
         document, annotator = self.reading.documents[annotations], self.reading.annotators[annotations]
         rng = np.random.default_rng(self.choices.seed)
-        return draw(document, annotator, self.choices.draws, rng, self.choices.resample)
+        return resamples(document, annotator, self.choices.draws, rng, self.choices.resample)
 
     def _finding(
         self, name: str, part: GroupAmounts, row: int, sums: tuple[Floats, Floats], drawn: Floats, signature: Signature
@@ -296,11 +305,9 @@ class MeasuredGroup:
         if self.choices.target is not None:
             columns |= against(self.choices.target, *sums, why)
         if why:
-            return Finding(columns, Estimate(math.nan, math.nan, math.nan, signature, why))
+            return Finding(columns, undefined(signature, why))
         value = float(sums[0].sum() / sums[1].sum())
-        if why := no_interval(*sums):
-            return Finding(columns, Estimate(value, math.nan, math.nan, signature, why))
-        return Finding(columns, Estimate(value, *percentiles(drawn), signature))
+        return Finding(columns, estimated(value, drawn, signature, without=no_interval(ratio(*sums))))
 
     def why(self, name: str, part: GroupAmounts, row: int) -> str:
         """Why there is no value, or nothing."""
@@ -318,7 +325,7 @@ class MeasuredGroup:
         what = "a severity that is a number" if kind.needs == "severity" else f"a {kind.needs}"
         return f"{lacking} {'marks do' if lacking > 1 else 'mark does'} not have {what}"
 
-    def _signatures(self, name: str, part: GroupAmounts, drawn: Draw) -> list[Signature]:
+    def _signatures(self, name: str, part: GroupAmounts, drawn: Resamples) -> list[Signature]:
         """What made each row's number."""
         choices, default = self.choices, MeasureOptions()
         said = {each: getattr(choices, each) for each in MEASURES[name].uses}
@@ -334,15 +341,6 @@ class MeasuredGroup:
             )
             for label, lacking in zip(part.labels, part.lacking.tolist(), strict=True)
         ]
-
-
-def no_interval(top: Floats, bottom: Floats) -> str:
-    """Why drawing documents again can give no honest interval, or nothing."""
-    own = ratio(top, bottom)
-    own = own[np.isfinite(own)]
-    if len(own) < 2:
-        return "fewer than two documents, so no interval"
-    return "all documents give the same value, so no interval" if np.ptp(own) == 0 else ""
 
 
 def against(target: float, top: Floats, bottom: Floats, why: str = "") -> dict[str, object]:

@@ -11,10 +11,10 @@ import scipy  # its parts load when first used: start-up stays quick
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.estimate import Finding, Signature
 from finecomb.core.frames import meta
 from finecomb.core.study import Study
-from finecomb.measure.bootstrap import ratio
+from finecomb.measure.inference import estimated, ratio, resampled_positions
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -95,8 +95,8 @@ def _correlated(name: str, own: pl.DataFrame, question: str, given: str, draws: 
     n = len(own)
     system = own["system"].rank("dense").to_numpy().astype(np.int64) - 1
     whole = Scored(own["number"].to_numpy()[None], own["human"].to_numpy()[None], system[None])
-    at = np.random.default_rng(seed).integers(n, size=(draws, n))
-    drawn = Scored(*(each[0][at] for each in whole))
+    positions = resampled_positions(n, draws, np.random.default_rng(seed))
+    drawn = Scored(*(values[0][positions] for values in whole))
     for statistic, correlation in CORRELATIONS.items():
         signature = Signature.of(
             statistic=f"metric:{statistic}", question=question, given=given if statistic == "partial" else None,
@@ -104,10 +104,6 @@ def _correlated(name: str, own: pl.DataFrame, question: str, given: str, draws: 
         )  # fmt: skip
         value = float(correlation(whole)[0]) if n >= 3 else np.nan
         columns = {"measure": statistic, "metric": name, "n": n}
-        if np.isnan(value):
-            why = "fewer than three documents" if n < 3 else "the metric or the answers do not vary"
-            yield Finding(columns, Estimate(value, np.nan, np.nan, signature, why))
-            continue
-        values = correlation(drawn) if draws else np.array([np.nan])
-        low, high = np.nanquantile(values, [0.025, 0.975]) if np.isfinite(values).any() else (np.nan, np.nan)
-        yield Finding(columns, Estimate(value, float(low), float(high), signature))
+        why = "fewer than three documents" if n < 3 else "the metric or the answers do not vary"
+        values = correlation(drawn) if len(positions) and not np.isnan(value) else np.zeros(0)
+        yield Finding(columns, estimated(value, values, signature, why))

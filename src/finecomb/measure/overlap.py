@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -11,9 +10,16 @@ import polars as pl
 
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.measure.annotation_matrix import AnnotationMatrix, Floats, read_view
-from finecomb.measure.bootstrap import ratio
 from finecomb.measure.grid import Ints, Level, merged, votes
-from finecomb.measure.resample import Draw, draw, percentiles
+from finecomb.measure.inference import (
+    Resamples,
+    document_resamples,
+    estimated,
+    few_documents,
+    no_interval,
+    ratio,
+    undefined,
+)
 from finecomb.measure.view import View
 
 Of = Literal["annotators", "marks"]
@@ -40,14 +46,14 @@ def depth(
         reading = read_view(part, (), unit, tokens)
         said: dict[str, Any] = {"of": of, "tokens": tokens, "unit": unit if unit != "token" else None, **view.fields}
         said |= {"where": _where(view, columns), "draws": draws, "seed": seed}
-        drawn = _documents(reading, draws, seed)
+        drawn = document_resamples(len(reading.grid.documents), draws, seed)
         for label, counted in zip(reading.labels, _DEPTHS[of](reading), strict=True):
             for deep, estimate in enumerate(_shares(counted, drawn, {"label": label, **said})):
                 findings.append(Finding({"measure": "depth", "label": label, "depth": deep, **columns}, estimate))
     return findings
 
 
-def _shares(counted: Floats, drawn: Draw, said: dict[str, Any]) -> Iterator[Estimate]:
+def _shares(counted: Floats, drawn: Resamples, said: dict[str, Any]) -> Iterator[Estimate]:
     """The share of each depth, from counts of shape (depths, documents)."""
     below = np.broadcast_to(counted.sum(axis=0), counted.shape)
     numbers = drawn.values(counted, below)
@@ -62,22 +68,10 @@ def _where(view: View, columns: dict[str, str | None]) -> str | None:
     return "+".join([*([str(said)] if said else []), *own]) or None
 
 
-def _documents(reading: AnnotationMatrix, draws: int, seed: int) -> Draw:
-    """Documents of the grid drawn again."""
-    places = np.arange(len(reading.grid.documents))
-    return draw(places, np.zeros_like(places), draws, np.random.default_rng(seed), "documents")
-
-
 def _share(top: Floats, bottom: Floats, drawn: Floats, signature: Signature) -> Estimate:
     if not bottom.sum():
-        return Estimate(math.nan, math.nan, math.nan, signature, "no text that was read has a token")
-    value = float(top.sum() / bottom.sum())
-    own = ratio(top, bottom)
-    own = own[np.isfinite(own)]
-    if len(own) < 2 or np.ptp(own) == 0:
-        few = "fewer than two documents" if len(own) < 2 else "all documents give the same value"
-        return Estimate(value, math.nan, math.nan, signature, f"{few}, so no interval")
-    return Estimate(value, *percentiles(drawn), signature)
+        return undefined(signature, "no text that was read has a token")
+    return estimated(float(top.sum() / bottom.sum()), drawn, signature, without=no_interval(ratio(top, bottom)))
 
 
 def _by_annotators(reading: AnnotationMatrix) -> list[Floats]:
@@ -133,7 +127,7 @@ def noticed(
     for columns, part in view.split(by):
         reading = read_view(part, (), "token", tokens)
         said = {"tokens": tokens, **view.fields, "where": _where(view, columns), "draws": draws, "seed": seed}
-        drawn, pairs = _documents(reading, draws, seed), _pairs(reading)
+        drawn, pairs = document_resamples(len(reading.grid.documents), draws, seed), _pairs(reading)
         for row, label in enumerate(reading.labels):
             for severity, estimate in _noticed(reading, pairs, row, drawn, {"label": label, **said}):
                 name = "vote-share-r" if severity == "r" else "vote-share"
@@ -171,7 +165,7 @@ def _pairs(reading: AnnotationMatrix) -> _Pairs:
 
 
 def _noticed(
-    reading: AnnotationMatrix, pairs: _Pairs, row: int, drawn: Draw, said: dict[str, Any]
+    reading: AnnotationMatrix, pairs: _Pairs, row: int, drawn: Resamples, said: dict[str, Any]
 ) -> list[tuple[str, Estimate]]:
     """Estimates of one label: all its marks, each severity, and the correlation."""
     last = row == len(reading.labels) - 1
@@ -195,9 +189,9 @@ def _by_severity(severity: Floats) -> list[tuple[str, Any]]:
     return [("all", np.ones(len(severity), dtype=bool)), *((f"{each:g}", severity == each) for each in levels)]
 
 
-def _mean(top: Floats, bottom: Floats, drawn: Draw, signature: Signature) -> Estimate:
+def _mean(top: Floats, bottom: Floats, drawn: Resamples, signature: Signature) -> Estimate:
     if not bottom.sum():
-        return Estimate(math.nan, math.nan, math.nan, signature, "no mark on a text that two annotators read")
+        return undefined(signature, "no mark on a text that two annotators read")
     return _share(top, bottom, drawn.values(top[None], bottom[None])[:, 0], signature)
 
 
@@ -220,14 +214,10 @@ def pearson(sums: Floats) -> Floats:
     return r.clip(-1, 1)
 
 
-def correlated(sums: Floats, drawn: Draw, signature: Signature) -> Estimate:
+def correlated(sums: Floats, drawn: Resamples, signature: Signature) -> Estimate:
     """Pearson's r with an interval over documents."""
     total = sums.sum(axis=1)
     if total[0] < 3:
-        return Estimate(math.nan, math.nan, math.nan, signature, "fewer than three pairs")
-    value = float(pearson(total))
-    if math.isnan(value):
-        return Estimate(math.nan, math.nan, math.nan, signature, "one of the two does not vary")
-    if (sums[0] > 0).sum() < 2:
-        return Estimate(value, math.nan, math.nan, signature, "fewer than two documents, so no interval")
-    return Estimate(value, *percentiles(pearson(drawn.documents @ sums.T)), signature)
+        return undefined(signature, "fewer than three pairs")
+    values, without = pearson(drawn.documents @ sums.T), few_documents(int((sums[0] > 0).sum()))
+    return estimated(float(pearson(total)), values, signature, "one of the two does not vary", without)

@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
-from finecomb.measure.bootstrap import interval, ratio
+from finecomb.measure.inference import batch_sizes, difference_interval, interval, p_value, ratio
 
 Values = NDArray[np.float64]
 Correction = Literal["holm", "bonferroni", "none"]
-
-_CELLS = 2_000_000  # numbers held at once
 
 
 class Difference(NamedTuple):
@@ -45,7 +43,7 @@ def paired(first: Values, second: Values, draws: int, rng: np.random.Generator) 
     exact = 2 ** len(d) <= max(draws, _ALWAYS_EXACT)
     null = _all_signs(d) if exact else _random_signs(d, draws, rng)
     low, high = interval(np.stack([d, np.ones(len(d))], axis=1), lambda s: ratio(s[:, 0], s[:, 1]), draws, rng)
-    return Difference(float(d.mean()), _p(null, float(d.mean()), exact), low, high, exact)
+    return Difference(float(d.mean()), p_value(null, float(d.mean()), exact), low, high, exact)
 
 
 def unpaired(first: Values, second: Values, draws: int, rng: np.random.Generator) -> Difference:
@@ -62,19 +60,8 @@ def unpaired(first: Values, second: Values, draws: int, rng: np.random.Generator
     exact = math.comb(len(both), n) <= max(draws, _ALWAYS_EXACT)
     sums = _all_splits(both, n) if exact else _random_splits(both, n, draws, rng)
     null = sums / n - (both.sum() - sums) / len(second)
-    spread = _resampled(first, draws, rng) - _resampled(second, draws, rng)
-    low, high = np.quantile(spread, [0.025, 0.975]) if draws else (math.nan, math.nan)
-    return Difference(difference, _p(null, difference, exact), float(low), float(high), exact)
-
-
-def _p(null: Values, seen: float, exact: bool) -> float:
-    """Share of arrangements at least as far from 0; ties within rounding count."""
-    hits = int((np.abs(null) >= abs(seen) * (1 - 1e-12) - 1e-12).sum())
-    if exact:
-        return hits / len(null)
-    if not len(null):
-        return math.nan  # no draws were wanted
-    return (1 + hits) / (1 + len(null))
+    low, high = difference_interval(first, second, draws, rng)
+    return Difference(difference, p_value(null, difference, exact), low, high, exact)
 
 
 def _all_signs(d: Values) -> Values:
@@ -84,7 +71,7 @@ def _all_signs(d: Values) -> Values:
 
 
 def _random_signs(d: Values, draws: int, rng: np.random.Generator) -> Values:
-    sizes = _chunks(draws, len(d))
+    sizes = batch_sizes(draws, len(d))
     return np.concatenate([(2.0 * rng.integers(0, 2, (size, len(d))) - 1) @ d / len(d) for size in sizes])
 
 
@@ -96,21 +83,10 @@ def _all_splits(both: Values, n: int) -> Values:
 
 
 def _random_splits(both: Values, n: int, draws: int, rng: np.random.Generator) -> Values:
-    sizes = _chunks(draws, len(both))
+    sizes = batch_sizes(draws, len(both))
     return np.concatenate(
         [rng.permuted(np.broadcast_to(both, (size, len(both))), axis=1)[:, :n].sum(axis=1) for size in sizes]
     )
-
-
-def _resampled(values: Values, draws: int, rng: np.random.Generator) -> Values:
-    sizes = _chunks(draws, len(values))
-    even = np.full(len(values), 1 / len(values))
-    return np.concatenate([rng.multinomial(len(values), even, size=size) @ values / len(values) for size in sizes])
-
-
-def _chunks(draws: int, width: int) -> list[int]:
-    most = max(1, _CELLS // max(1, width))
-    return [min(most, draws - done) for done in range(0, draws, most)] or [0]
 
 
 def adjusted(p: Values, correction: Correction = "holm") -> Values:

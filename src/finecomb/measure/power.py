@@ -24,6 +24,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.study import Study
 from finecomb.measure.compare import annotation_values
+from finecomb.measure.inference import percentiles, resampled_positions
 from finecomb.measure.view import ANY, View, as_view
 
 Values = NDArray[np.float64]  # (documents, annotators), NaN where not read
@@ -128,9 +129,8 @@ class Planner:
     def half_width_interval(self, documents: int, annotators: int) -> tuple[float, float]:
         """How far that half-width depends on which studies were simulated: resampled, 95%."""
         drawn = self.drawn(documents, annotators)
-        chosen = np.random.default_rng([self.seed, 1]).integers(0, len(drawn), (200, len(drawn)))
-        low, high = np.quantile(_half(drawn[chosen]), [0.025, 0.975])
-        return float(low), float(high)
+        positions = resampled_positions(len(drawn), 200, np.random.default_rng([self.seed, 1]))
+        return percentiles(_half(drawn[positions]))
 
     def power(self, difference: float, documents: int, annotators: int, alpha: float = 0.05) -> float:
         """Chance that a t-test on document means finds a difference between two systems read by the same annotators."""

@@ -12,8 +12,8 @@ import scipy  # its parts load when first used: start-up stays quick
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.frames import entry
 from finecomb.measure.annotation_matrix import Floats, grouped, read_view
+from finecomb.measure.inference import resamples
 from finecomb.measure.overlap import correlated, correlation_sums
-from finecomb.measure.resample import draw
 from finecomb.measure.view import View
 
 ALL = "all"
@@ -45,7 +45,7 @@ def count_rating(
     findings = []
     for annotator, mine in chosen:
         places = np.flatnonzero(mine)
-        drawn = draw(
+        drawn = resamples(
             reading.documents[places], reading.annotators[places], draws, np.random.default_rng(seed), "documents"
         )
         who = {"annotator": annotator, "question": question, **view.fields, "documents": drawn.documents.shape[1]}

@@ -11,8 +11,7 @@ import numpy as np
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.measure.annotation_matrix import Floats, read_view
-from finecomb.measure.bootstrap import ratio
-from finecomb.measure.resample import draw, percentiles
+from finecomb.measure.inference import estimated, ratio, resamples, undefined
 from finecomb.measure.view import View
 
 
@@ -38,7 +37,9 @@ def variation(
     counts = reading.spread()
     findings = []
     for columns, at in reading.groups(by):
-        drawn = draw(reading.documents[at], reading.annotators[at], draws, np.random.default_rng(seed), "documents")
+        drawn = resamples(
+            reading.documents[at], reading.annotators[at], draws, np.random.default_rng(seed), "documents"
+        )
         each = drawn.per_document(counts[:, at])  # c_d, (labels, N)
         again = coefficient(drawn.documents, each)
         of = "+".join(f"{name}={value}" for name, value in columns.items()) or None
@@ -68,11 +69,11 @@ def _drawn(
     """Mean and sd of the sum over `size` documents, and the coefficient."""
     mean = float(size * counts.mean()) if len(counts) else math.nan
     if why := _why(size, counts, replace):
-        return {"mean": mean, "sd": math.nan}, Estimate(math.nan, math.nan, math.nan, signature, why)
+        return {"mean": mean, "sd": math.nan}, undefined(signature, why)
     left = 1.0 if replace else (len(counts) - size) / (len(counts) - 1)  # finite population correction
     factor = math.sqrt(left / size)
     value = float(counts.std() / counts.mean()) * factor
-    return {"mean": mean, "sd": mean * value}, Estimate(value, *percentiles(again * factor), signature)
+    return {"mean": mean, "sd": mean * value}, estimated(value, again * factor, signature)
 
 
 def _why(size: int, counts: Floats, replace: bool) -> str:

@@ -16,8 +16,8 @@ from finecomb.agreement.dawid_skene import mark_matrix, patterns, reader_matrix,
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.study import Study
-from finecomb.measure.bootstrap import Sums, interval, ratio
 from finecomb.measure.grid import Grid, lay
+from finecomb.measure.inference import Sums, interval, percentiles, ratio, resampled_positions
 from finecomb.measure.permutation import unpaired
 from finecomb.measure.view import ANY, View, as_view
 
@@ -132,8 +132,7 @@ def _resampled(
     """Interval of a statistic of (draws, values) along the last axis; none with fewer than two values."""
     if len(values) < 2 or draws < 1:
         return math.nan, math.nan
-    low, high = np.quantile(statistic(values[rng.integers(0, len(values), (draws, len(values)))]), [0.025, 0.975])
-    return float(low), float(high)
+    return percentiles(statistic(values[resampled_positions(len(values), draws, rng)]))
 
 
 def _marks_per_text(work: AnnotationLayout) -> Iterator[Finding]:

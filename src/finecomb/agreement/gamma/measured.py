@@ -16,7 +16,7 @@ from finecomb.agreement.gamma.dissimilarity import Dissimilarity
 from finecomb.agreement.gamma.samplers import SAMPLERS
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.engine.seeds import generator
-from finecomb.measure.bootstrap import ratio
+from finecomb.measure.inference import ratio
 
 
 @dataclass(frozen=True, slots=True)

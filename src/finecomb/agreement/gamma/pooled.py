@@ -10,7 +10,7 @@ from finecomb.agreement.gamma.continuum import Floats, continua
 from finecomb.agreement.gamma.dissimilarity import Dissimilarity, group_distances
 from finecomb.agreement.gamma.measured import GammaSettings, Job, Measured, measured
 from finecomb.engine.pool import spread
-from finecomb.measure.bootstrap import ratio
+from finecomb.measure.inference import ratio
 from finecomb.measure.view import View
 
 Watch = Callable[[Iterable[Measured], int], Iterable[Measured]]

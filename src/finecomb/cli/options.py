@@ -1,0 +1,90 @@
+"""Options dataclasses as flags of the command line: see `finecomb.core.options`.
+
+A command takes the options of everything that can be chosen with it. Those that were given reach it as `OptionValues`:
+
+    @app.command()
+    @with_options([CoverageOptions, CountOptions])
+    def measure(study: StudyPath, values: OptionValues) -> None: ...
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any
+
+import typer
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.options import OptionSpec, OptionValues, all_specs
+
+
+def with_options(choices: Iterable[type]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command whose parameter `values` is filled from flags, one for each option of `choices`."""
+    specs = all_specs(choices)
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def run(context: typer.Context, **arguments: Any) -> None:
+            flags = {name: arguments.pop(name) for name in specs}
+            given = {name: parsed(specs[name], flags[name]) for name in flags if is_given(context, name)}
+            if takes_context:
+                arguments["context"] = context
+            command(**arguments, values=OptionValues(given))
+
+        signature = inspect.signature(command, eval_str=True)
+        takes_context = "context" in signature.parameters
+        fixed = [parameter for name, parameter in signature.parameters.items() if name not in ("values", "context")]
+        parameters = [_CONTEXT, *fixed, *(flag_parameter(spec) for spec in specs.values())]
+        keywords = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+        run.__signature__ = signature.replace(parameters=keywords)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in keywords} | {"return": None}
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        return run
+
+    return decorate
+
+
+_CONTEXT = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether the user of the running command gave this parameter, rather than leave it at its default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")
+
+
+def flag_parameter(spec: OptionSpec) -> inspect.Parameter:
+    """A parameter of a command, as Typer reads it, for an option."""
+    many = typing.get_origin(spec.kind) is tuple
+    kind: Any = spec.kind
+    default: Any = spec.default
+    if many and spec.commas:
+        kind, default = str, ",".join(map(str, spec.default))
+    elif many:
+        kind, default = list[str] | None, list(spec.default) or None
+    flags = spec.flags or (
+        (f"{spec.flag}/--no{spec.flag[1:]}",) if spec.kind is bool and spec.default else (spec.flag,)
+    )
+    shown = default not in (None, "")
+    flag = typer.Option(*flags, help=spec.help, min=spec.minimum, show_default=shown)
+    return inspect.Parameter(
+        spec.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, flag]
+    )
+
+
+def parsed(spec: OptionSpec, value: Any) -> Any:
+    """The value of a flag as the options dataclass has it."""
+    if typing.get_origin(spec.kind) is not tuple:
+        return value
+    if not spec.commas:
+        return tuple(value or ())
+    words = [word.strip() for word in value.split(",") if word.strip()]
+    return tuple(_whole_number(word, value) for word in words) if int in typing.get_args(spec.kind) else tuple(words)
+
+
+def _whole_number(word: str, text: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        raise FinecombError(f"{text!r}: expected whole numbers with commas, e.g. 25,50,100") from None

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.options import OptionValues, all_specs, listed, option, option_specs, refuse_others
+
+
+@dataclass(frozen=True)
+class Pears:
+    """Options of one toy."""
+
+    weight: float = option(1.0, "How heavy.")
+    sizes: tuple[int, ...] = option((2, 3), "Which sizes.", commas=True)
+    hidden: int = 7
+
+
+@dataclass(frozen=True)
+class Plums:
+    """Options of another."""
+
+    weight: float = option(2.0, "How heavy a plum is.")
+    stone: bool = option(True, "Whether with a stone.", "--with-stone")
+
+
+def test_fields_with_a_help_are_options() -> None:
+    specs = option_specs(Pears)
+    assert list(specs) == ["weight", "sizes"]
+    assert specs["sizes"].default == (2, 3)
+    assert option_specs(Plums)["stone"].flag == "--with-stone"
+
+
+def test_an_option_of_two_is_described_once() -> None:
+    assert all_specs([Pears, Plums])["weight"].help == "How heavy."
+
+
+def test_what_does_not_apply_is_refused_by_name() -> None:
+    toys = {"pears": Pears, "plums": Plums}
+    refuse_others(["weight", "sizes"], {"pears": Pears}, toys)
+    refuse_others(["stone"], toys, toys)
+    with pytest.raises(FinecombError, match=r"^--with-stone does not apply to pears; it applies to plums$"):
+        refuse_others(["weight", "stone"], {"pears": Pears}, toys)
+
+
+def test_values_that_were_not_given_are_each_ones_own_default() -> None:
+    values = OptionValues({"stone": False})
+    assert values.of(Pears) == Pears()
+    assert values.of(Plums) == Plums(2.0, stone=False)
+    assert values.of(Plums, weight=3.0).weight == 3.0
+
+
+def test_long_lists_are_cut() -> None:
+    assert listed(["a", "b", "b", "c"], most=2) == "a, b and 1 more"
