@@ -29,7 +29,7 @@ Group = dict[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class HumanScale:
     """What the numbers of the rating mean."""
 
     question: str = "rating"
@@ -47,16 +47,16 @@ class Scale:
         return self.values[0], self.values[-1]
 
 
-def scale_of(seen: View) -> Scale:
+def scale_of(seen: View) -> HumanScale:
     """As the protocol's `meta.truth` says, else 1 and 2 for human, 3 and 4 for machine."""
     said: Any = (seen.protocol.meta if seen.protocol else {}).get("truth")
     if not isinstance(said, Mapping):
-        return Scale()
+        return HumanScale()
     human, machine = (tuple(map(float, said[name])) for name in ("human_answers", "machine_answers"))
-    return Scale(said["question"], human, machine)
+    return HumanScale(said["question"], human, machine)
 
 
-def ratings(seen: View, by: Sequence[str] = (), scale: Scale | None = None) -> pl.DataFrame:
+def ratings(seen: View, by: Sequence[str] = (), scale: HumanScale | None = None) -> pl.DataFrame:
     """One row per judgement: annotator, document, model, rating, truth and guess (True is machine), `by`.
 
     Unrated texts and texts whose author is not known (no `meta.model`) are left out.
@@ -173,7 +173,7 @@ WHY = {
 }
 
 
-def confusion(rows: pl.DataFrame, scale: Scale | None = None) -> Sums:
+def confusion(rows: pl.DataFrame, scale: HumanScale | None = None) -> Sums:
     """TP, FP, FN, TN and confident answers of each evaluator, (evaluators, 5)."""
     truth, guess = pl.col("truth"), pl.col("guess")
     per = rows.group_by("annotator", maintain_order=True).agg(
@@ -181,13 +181,13 @@ def confusion(rows: pl.DataFrame, scale: Scale | None = None) -> Sums:
         fp=(~truth & guess).sum(),
         fn=(truth & ~guess).sum(),
         tn=(~truth & ~guess).sum(),
-        confident=pl.col("rating").is_in((scale or Scale()).confident).sum(),
+        confident=pl.col("rating").is_in((scale or HumanScale()).confident).sum(),
     )
     return per.drop("annotator").to_numpy().astype(np.float64)
 
 
 def _shares(
-    columns: Mapping[str, object], rows: pl.DataFrame, scale: Scale, said: Mapping[str, object]
+    columns: Mapping[str, object], rows: pl.DataFrame, scale: HumanScale, said: Mapping[str, object]
 ) -> Iterator[Finding]:
     sums = confusion(rows, scale)
     for name, weights in SHARES.items():
@@ -216,7 +216,7 @@ def coincidences(counts: NDArray[np.float64]) -> Sums:
 
 
 def _alpha(
-    columns: Mapping[str, object], rows: pl.DataFrame, scale: Scale, bins: Bins, said: Mapping[str, object]
+    columns: Mapping[str, object], rows: pl.DataFrame, scale: HumanScale, bins: Bins, said: Mapping[str, object]
 ) -> Finding:
     value = pl.col("guess").cast(pl.Int64) if bins == 2 else pl.col("rating")
     levels = (0, 1) if bins == 2 else scale.values

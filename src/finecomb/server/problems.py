@@ -11,7 +11,8 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from finecomb.core.errors import FinecombError
-from finecomb.server.annotators.schema import Code, ErrorResponse
+from finecomb.server.annotators.schema import ErrorResponse
+from finecomb.server.schema import Code
 from finecomb.store.database import DatabaseError
 
 log = logging.getLogger(__name__)

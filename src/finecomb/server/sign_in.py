@@ -8,9 +8,10 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from finecomb.people.arrivals import ArrivalSource
 from finecomb.server.annotators import recruitment
-from finecomb.server.annotators.schema import Ending, ResearcherMe, SignedIn, Welcome
+from finecomb.server.annotators.schema import Ending, SignedIn, Welcome
 from finecomb.server.auth import AnnotatorSession, Auth, auth_of, researcher
 from finecomb.server.problems import ProblemError
+from finecomb.server.schema import ResearcherMe
 from finecomb.store import access, recruits
 from finecomb.store.access import Session
 

@@ -2,71 +2,38 @@
 
 from __future__ import annotations
 
-import hashlib
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated
 
-import polars as pl
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from finecomb.agreement import second_pass as passes
 from finecomb.core.check import conformity, placement
-from finecomb.core.errors import FinecombError, shorten
-from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotation, Document, Mark
-from finecomb.core.study import Study
-from finecomb.gold.disputes import Dispute, DisputeDecision, finished, places, standings
+from finecomb.core.records import Annotation, Mark
+from finecomb.gold.disputes import Dispute
 from finecomb.gold.merge import GOLD
-from finecomb.measure.view import Filters, Rounds, View, view
 from finecomb.server.adjudication import schema
+from finecomb.server.adjudication.view import (
+    DisputeCache,
+    OpenText,
+    adjudicate_page,
+    mark_fields,
+    open_text,
+    ordered_readings,
+    second_pass_view,
+    wanting_list,
+)
 from finecomb.server.problems import ProblemError, refused
 from finecomb.server.researchers.routes import Editor, Id, Snapshots, Viewer
-from finecomb.server.researchers.schema import Figure
-from finecomb.server.researchers.snapshot import Snapshot, shown
 from finecomb.store import adjudication
-from finecomb.store.adjudication import OvertakenError, Ruling, Text
-from finecomb.store.store import Store
-from finecomb.store.tables import annotation as annotation_table
+from finecomb.store.adjudication import OvertakenError, Ruling
 
 router = APIRouter(prefix="/api/admin/adjudicate", tags=["researchers"])
-MIN_VOTES = 2
-"""With how many votes `finecomb gold` keeps an error unless told otherwise."""
-_MOST = 500  # rows of the list
 Key = Annotated[str, Query(pattern=f"^({schema.KEY})$")]
 
 
-def people(study: Study, protocol: Protocol) -> View:
-    """What is adjudicated: the work that people handed in; of several passes the last, once a second one was begun."""
-    which: Rounds = "last" if study.settings.round else "first"
-    return view(study, Filters(protocol=protocol.id, kinds=("human",), rounds=which))
-
-
 # --- which texts --------------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class DisputeCache:
-    """Places of texts, kept until somebody hands in something else there."""
-
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _prints: dict[str, object] = field(default_factory=dict)
-    _places: dict[str, tuple[Dispute, ...]] = field(default_factory=dict)
-
-    def of(self, view: View) -> Mapping[str, tuple[Dispute, ...]]:
-        """The places of every text of a view; only texts that changed are aligned again."""
-        handed_in = pl.struct("id", "submitted", "round").implode()
-        rows = view.study.annotations.group_by("document").agg(handed_in.alias("print")).iter_rows()
-        prints = {document: repr(print_) for document, print_ in rows}
-        with self._lock:
-            changed = [id for id in view.study.documents["id"] if self._prints.get(id) != prints[id]]
-            if changed:
-                self._places |= places(view.of(pl.Series(changed)))
-                self._prints |= {id: prints[id] for id in changed}
-            return {id: self._places[id] for id in prints}
 
 
 def _dispute_cache(request: Request) -> DisputeCache:
@@ -82,175 +49,17 @@ def wanting(
     snapshots: Snapshots, _: Viewer, cache: Annotated[DisputeCache, Depends(_dispute_cache)]
 ) -> schema.WantingList:
     """Texts that people handed in, those with most to decide first."""
-    return _list(
-        snapshots.ask(lambda pages: pages.snapshot), cache
-    )  # the first look at many texts takes long: others need not wait
-
-
-def _list(snapshot: Snapshot, cache: DisputeCache) -> schema.WantingList:
-    if not snapshot.protocol.labels:
-        why = f"{snapshot.protocol.title} asks for no marks, so there is nothing to adjudicate."
-        return schema.WantingList(rows=(), total=0, done=0, why=why)
-    view = people(snapshot.study, snapshot.protocol)
-    golds = {gold.document: gold for gold in _golds(snapshot)}
-    checks = set(snapshot.study.settings.attention_checks)
-    disputes_of = {id: disputes for id, disputes in cache.of(view).items() if id not in checks}
-    readers = dict(view.study.annotations.group_by("document").len().iter_rows())
-    starts = dict(view.study.documents.select("id", "text").iter_rows())
-    rows = [_row(id, starts[id], readers[id], disputes, golds.get(id)) for id, disputes in disputes_of.items()]
-    order = {id: at for at, id in enumerate(starts)}
-    rows.sort(key=lambda row: (row.state != "open", -row.differ, -row.agreed, order[row.id]))
-    done = sum(row.state == "done" for row in rows)
-    return schema.WantingList(rows=tuple(rows[:_MOST]), total=len(rows), done=done)
-
-
-def _golds(snapshot: Snapshot) -> Iterator[Annotation]:
-    """Gold annotations by people's decisions or from elsewhere, drafts too."""
-    is_gold = (pl.col("annotator") == GOLD) & (pl.col("protocol") == snapshot.protocol.id) & (pl.col("round") == 0)
-    return snapshot.study.only(is_gold & pl.col("about").is_null()).iter_annotations()
-
-
-def _row(id: str, text: str, readers: int, disputes: Sequence[Dispute], gold: Annotation | None) -> schema.Wanting:
-    elsewhere = gold is not None and not adjudication.is_ours(gold)
-    standing = standings(disputes, {} if elsewhere else adjudication.decisions(gold))
-    open_ = [decided.place for decided in standing if decided.decision is None]
-    done = gold is not None and gold.status == "submitted" and finished(standing)
-    return schema.Wanting(
-        id=id,
-        start=shorten(text, 80),
-        places=len(standing),
-        decided=len(standing) - len(open_),
-        discuss=sum(decided.decision is not None and not decided.settled for decided in standing),
-        differ=sum(not place.agreed for place in open_),
-        agreed=sum(place.agreed for place in open_),
-        readers=readers,
-        state="elsewhere" if elsewhere else "done" if done else "open",
-    )
+    snapshot = snapshots.ask(lambda pages: pages.snapshot)
+    return wanting_list(snapshot, cache)  # the first look at many texts takes long: others need not wait
 
 
 # --- one text -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Open:
-    """A text on the snapshots: its places as they are now."""
-
-    document: Document
-    protocol: Protocol
-    seen: View
-    places: tuple[Dispute, ...]
-    gold: Annotation | None
-    seed: int
-
-    @property
-    def standing(self) -> tuple[DisputeDecision, ...]:
-        """Every place with what was decided, in text order."""
-        return standings(self.places, adjudication.decisions(self.gold))
-
-    @property
-    def text(self) -> Text:
-        """As the writer needs it."""
-        ids = self.seen.study.annotations["id"].to_list()
-        return Text(self.document.id, self.protocol.id, self.places, tuple(ids))
-
-    @property
-    def readers(self) -> list[str]:
-        """Who read the text, in an order that says nothing and stays the same."""
-
-        def place(id: str) -> bytes:
-            return hashlib.sha256(f"{self.seed}\0{self.document.id}\0{id}".encode()).digest()
-
-        return sorted(self.seen.study.annotations["annotator"].unique(), key=place)
-
-
-def _open(store: Store, id: str, align: schema.Align) -> Open:
-    """Read a text and everything said about it, as it is now."""
-    head = store.head
-    if id in head.settings.attention_checks:
-        raise ProblemError("refused", "This text is an attention check: its answers are known and need no deciding.")
-    try:
-        document = store.document(id)
-    except FinecombError:
-        raise ProblemError("not-found", f"No document is called {id!r}.") from None
-    every = store.annotations(annotation_table.c.document == id)
-    study = Study.from_items([head.settings, *head.protocols.values(), document, *store.annotators(), *every])
-    view = people(study, head.protocol)
-    if view.study.annotations.is_empty():
-        raise ProblemError("not-found", "Nobody has handed in this text yet.")
-    with store.database.reading() as transaction:
-        gold = adjudication.adjudicated(store, transaction, id, head.protocol.id)
-    return Open(document, head.protocol, view, places(view, align)[id], gold, head.settings.seed)
-
-
 @router.get("/document")
 def document(snapshots: Snapshots, _: Viewer, id: Id, align: schema.Align = "auto") -> schema.AdjudicatePage:
     """One text with its places. Annotators have numbers in place of names, in an order that says nothing."""
-    return _page(_open(snapshots.store, id, align))
-
-
-def _page(text: Open) -> schema.AdjudicatePage:
-    marks = {mark.id: mark for mark in text.gold.marks} if text.gold else {}
-    numbers = {id: at for at, id in enumerate(text.readers, 1)}
-    cards = [(_start(decided, marks), _card(decided, marks, numbers)) for decided in text.standing]
-    return schema.AdjudicatePage(
-        id=text.document.id,
-        text=text.document.text,
-        context=text.document.context,
-        data=text.document.data,
-        labels=text.protocol.labels,
-        looks=shown(text.protocol),
-        questions=text.protocol.questions,
-        unlabelled=text.protocol.unlabelled,
-        readers=len(numbers),
-        places=tuple(card for _, card in sorted(cards, key=lambda decided: decided[0])),
-        state="untouched" if text.gold is None else "submitted" if text.gold.status == "submitted" else "draft",
-    )
-
-
-def _start(standing: DisputeDecision, marks: Mapping[str, Mark]) -> tuple[int, int]:
-    """Where a place comes in the list: what nobody marked where gold has it."""
-    if standing.place.voices or standing.decision is None:
-        return standing.place.start
-    spans = [span for id in standing.decision.gold for span in marks[id].spans]
-    return min(((span.start, span.end) for span in spans), default=standing.place.start)
-
-
-def _ordered(place: Dispute, numbers: Mapping[str, int]) -> list[tuple[int, Mark]]:
-    """The readings of a place by the numbers of their annotators: the order in which cards count from 1."""
-    return sorted(((numbers[voice.annotator], voice.mark) for voice in place.voices), key=lambda reading: reading[0])
-
-
-def _card(standing: DisputeDecision, marks: Mapping[str, Mark], numbers: Mapping[str, int]) -> schema.PlaceCard:
-    place, decision = standing.place, standing.decision
-    readings = _ordered(place, numbers)
-    ids = [mark.id for _, mark in readings]
-    taken = decision.taken if decision else None
-    return schema.PlaceCard(
-        key=place.key,
-        version=decision.version if decision else 0,
-        readings=tuple(
-            schema.ReadingCard(annotator=number, unlocated=mark.unlocated, **_fields(mark)) for number, mark in readings
-        ),
-        votes=place.votes,
-        readers=len(numbers),
-        agreed=place.agreed,
-        kept=place.votes >= MIN_VOTES,
-        merged=schema.GoldMark(**_fields(place.merged)) if place.merged else None,
-        decision=schema.Ruled(
-            what=decision.what,
-            by=decision.by,
-            when=decision.when,
-            reading=ids.index(taken) + 1 if taken in ids else None,
-        )
-        if decision
-        else None,
-        gold=tuple(schema.GoldMark(**_fields(marks[id])) for id in (decision.gold if decision else ())),
-        later=standing.later,
-    )
-
-
-def _fields(mark: Mark | schema.GoldMark) -> dict[str, Any]:
-    return {name: getattr(mark, name) for name in schema.GoldMark.model_fields}
+    return adjudicate_page(open_text(snapshots.store, id, align))
 
 
 # --- deciding -----------------------------------------------------------------------------------------------------
@@ -261,7 +70,7 @@ async def decide(
     snapshots: Snapshots, session: Editor, id: Id, place: Key, new: schema.NewRuling, align: schema.Align = "auto"
 ) -> schema.AdjudicatePage:
     """Decide about one place, or decide otherwise. Deciding the same twice is deciding it once."""
-    text = await run_in_threadpool(_open, snapshots.store, id, align)
+    text = await run_in_threadpool(open_text, snapshots.store, id, align)
     return await _write(snapshots, session.who, text, [_ruling(text, _place(text, place, new.what), new)], align)
 
 
@@ -275,9 +84,13 @@ async def undo(
     align: schema.Align = "auto",
 ) -> schema.AdjudicatePage:
     """Take a decision back; the place is open again."""
-    text = await run_in_threadpool(_open, snapshots.store, id, align)
+    text = await run_in_threadpool(open_text, snapshots.store, id, align)
     dispute = next((decided.place for decided in text.standing if decided.place.key == place), None)
-    return await _write(snapshots, session.who, text, [Ruling(dispute, base, None)], align) if dispute else _page(text)
+    return (
+        await _write(snapshots, session.who, text, [Ruling(dispute, base, None)], align)
+        if dispute
+        else adjudicate_page(text)
+    )
 
 
 @router.put("/agreed")
@@ -285,7 +98,7 @@ async def agreed(
     snapshots: Snapshots, session: Editor, id: Id, wanted: schema.Agreed, align: schema.Align = "auto"
 ) -> schema.AdjudicatePage:
     """Take places on which all agree, in one go; in a text without any mark, say that gold has none either."""
-    text = await run_in_threadpool(_open, snapshots.store, id, align)
+    text = await run_in_threadpool(open_text, snapshots.store, id, align)
     open_ = {decided.place.key: decided.place for decided in text.standing if decided.decision is None}
     settled = {decided.place.key for decided in text.standing if decided.decision is not None}
     rulings = []
@@ -301,17 +114,17 @@ async def agreed(
 
 
 async def _write(
-    snapshots: Snapshots, by: str, text: Open, rulings: Sequence[Ruling], align: schema.Align
+    snapshots: Snapshots, by: str, text: OpenText, rulings: Sequence[Ruling], align: schema.Align
 ) -> schema.AdjudicatePage:
     try:
         await snapshots.store.do(adjudication.decide, by, text.text, rulings)
     except OvertakenError as error:
         raise ProblemError("conflict", str(error)) from None
     snapshots.forget()
-    return _page(await run_in_threadpool(_open, snapshots.store, text.document.id, align))
+    return adjudicate_page(await run_in_threadpool(open_text, snapshots.store, text.document.id, align))
 
 
-def _place(text: Open, key: str, what: str) -> Dispute:
+def _place(text: OpenText, key: str, what: str) -> Dispute:
     dispute = next((decided.place for decided in text.standing if decided.place.key == key), None)
     if dispute is None and what == "added" and key.startswith("new-"):
         return Dispute(key, (), len(text.readers))
@@ -320,10 +133,10 @@ def _place(text: Open, key: str, what: str) -> Dispute:
     return dispute
 
 
-def _ruling(text: Open, place: Dispute, new: schema.NewRuling) -> Ruling:
+def _ruling(text: OpenText, place: Dispute, new: schema.NewRuling) -> Ruling:
     """A decision as it is written, checked against text and protocol."""
     numbers = {id: at for at, id in enumerate(text.readers, 1)}
-    readings = [mark for _, mark in _ordered(place, numbers)]
+    readings = [mark for _, mark in ordered_readings(place, numbers)]
     if new.reading is not None and new.reading > len(readings):
         raise ProblemError("refused", f"This place has {len(readings)} readings, not {new.reading}.")
     taken = readings[new.reading - 1] if new.reading is not None else None
@@ -357,12 +170,12 @@ def _chosen(place: Dispute, taken: Mark | None, new: schema.NewRuling) -> Sequen
 
 def _sent(id: str, mark: schema.GoldMark) -> Mark:
     try:
-        return Mark(id=id, **_fields(mark))
+        return Mark(id=id, **mark_fields(mark))
     except ValidationError as error:
         raise refused("This mark", error) from None
 
 
-def _checked(text: Open, key: str, marks: Iterable[Mark], sent: bool) -> Iterator[Mark]:
+def _checked(text: OpenText, key: str, marks: Iterable[Mark], sent: bool) -> Iterator[Mark]:
     """The marks, each checked like everybody's; `sent` ones may only answer what is asked."""
     for mark in marks:
         if mark.label is None and not text.protocol.unlabelled:
@@ -384,22 +197,4 @@ def _checked(text: Open, key: str, marks: Iterable[Mark], sent: bool) -> Iterato
 @router.get("/rounds")
 def second_pass(snapshots: Snapshots, _: Viewer) -> schema.SecondPass:
     """How far the second pass is, and what it changed."""
-    return _second_pass(snapshots.ask(lambda pages: pages.snapshot))
-
-
-def _second_pass(snapshot: Snapshot) -> schema.SecondPass:
-    protocol = snapshot.protocol.id
-    far = passes.progress(snapshot.study, protocol)
-    compared = passes.rounds(snapshot.study, Filters(protocol=protocol, kinds=("human",))) if far.done else None
-    rows = compared.marks.iter_rows(named=True) if compared else ()
-    return schema.SecondPass(
-        round=snapshot.study.settings.round,
-        wanted=far.wanted,
-        begun=far.begun,
-        done=far.done,
-        rows=tuple(schema.PassRow(**row | {"annotator": snapshot.names.get(row["annotator"], "")}) for row in rows),
-        agreement={finding.columns["pass"]: Figure.of(finding.estimate) for finding in compared.agreement}
-        if compared
-        else {},
-        notes=compared.notes if compared else (),
-    )
+    return second_pass_view(snapshots.ask(lambda pages: pages.snapshot))

@@ -18,7 +18,6 @@ from finecomb.server.annotators.schema import (
     AnswersBody,
     AnswersEntry,
     Guide,
-    LabelLook,
     MarkBody,
     MarkEntry,
     Offered,
@@ -31,6 +30,7 @@ from finecomb.server.annotators.schema import (
     UnitBody,
     UnitEntry,
 )
+from finecomb.server.schema import LabelLook
 from finecomb.store import judged_work
 from finecomb.store.rows import Kind, Stored
 from finecomb.store.tasks import Facts, TaskState

@@ -25,7 +25,7 @@ from finecomb.core.records import (
     Time,
 )
 from finecomb.core.span import Span
-from finecomb.server.annotators.schema import LabelLook, State
+from finecomb.server.schema import LabelLook, State
 
 Role = Literal["owner", "editor", "viewer"]
 Reason = Literal["fast", "few", "apart", "checks"]

@@ -15,7 +15,7 @@ from finecomb.core.study import Study
 from finecomb.measure.view import Filters, View, view
 from finecomb.people.progress import Progress
 from finecomb.people.screening import verdicts
-from finecomb.server.annotators.schema import LabelLook, State
+from finecomb.server.schema import LabelLook, State
 
 MACHINES = ("llm", "detector", "checker", "pooled")
 
