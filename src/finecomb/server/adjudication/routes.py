@@ -85,7 +85,7 @@ async def undo(
 ) -> schema.AdjudicatePage:
     """Take a decision back; the place is open again."""
     text = await run_in_threadpool(open_text, snapshots.store, id, align)
-    dispute = next((decided.place for decided in text.standing if decided.place.key == place), None)
+    dispute = next((decided.dispute for decided in text.standing if decided.dispute.key == place), None)
     return (
         await _write(snapshots, session.who, text, [Ruling(dispute, base, None)], align)
         if dispute
@@ -99,8 +99,8 @@ async def agreed(
 ) -> schema.AdjudicatePage:
     """Take places on which all agree, in one go; in a text without any mark, say that gold has none either."""
     text = await run_in_threadpool(open_text, snapshots.store, id, align)
-    open_ = {decided.place.key: decided.place for decided in text.standing if decided.decision is None}
-    settled = {decided.place.key for decided in text.standing if decided.decision is not None}
+    open_ = {decided.dispute.key: decided.dispute for decided in text.standing if decided.decision is None}
+    settled = {decided.dispute.key for decided in text.standing if decided.decision is not None}
     rulings = []
     for key in dict.fromkeys(wanted.places):
         if key in settled:
@@ -125,7 +125,7 @@ async def _write(
 
 
 def _place(text: OpenText, key: str, what: str) -> Dispute:
-    dispute = next((decided.place for decided in text.standing if decided.place.key == key), None)
+    dispute = next((decided.dispute for decided in text.standing if decided.dispute.key == key), None)
     if dispute is None and what == "added" and key.startswith("new-"):
         return Dispute(key, (), len(text.readers))
     if dispute is None:
@@ -140,7 +140,7 @@ def _ruling(text: OpenText, place: Dispute, new: schema.NewRuling) -> Ruling:
     if new.reading is not None and new.reading > len(readings):
         raise ProblemError("refused", f"This place has {len(readings)} readings, not {new.reading}.")
     taken = readings[new.reading - 1] if new.reading is not None else None
-    if (new.what == "added") != (not place.voices) and new.what in ("added", "taken", "merged"):
+    if (new.what == "added") != (not place.opinions) and new.what in ("added", "taken", "merged"):
         raise ProblemError("refused", "What nobody marked is added; what somebody marked is taken or changed.")
     chosen = tuple(_checked(text, place.key, _chosen(place, taken, new), sent=bool(new.marks)))
     return Ruling(place, new.base, new.what, chosen, taken.id if taken else None)

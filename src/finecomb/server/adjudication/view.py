@@ -15,7 +15,7 @@ from finecomb.core.errors import FinecombError, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.study import Study
-from finecomb.gold.disputes import Dispute, DisputeDecision, finished, places, standings
+from finecomb.gold.disputes import Dispute, DisputeDecision, dispute_decisions, disputes, is_finished
 from finecomb.gold.merge import GOLD
 from finecomb.measure.view import Filters, Rounds, View, view
 from finecomb.server.adjudication import schema
@@ -57,7 +57,7 @@ class DisputeCache:
         with self._lock:
             changed = [id for id in view.study.documents["id"] if self._prints.get(id) != prints[id]]
             if changed:
-                self._places |= places(view.of(pl.Series(changed)))
+                self._places |= disputes(view.of(pl.Series(changed)))
                 self._prints |= {id: prints[id] for id in changed}
             return {id: self._places[id] for id in prints}
 
@@ -88,9 +88,9 @@ def _golds(snapshot: Snapshot) -> Iterator[Annotation]:
 
 def _row(id: str, text: str, readers: int, disputes: Sequence[Dispute], gold: Annotation | None) -> schema.Wanting:
     elsewhere = gold is not None and not adjudication.is_ours(gold)
-    standing = standings(disputes, {} if elsewhere else adjudication.decisions(gold))
-    open_ = [decided.place for decided in standing if decided.decision is None]
-    done = gold is not None and gold.status == "submitted" and finished(standing)
+    standing = dispute_decisions(disputes, {} if elsewhere else adjudication.decisions(gold))
+    open_ = [decided.dispute for decided in standing if decided.decision is None]
+    done = gold is not None and gold.status == "submitted" and is_finished(standing)
     return schema.Wanting(
         id=id,
         start=shorten(text, 80),
@@ -121,7 +121,7 @@ class OpenText:
     @property
     def standing(self) -> tuple[DisputeDecision, ...]:
         """Every place with what was decided, in text order."""
-        return standings(self.places, adjudication.decisions(self.gold))
+        return dispute_decisions(self.places, adjudication.decisions(self.gold))
 
     @property
     def text(self) -> Text:
@@ -155,7 +155,7 @@ def open_text(store: Store, id: str, align: schema.Align) -> OpenText:
         raise ProblemError("not-found", "Nobody has handed in this text yet.")
     with store.database.reading() as transaction:
         gold = adjudication.adjudicated(store, transaction, id, head.protocol.id)
-    return OpenText(document, head.protocol, view, places(view, align)[id], gold, head.settings.seed)
+    return OpenText(document, head.protocol, view, disputes(view, align)[id], gold, head.settings.seed)
 
 
 def adjudicate_page(text: OpenText) -> schema.AdjudicatePage:
@@ -180,19 +180,19 @@ def adjudicate_page(text: OpenText) -> schema.AdjudicatePage:
 
 def _start(standing: DisputeDecision, marks: Mapping[str, Mark]) -> tuple[int, int]:
     """Where a place comes in the list: what nobody marked where gold has it."""
-    if standing.place.voices or standing.decision is None:
-        return standing.place.start
+    if standing.dispute.opinions or standing.decision is None:
+        return standing.dispute.start
     spans = [span for id in standing.decision.gold for span in marks[id].spans]
-    return min(((span.start, span.end) for span in spans), default=standing.place.start)
+    return min(((span.start, span.end) for span in spans), default=standing.dispute.start)
 
 
 def ordered_readings(place: Dispute, numbers: Mapping[str, int]) -> list[tuple[int, Mark]]:
     """The readings of a place by the numbers of their annotators: the order in which cards count from 1."""
-    return sorted(((numbers[voice.annotator], voice.mark) for voice in place.voices), key=lambda reading: reading[0])
+    return sorted(((numbers[voice.annotator], voice.mark) for voice in place.opinions), key=lambda reading: reading[0])
 
 
 def _card(standing: DisputeDecision, marks: Mapping[str, Mark], numbers: Mapping[str, int]) -> schema.PlaceCard:
-    place, decision = standing.place, standing.decision
+    place, decision = standing.dispute, standing.decision
     readings = ordered_readings(place, numbers)
     ids = [mark.id for _, mark in readings]
     taken = decision.taken if decision else None

@@ -1,4 +1,4 @@
-"""Records as rows of a table: one mark a row, or one span where a mark has several."""
+"""The rows of a table for records: one mark a row, or one span where a mark has several."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def _rows(items: Iterable[Item]) -> Iterator[Cells]:
     """Facts about a document and an annotator stand in their first row; those without work have a row of their own."""
     documents: dict[str, Document] = {}
     annotators: dict[str, Annotator] = {}
-    known: set[str] = set()
+    written: set[str] = set()
     for item in items:
         if isinstance(item, Document):
             documents[item.id] = item
-            known.add(item.id)
+            written.add(item.id)
         elif isinstance(item, Annotator):
             annotators[item.id] = item
-        elif isinstance(item, Annotation) and item.document in known:  # an exercise is the protocol's
+        elif isinstance(item, Annotation) and item.document in written:  # an exercise is the protocol's
             first: Cells = {}
             if item.document in documents:
                 first |= _document_cells(documents.pop(item.document))
@@ -87,9 +87,9 @@ def _annotation_rows(annotation: Annotation) -> Iterator[Cells]:
 def _mark_rows(mark: Mark) -> Iterator[Cells]:
     first = _mark_cells(mark) | _answer_cells(mark.answers)
     before = mark.antecedents
-    own = itertools.zip_longest(mark.spans, mark.quotes)
+    located = itertools.zip_longest(mark.spans, mark.quotes)
     earlier = itertools.zip_longest(before.spans, before.quotes) if before else ()
-    rows = itertools.zip_longest(own, earlier, fillvalue=(None, None))
+    rows = itertools.zip_longest(located, earlier, fillvalue=(None, None))
     for (span, quote), (from_, words) in itertools.chain([next(rows, ((None, None), (None, None)))], rows):
         yield {"mark": mark.id} | first | _span_cells(span, quote) | _span_cells(from_, words, "antecedent_")
         first = {}

@@ -1,4 +1,4 @@
-"""A study's frames on their way in and out of files that hold tables, in batches so that memory stays small."""
+"""The tables of a study: its frames in and out of files, in batches so that memory stays small."""
 
 from __future__ import annotations
 
@@ -72,27 +72,35 @@ class Parts:
 
 def fitted(table: pl.LazyFrame, name: str, where: str) -> pl.LazyFrame:
     """`table` with the columns and types of the frame `name`; every column that does not fit is in one error."""
-    found = table.collect_schema()
+    columns = table.collect_schema()
     wanted = pl.Schema(frames.schema(frames.FRAMES[name]))
-    missing = [f"column {each!r} is missing{did_you_mean(each, found)}" for each in wanted if each not in found]
-    unknown = [f"column {each!r} is unknown{did_you_mean(each, wanted)}" for each in found if each not in wanted]
+    missing = [
+        f"column {column_name!r} is missing{did_you_mean(column_name, columns)}"
+        for column_name in wanted
+        if column_name not in columns
+    ]
+    unknown = [
+        f"column {column_name!r} is unknown{did_you_mean(column_name, wanted)}"
+        for column_name in columns
+        if column_name not in wanted
+    ]
     mistyped = [
-        f"column {each!r}: expected {kind}, found {found[each]}"
-        for each, kind in wanted.items()
-        if each in found and not _kin(found[each], kind)
+        f"column {column_name!r}: expected {kind}, found {columns[column_name]}"
+        for column_name, kind in wanted.items()
+        if column_name in columns and not _kin(columns[column_name], kind)
     ]
     if slips := [*missing, *unknown, *mistyped]:
         raise FormatError("\n".join(f"{where}: {slip}" for slip in slips))
     return table.select(wanted.names()).cast(wanted)
 
 
-def _kin(found: pl.DataType, wanted: pl.DataType) -> bool:
+def _kin(kind: pl.DataType, wanted: pl.DataType) -> bool:
     """Whether one type goes into the other without loss; a column of nulls has no type of its own."""
-    if found == wanted or found == pl.Null:
+    if kind == wanted or kind == pl.Null:
         return True
-    if isinstance(found, pl.Datetime) and isinstance(wanted, pl.Datetime):
-        return found.time_zone == wanted.time_zone
-    return (found.is_integer() and wanted.is_numeric()) or (found.is_float() and wanted.is_float())
+    if isinstance(kind, pl.Datetime) and isinstance(wanted, pl.Datetime):
+        return kind.time_zone == wanted.time_zone
+    return (kind.is_integer() and wanted.is_numeric()) or (kind.is_float() and wanted.is_float())
 
 
 def records(tables: Mapping[str, pl.LazyFrame], where: Callable[[str], str], batch: int = BATCH) -> Iterator[Item]:
@@ -116,10 +124,10 @@ def _annotations(tables: Mapping[str, pl.LazyFrame], where: Callable[[str], str]
     placed = {"marks": 0, "units": 0}
     for part in _slices(tables["annotations"], batch):
         mine = pl.col("annotation").is_in(part["id"].implode())
-        own = {name: tables[name].filter(mine).collect(engine="streaming") for name in placed}
-        for name, frame in own.items():
+        rows = {name: tables[name].filter(mine).collect(engine="streaming") for name in placed}
+        for name, frame in rows.items():
             placed[name] += len(frame)
-        yield from _joined(part, own["marks"], own["units"], where)
+        yield from _joined(part, rows["marks"], rows["units"], where)
     for name, count in placed.items():
         there = tables[name].select(pl.len()).collect().item()
         if there != count:
@@ -158,7 +166,7 @@ def _made(frame: pl.DataFrame, make: Callable[[pl.DataFrame], Iterable[T]], kind
                 list(make(row))
             except ValidationError as error:
                 id = row.item(0, 0)
-                lines = [f"{where}: row {id!r}: {explain(each, kind)}" for each in error.errors()]
+                lines = [f"{where}: row {id!r}: {explain(slip, kind)}" for slip in error.errors()]
                 raise FormatError("\n".join(lines)) from None
             except (ValueError, TypeError) as error:
                 raise FormatError(f"{where}: row {row.item(0, 0)!r}: {shorten(str(error), 100)}") from None

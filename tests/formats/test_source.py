@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finecomb.core.errors import FormatError
-from finecomb.formats.reading import (
+from finecomb.formats.source import (
     Fields,
     csv_rows,
     implied_protocol,

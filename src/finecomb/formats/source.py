@@ -1,4 +1,4 @@
-"""Reading at the edge: files, JSON and tables as streams, with errors that say file, line and field."""
+"""The source that a format reads: files, JSON and tables as streams, with errors that say file, line and field."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ R = TypeVar("R", bound=Record)
 
 def neighbours(path: Path) -> list[str]:
     """Names of the files beside a path, in order, hidden ones left out."""
-    return sorted(each.name for each in path.parent.iterdir() if each.name[0] != ".") if path.parent.is_dir() else []
+    return sorted(file.name for file in path.parent.iterdir() if file.name[0] != ".") if path.parent.is_dir() else []
 
 
 def open_text(path: Path) -> IO[str]:
@@ -52,9 +52,9 @@ def decoding(path: Path) -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError as error:
-        found = error.object[error.start : error.start + 1].hex()
+        byte = error.object[error.start : error.start + 1].hex()
         raise FormatError(
-            f"{path}: not UTF-8: byte 0x{found} at position {error.start} of the part being read; save it as UTF-8"
+            f"{path}: not UTF-8: byte 0x{byte} at position {error.start} of the part being read; save it as UTF-8"
         ) from None
 
 
@@ -173,7 +173,7 @@ def record(kind: type[R], where: str, /, **values: Any) -> R:
     try:
         return kind(**values)
     except ValidationError as error:
-        raise FormatError("\n".join(f"{where}: {explain(each, kind)}" for each in error.errors())) from None
+        raise FormatError("\n".join(f"{where}: {explain(slip, kind)}" for slip in error.errors())) from None
 
 
 class Fields:
@@ -194,7 +194,7 @@ class Fields:
                 raise FormatError(f"{self.where}: {name!r} is missing{did_you_mean(name, self.value)}")
             return default
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            wanted = " or ".join(_NAMES.get(each, each.__name__) for each in kinds)
+            wanted = " or ".join(_NAMES.get(type_, type_.__name__) for type_ in kinds)
             raise FormatError(
                 f"{self.where}: {name!r}: expected {wanted}, found {_kind(value)} {shorten(repr(value), 40)}"
             )
@@ -205,9 +205,9 @@ class Fields:
         for index, value in enumerate(self.get(name, list, default)):
             yield Fields(value, f"{self.where}: {name}[{index}]")
 
-    def rest(self, *known: str) -> dict[str, Any]:
+    def rest(self, *names: str) -> dict[str, Any]:
         """Everything but the named ones: what the source has and we do not."""
-        return {name: value for name, value in self.value.items() if name not in known and value is not None}
+        return {name: value for name, value in self.value.items() if name not in names and value is not None}
 
     def error(self, message: str) -> FormatError:
         """An error that stands here."""
@@ -294,7 +294,9 @@ def _named_apart(spellings: Iterable[str]) -> dict[str, list[str]]:
     for spelling in sorted(set(spellings)):
         same.setdefault(fold(spelling), []).append(spelling)
     named: dict[str, list[str]] = {}
-    for folded in sorted(same, key=lambda each: (slug(each) != each, each)):  # those that are names already keep them
+    for folded in sorted(
+        same, key=lambda candidate: (slug(candidate) != candidate, candidate)
+    ):  # those that are names already keep them
         name, number = slug(folded), 2
         while name in named:
             name, number = f"{slug(folded)}-{number}", number + 1
@@ -316,12 +318,18 @@ def implied_protocol(
     name: str, labels: Iterable[str], title: str = "", antecedents: bool = False, **more: Any
 ) -> Protocol:
     """A protocol with the labels that a file uses, and antecedents if it has any, for files that do not say more."""
-    asked = {"antecedent": "optional"} if antecedents else {}
-    made = []
-    for short, own in _named_apart(labels).items():
-        aliases = tuple(each for each in own if fold(each) != short)
-        made.append(record(Label, name, name=short, title=own[0], aliases=aliases, **asked))
+    antecedent = {"antecedent": "optional"} if antecedents else {}
+    records = []
+    for short, spellings in _named_apart(labels).items():
+        aliases = tuple(spelling for spelling in spellings if fold(spelling) != short)
+        records.append(record(Label, name, name=short, title=spellings[0], aliases=aliases, **antecedent))
     summary = "Made from the labels that the file uses; its definitions are not known."
     return Protocol(
-        name=slug(name), version="1", title=title or name, summary=summary, labels=tuple(made), unlabelled=True, **more
+        name=slug(name),
+        version="1",
+        title=title or name,
+        summary=summary,
+        labels=tuple(records),
+        unlabelled=True,
+        **more,
     )

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Mark
 from finecomb.core.span import union
-from finecomb.gold.disputes import Decision, Dispute, DisputeDecision, What, finished, gold_marks, places, standings
+from finecomb.gold.disputes import (
+    Decision,
+    Dispute,
+    DisputeDecision,
+    What,
+    dispute_decisions,
+    disputes,
+    gold_marks,
+    is_finished,
+)
 from finecomb.gold.merge import gold
 from finecomb.measure.view import view
 from tests.agreement.worlds import Marked
@@ -22,15 +31,15 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def found(*given: Sequence[Mark | Marked], align: str = "auto") -> tuple[Dispute, ...]:
     """The places of one text that so many people read."""
-    return places(view(world({"d": TEXT}, {("d", f"p{at}"): own for at, own in enumerate(given)})), align)["d"]
+    return disputes(view(world({"d": TEXT}, {("d", f"p{at}"): own for at, own in enumerate(given)})), align)["d"]
 
 
 def ids(place: Dispute) -> set[str]:
-    return {voice.mark.id for voice in place.voices}
+    return {opinion.mark.id for opinion in place.opinions}
 
 
 def decision(place: Dispute, what: What = "merged") -> Decision:
-    return Decision(what=what, by="ann", when=NOW, readings=tuple(voice.mark.id for voice in place.voices))
+    return Decision(what=what, by="ann", when=NOW, readings=tuple(opinion.mark.id for opinion in place.opinions))
 
 
 def test_places_say_who_agrees() -> None:
@@ -39,7 +48,7 @@ def test_places_say_who_agrees() -> None:
     )
     assert (one.votes, one.readers, one.agreed) == (3, 3, True)
     assert (two.votes, two.agreed, two.merged and two.merged.label_votes) == (2, False, {"red": 1, "blue": 1})
-    assert (three.votes, three.agreed, three.voices[0].mark.label) == (1, False, None)
+    assert (three.votes, three.agreed, three.opinions[0].mark.label) == (1, False, None)
 
 
 def test_one_reader_agrees_with_nobody() -> None:
@@ -56,7 +65,7 @@ def test_items_align_where_a_text_has_them() -> None:
         {"d": TEXT, "e": TEXT},
         {("d", "p"): tied[0], ("d", "q"): tied[1], ("e", "p"): [(0, 3, "red")], ("e", "q"): [(0, 3, "red")]},
     )
-    assert [place.votes for own in places(view(study)).values() for place in own] == [2, 2]
+    assert [place.votes for own in disputes(view(study)).values() for place in own] == [2, 2]
     with pytest.raises(FinecombError, match="no mark has an `item`"):
         found([(0, 3, "red")], align="item")
 
@@ -76,21 +85,21 @@ def test_places_are_what_gold_merges(given: list[list[Marked]]) -> None:
     merged = [each for annotation in made.study.iter_annotations() for each in annotation.marks]
     assert [place.merged for place in own] == merged
     for place in own:
-        same = {(voice.mark.label, tuple(union(voice.mark.spans))) for voice in place.voices}
+        same = {(opinion.mark.label, tuple(union(opinion.mark.spans))) for opinion in place.opinions}
         assert place.agreed == (len(given) >= 2 and len(same) == 1 and place.votes == len(given))
 
 
 # --- decisions ----------------------------------------------------------------------------------------------------
 
 
-def slow_standings(own: Sequence[Dispute], decisions: Mapping[str, Decision]) -> dict[str, set[str]]:
+def slow_decisions(own: Sequence[Dispute], decisions: Mapping[str, Decision]) -> dict[str, set[str]]:
     """Which readings each place has, told mark by mark."""
     result: dict[str, set[str]] = {key: set() for key in decisions}
     for place in own:
         owners = {id: key for id in ids(place) for key, each in decisions.items() if id in each.readings}
-        first = next((owners[voice.mark.id] for voice in place.voices if voice.mark.id in owners), None)
-        for voice in place.voices:
-            result.setdefault(owners.get(voice.mark.id) or first or place.key, set()).add(voice.mark.id)
+        first = next((owners[opinion.mark.id] for opinion in place.opinions if opinion.mark.id in owners), None)
+        for opinion in place.opinions:
+            result.setdefault(owners.get(opinion.mark.id) or first or place.key, set()).add(opinion.mark.id)
     return result
 
 
@@ -101,14 +110,14 @@ def test_decided_places_stay_and_nothing_is_lost(
     before, after = found(*given), found(*given, late)
     decided = data.draw(st.lists(st.sampled_from(before), unique_by=lambda place: place.key)) if before else []
     decisions = {place.key: decision(place) for place in decided}
-    standing = standings(after, decisions)
-    assert {each.place.key: ids(each.place) for each in standing} == slow_standings(after, decisions)
-    assert {each.place.key for each in standing if each.decision} == set(decisions)
+    standing = dispute_decisions(after, decisions)
+    assert {each.dispute.key: ids(each.dispute) for each in standing} == slow_decisions(after, decisions)
+    assert {each.dispute.key for each in standing if each.decision} == set(decisions)
     for each in standing:
         if each.decision:
-            assert set(each.decision.readings) <= ids(each.place)
-            assert each.later == len(ids(each.place) - set(each.decision.readings))
-    assert sorted(id for each in standing for id in ids(each.place)) == sorted(
+            assert set(each.decision.readings) <= ids(each.dispute)
+            assert each.later == len(ids(each.dispute) - set(each.decision.readings))
+    assert sorted(id for each in standing for id in ids(each.dispute)) == sorted(
         id for place in after for id in ids(place)
     )
 
@@ -116,22 +125,22 @@ def test_decided_places_stay_and_nothing_is_lost(
 def test_marks_of_a_second_pass_stay_with_what_they_were_made_from() -> None:
     (before,) = found([(0, 3, "red")], [(0, 3, "blue")])
     again = mark("new", TEXT, 8, 13, "blue", made_from=("d/p0/0",))
-    standing = standings(found([again], [(0, 3, "blue")]), {before.key: decision(before, "discuss")})
-    assert [(ids(each.place), each.later) for each in standing] == [({"new", "d/p1/0"}, 0)]
+    standing = dispute_decisions(found([again], [(0, 3, "blue")]), {before.key: decision(before, "discuss")})
+    assert [(ids(each.dispute), each.later) for each in standing] == [({"new", "d/p1/0"}, 0)]
 
 
 def test_a_decision_outlives_its_readings() -> None:
     (before,) = found([(0, 3, "red")], [])
-    (standing,) = standings(found([], []), {before.key: decision(before)})
-    assert (standing.place.voices, standing.settled) == ((), True)
+    (standing,) = dispute_decisions(found([], []), {before.key: decision(before)})
+    assert (standing.dispute.opinions, standing.settled) == ((), True)
 
 
 def test_discussion_settles_nothing() -> None:
     (place,) = found([(0, 3, "red")], [(0, 3, "blue")])
-    assert not finished([DisputeDecision(place)])
-    assert not finished([DisputeDecision(place, decision(place, "discuss"))])
-    assert finished([DisputeDecision(place, decision(place, "not-an-error"))])
-    assert finished([])
+    assert not is_finished([DisputeDecision(place)])
+    assert not is_finished([DisputeDecision(place, decision(place, "discuss"))])
+    assert is_finished([DisputeDecision(place, decision(place, "not-an-error"))])
+    assert is_finished([])
 
 
 def test_gold_marks_say_where_they_come_from() -> None:
@@ -143,4 +152,4 @@ def test_gold_marks_say_where_they_come_from() -> None:
         assert (each.votes, each.label_votes) == (2, {"red": 1, "blue": 1})
         assert each.made_from == ("d/p0/0", "d/p1/0")
     (most,) = found([(0, 3, "red")], [(0, 3, "red")], [(0, 3, "blue")])
-    assert gold_marks("d", most, [most.voices[0].mark])[0].label_votes is None
+    assert gold_marks("d", most, [most.opinions[0].mark])[0].label_votes is None

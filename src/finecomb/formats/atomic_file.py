@@ -1,4 +1,4 @@
-"""Writing at the edge: nothing half-written ever takes the place of a file."""
+"""A file that is written whole or not at all: nothing half-written ever takes the place of another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a table as records. The rows are gone through twice: first for texts and labels, then for annotations."""
+"""The records in the rows of a table, gone through twice: first for texts and labels, then for annotations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from finecomb.core.records import Annotation, Annotator, Antecedents, Document, 
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
 from finecomb.formats.base import Options
-from finecomb.formats.reading import implied_protocol, label_name, record
+from finecomb.formats.source import implied_protocol, label_name, record
 from finecomb.formats.table import ANNOTATION, ANNOTATOR, ANSWERS, ANTECEDENT, MARK, OTHER, WORDS, our_names, value_of
 
 Row = tuple[int, dict[str, str]]
@@ -39,8 +39,8 @@ def records(rows: Callable[[], Iterator[Row]], path: Path, options: Options) -> 
     survey = _Survey(path, options.annotator)
     for line, cells in table.rows():
         survey.see(line, cells)
-    asked = {name: _protocol(name, used, path, options) for name, used in survey.used.items()}
-    yield from {protocol.id: protocol for protocol in asked.values()}.values()
+    protocols_by_name = {name: _protocol(name, used, path, options) for name, used in survey.used.items()}
+    yield from {protocol.id: protocol for protocol in protocols_by_name.values()}.values()
     documents = {document.id: document for document in survey.documents()}
     yield from documents.values()
     yield from survey.annotators()
@@ -54,8 +54,8 @@ def records(rows: Callable[[], Iterator[Row]], path: Path, options: Options) -> 
         work.add(cells, f"{path}:{line}")
         if survey.last[key] == line:
             del open_[key]
-            protocol = asked[cells.get("protocol", "")]
-            yield work.annotation(protocol, documents[cells["document"]], placer, several=len(asked) > 1)
+            protocol = protocols_by_name[cells.get("protocol", "")]
+            yield work.annotation(protocol, documents[cells["document"]], placer, several=len(protocols_by_name) > 1)
     yield from placer.notes()
 
 
@@ -121,12 +121,12 @@ class _Facts:
         self._where: dict[str, str] = {}
 
     def learn(self, name: str, value: str, where: str) -> None:
-        known = self.values.setdefault(name, value)
+        earlier = self.values.setdefault(name, value)
         first = self._where.setdefault(name, where)
-        if known != value:
+        if earlier != value:
             raise FormatError(
                 f"{where}: column {name!r}: {self.what} has {shorten(value, 40)!r} here "
-                f"but {shorten(known, 40)!r} at {first}"
+                f"but {shorten(earlier, 40)!r} at {first}"
             )
 
 
@@ -191,9 +191,9 @@ class _Survey:
         """What the rows of one annotation share; None for a row about a document or an annotator alone."""
         who = cells.get("annotator", self.annotator)
         if not who:
-            if found := next((name for name in _MARKED if name in cells), None):
+            if column := next((name for name in _MARKED if name in cells), None):
                 raise FormatError(
-                    f"{self.path}:{line}: has {found} {shorten(cells[found], 40)!r} but no annotator; "
+                    f"{self.path}:{line}: has {column} {shorten(cells[column], 40)!r} but no annotator; "
                     "add a column 'annotator' or say --annotator NAME"
                 )
             return None
@@ -247,14 +247,14 @@ def _protocol(name: str, used: _Used, path: Path, options: Options) -> Protocol:
     bare, _, version = name.partition("@")
     if version and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", version):
         raise FormatError(f"{path}: column 'protocol': {name!r} has a strange version; expected e.g. 'snac@1'")
-    made = implied_protocol(
+    implied = implied_protocol(
         bare or path.stem,
         used.labels,
         antecedents=used.antecedents,
         questions=_questions(used.of_marks),
         document_questions=_questions(used.of_documents),
     )
-    return made.model_copy(update={"version": version or "1"})
+    return implied.model_copy(update={"version": version or "1"})
 
 
 _SCALES: Mapping[str, Literal["text", "number", "yes-no"]] = {"text": "text", "number": "number", "truth": "yes-no"}
@@ -263,7 +263,7 @@ _SCALES: Mapping[str, Literal["text", "number", "yes-no"]] = {"text": "text", "n
 def _questions(kinds: Mapping[str, set[str]]) -> tuple[Question, ...]:
     """One for each answer whose kind is always the same and has a scale."""
     sure = {
-        name: _SCALES[next(iter(found))] for name, found in kinds.items() if len(found) == 1 and found <= {*_SCALES}
+        name: _SCALES[next(iter(types))] for name, types in kinds.items() if len(types) == 1 and types <= {*_SCALES}
     }
     named = {name: scale for name, scale in sure.items() if re.fullmatch(r"[a-z][a-z0-9_]*", name)}
     return tuple(Question(name=name, ask=name, scale=scale, required=False) for name, scale in sorted(named.items()))
@@ -282,8 +282,8 @@ def _kind(value: Any) -> str:
 
 
 def _answers(cells: Cells, questions: Iterable[Question], where: str) -> dict[str, Any]:
-    asked = {question.name: question for question in questions}
-    return {name: _answer(name, cell, asked.get(name), where) for name, cell in _answer_cells(cells)}
+    by_name = {question.name: question for question in questions}
+    return {name: _answer(name, cell, by_name.get(name), where) for name, cell in _answer_cells(cells)}
 
 
 def _answer(name: str, cell: str, question: Question | None, where: str) -> Any:
@@ -294,7 +294,7 @@ def _answer(name: str, cell: str, question: Question | None, where: str) -> Any:
     if question is not None and question.problem(tuple(value) if isinstance(value, list) else value):
         parsed = question.kind.parse(question, cell)
         value = value if parsed is None else parsed
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+    if isinstance(value, list) and all(isinstance(member, str) for member in value):
         return value
     if value is None or isinstance(value, list | dict):
         raise FormatError(
@@ -359,19 +359,23 @@ class _AnnotationRows:
             for name, cell in cells.items():
                 if name in (*MARK, "antecedent_unlocated") or name.startswith("answer."):
                     facts.learn(name, cell, where)
-        said, where = facts.values, rows[0][1]
-        label = label_name(protocol, said["label"], f"{where}: column 'label'") if "label" in said else None
-        own = _placed(rows, "", said.get("unlocated", ""), document, placer)
-        before = _placed(rows, "antecedent_", said.get("antecedent_unlocated", ""), document, placer)
+        facts_of_mark, where = facts.values, rows[0][1]
+        label = (
+            label_name(protocol, facts_of_mark["label"], f"{where}: column 'label'")
+            if "label" in facts_of_mark
+            else None
+        )
+        place = _placed(rows, "", facts_of_mark.get("unlocated", ""), document, placer)
+        before = _placed(rows, "antecedent_", facts_of_mark.get("antecedent_unlocated", ""), document, placer)
         return record(
             Mark,
             where,
             id=id,
             label=label,
-            answers=_answers(said, protocol.questions_of(label), where),
+            answers=_answers(facts_of_mark, protocol.questions_of(label), where),
             antecedents=Antecedents(**before) if before else None,
-            **(own or {"spans": (), "quotes": (), "unlocated": placer.nothing()}),
-            **{name: said[name] for name in ("confidence", "votes", "item", "basis") if name in said},
+            **(place or {"spans": (), "quotes": (), "unlocated": placer.nothing()}),
+            **{name: facts_of_mark[name] for name in ("confidence", "votes", "item", "basis") if name in facts_of_mark},
             meta=meta,
         )
 
@@ -380,17 +384,17 @@ def _placed(
     rows: list[tuple[Cells, str]], prefix: str, unlocated: str, document: Document, placer: _Placer
 ) -> dict[str, Any] | None:
     """Spans, quotes and `unlocated` of a mark or of its antecedents; None when no row says anything of them."""
-    found: list[tuple[Span | None, str]] = []
+    places: list[tuple[Span | None, str]] = []
     for cells, where in rows:
-        own = {name.removeprefix(prefix): cell for name, cell in cells.items() if name.startswith(prefix)}
-        if any(name in own for name in ("start", "end", "quote")):
-            found.append(_span(own, where, prefix, bool(unlocated), document, placer))
-    lost = unlocated or next(("the quote is not in the text" for span, _ in found if span is None), "")
+        fields = {name.removeprefix(prefix): cell for name, cell in cells.items() if name.startswith(prefix)}
+        if any(name in fields for name in ("start", "end", "quote")):
+            places.append(_span(fields, where, prefix, bool(unlocated), document, placer))
+    lost = unlocated or next(("the quote is not in the text" for span, _ in places if span is None), "")
     if lost:
-        return {"spans": (), "quotes": tuple(quote for _, quote in found), "unlocated": lost}
-    if not found:
+        return {"spans": (), "quotes": tuple(quote for _, quote in places), "unlocated": lost}
+    if not places:
         return None
-    pairs = sorted(((span, quote) for span, quote in found if span is not None), key=lambda pair: pair[0])
+    pairs = sorted(((span, quote) for span, quote in places if span is not None), key=lambda pair: pair[0])
     return {"spans": tuple(span for span, _ in pairs), "quotes": tuple(quote for _, quote in pairs)}
 
 
@@ -401,8 +405,8 @@ def _span(
     part, quote = cells.get("part", TEXT), cells.get("quote")
     text = document.part(part)
     if text is None:
-        known = did_you_mean(part, [TEXT, *document.context])
-        raise FormatError(f"{where}: column '{prefix}part': document {document.id!r} has no {part!r}{known}")
+        nearest = did_you_mean(part, [TEXT, *document.context])
+        raise FormatError(f"{where}: column '{prefix}part': document {document.id!r} has no {part!r}{nearest}")
     if "start" not in cells:
         if "end" in cells:
             raise FormatError(f"{where}: column '{prefix}end': has an end but no '{prefix}start'")
@@ -414,11 +418,11 @@ def _span(
     if not start <= end:
         raise FormatError(f"{where}: column '{prefix}end': {end} is before the start, {start}")
     span = Span(start, end, part)
-    said = text[start:end] if quote is None else quote
-    if problem := misplaced(span, said, document):
+    words = text[start:end] if quote is None else quote
+    if problem := misplaced(span, words, document):
         column = "end" if quote is None else "quote"
         raise FormatError(f"{where}: column '{prefix}{column}': {problem}")
-    return span, said
+    return span, words
 
 
 def _whole(cell: str, where: str, column: str) -> int:

@@ -9,7 +9,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.gold.disagreements import compare_judges, confusion, disagreements, kinds_table
 from finecomb.gold.score import Scores, ratios, score
 from tests.agreement.worlds import Marked
-from tests.gold.worlds import TEXT, mark, reading, world
+from tests.gold.worlds import TEXT, alternative, mark, world
 
 GOLD: list[Marked] = [(0, 3, "red"), (4, 7, "red"), (8, 13, "blue"), (14, 18, "green")]
 JUDGE: list[Marked] = [(0, 3, "red"), (4, 7, "blue"), (8, 11, "blue"), (15, 16, "red")]
@@ -48,7 +48,7 @@ def test_every_disagreement_is_listed_in_text_order() -> None:
 
 
 def test_a_mark_found_by_another_reading_is_its_own_kind() -> None:
-    found = mark("g", TEXT, 0, 3, "red", alternatives=((reading(TEXT, 14, 18, "blue"),),))
+    found = mark("g", TEXT, 0, 3, "red", alternatives=((alternative(TEXT, 14, 18, "blue"),),))
     scores = score(world({"d": TEXT}, {("d", "gold"): [found], ("d", "j"): [(14, 18, "blue")]}), draws=0)
     counts = {row["kind"]: row["count"] for row in kinds_table(scores) if row["count"]}
     assert counts == {"other reading": 1}
