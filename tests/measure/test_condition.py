@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finecomb.core.errors import FinecombError
-from finecomb.measure.condition import Combination, FieldComparison, Condition, Field, Negation, condition, conjuncts, fields
+from finecomb.measure.condition import (
+    Combination,
+    Condition,
+    Field,
+    FieldComparison,
+    Negation,
+    condition,
+    conjuncts,
+    fields,
+)
 
 
 def names(text: str) -> list[str]:
