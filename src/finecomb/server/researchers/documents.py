@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import polars as pl
 
-from finecomb.agreement.agree import AgreeOptions, source
+from finecomb.agreement.agree import AgreeOptions, source_of
 from finecomb.agreement.alpha import alpha_of
 from finecomb.core.errors import shorten
 from finecomb.core.frames import meta
@@ -65,7 +65,7 @@ def document_frame(snapshot: Snapshot) -> pl.DataFrame:
 
 def _alphas(snapshot: Snapshot) -> pl.DataFrame:
     """Alpha on the words of each document that two people read; null where undefined."""
-    tally = source(snapshot.seen, AgreeOptions(by_label=False)).tallies[0]
+    tally = source_of(snapshot.seen, AgreeOptions(by_label=False)).tallies[0]
     values = alpha_of(tally.coincidences[:, 0], tally.values)
     documents = pl.Series("document", snapshot.seen.study.documents["id"], pl.String)
     return pl.DataFrame({"document": documents, "alpha": pl.Series(values, dtype=pl.Float64).fill_nan(None)})

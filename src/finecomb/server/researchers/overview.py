@@ -108,7 +108,7 @@ def _rates(snapshot: Snapshot) -> dict[object, Figure]:
     """Marks per 100 words of each system that somebody has read."""
     if snapshot.seen.study.annotations.is_empty():
         return {}
-    findings = measure(snapshot.seen, ["rate-1000"], ["model"], level="any")
+    findings = measure(snapshot.seen, ["rate-1000"], ["model"], detail="any")
     return {
         finding.columns["model"]: Figure.of(finding.estimate, 0.1)
         for finding in findings
@@ -117,5 +117,5 @@ def _rates(snapshot: Snapshot) -> dict[object, Figure]:
 
 
 def _rate(snapshot: Snapshot) -> Figure:
-    findings = measure(snapshot.seen, ["rate-1000"], level="any")
+    findings = measure(snapshot.seen, ["rate-1000"], detail="any")
     return Figure.of(next(finding.estimate for finding in findings if finding.columns["label"] == ANY), 0.1)
