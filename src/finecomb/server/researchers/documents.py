@@ -8,8 +8,9 @@ from typing import Any, get_args
 
 import polars as pl
 
-from finecomb.agreement.agree import AgreeOptions, source_of
+from finecomb.agreement.agree_options import AgreeOptions
 from finecomb.agreement.alpha import alpha_of
+from finecomb.agreement.sources import source_of
 from finecomb.core.errors import shorten
 from finecomb.core.frames import meta
 from finecomb.core.protocol import Protocol
