@@ -173,6 +173,12 @@ COMMANDS = (
         Panel.TRUST,
         "What a second pass changed: marks kept, changed, withdrawn and added, and agreement before and after.",
     ),
+    CommandRow(
+        "report",
+        "report",
+        Panel.SHOW,
+        "The study told in pictures: a folder of pages that opens with a double click, also without a connection.",
+    ),
     CommandRow("show", "studies", Panel.SHOW, "A text in the terminal with everybody's marks below the words."),
     CommandRow(
         "stats",
