@@ -12,7 +12,7 @@ import polars as pl
 
 from finecomb.core.frames import entries
 from finecomb.core.protocol import Protocol
-from finecomb.core.scales import Scale
+from finecomb.core.scales import QuestionScale
 from finecomb.core.study import Study
 from finecomb.people.arrivals import PLATFORM_TITLES, Arrival
 from finecomb.people.screening import folded
@@ -83,7 +83,9 @@ def _read() -> pl.Expr:
     return pl.when(pl.col("text") != "").then(pl.col("text")).otherwise(pl.col("context").fill_null(""))
 
 
-def _answers(study: Study, work: pl.DataFrame, has: Callable[[Scale], bool]) -> Iterator[tuple[str, str, str, Any]]:
+def _answers(
+    study: Study, work: pl.DataFrame, has: Callable[[QuestionScale], bool]
+) -> Iterator[tuple[str, str, str, Any]]:
     """Annotator, document, question and answer of all questions about whole texts with such scales."""
     names = {id: _questions(protocol, has) for id, protocol in study.protocols.items()}
     answered = work.filter(pl.col("answers").is_not_null()).select("annotator", "document", "protocol", "answers")
@@ -93,7 +95,7 @@ def _answers(study: Study, work: pl.DataFrame, has: Callable[[Scale], bool]) -> 
                 yield who, document, name, answer
 
 
-def _questions(protocol: Protocol, has: Callable[[Scale], bool]) -> frozenset[str]:
+def _questions(protocol: Protocol, has: Callable[[QuestionScale], bool]) -> frozenset[str]:
     return frozenset(question.name for question in protocol.document_questions if has(question.kind))
 
 
