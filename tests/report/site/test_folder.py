@@ -16,7 +16,7 @@ from finecomb.protocols import load
 from finecomb.report.site.content import Source, source
 from finecomb.report.site.folder import verified, write_report
 
-HOSTILE = '</script><img src=x onerror=alert(1)>"\'=cmd|'
+HOSTILE = "</script><img src=x onerror=alert(1)>\"'=cmd|"
 
 
 class Tags(HTMLParser):

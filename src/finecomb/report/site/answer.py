@@ -16,7 +16,13 @@ from finecomb.measure.inference import Floats, percentiles, resampled_positions
 from finecomb.report.site.model import Answer, Axis, DotFigure, DotRow, Statement, axis
 
 HUMAN = "human"
-_RATIOS = ((1 / 4, "a quarter of"), (1 / 3, "a third of"), (1 / 2, "half"), (2 / 3, "two thirds of"), (3 / 4, "three quarters of"))
+_RATIOS = (
+    (1 / 4, "a quarter of"),
+    (1 / 3, "a third of"),
+    (1 / 2, "half"),
+    (2 / 3, "two thirds of"),
+    (3 / 4, "three quarters of"),
+)
 _AGREEMENT = ((0.2, "poorly"), (0.4, "fairly"), (0.6, "moderately"), (0.8, "well"), (math.inf, "very well"))
 
 
@@ -64,15 +70,21 @@ def ratio_word(ratio: Estimate) -> str:
     if math.isnan(ratio.value) or math.isnan(ratio.low):
         return ""
     near = [min(_RATIOS, key=lambda known: abs(math.log(known[0] / max(end, 1e-9)))) for end in (ratio.low, ratio.high)]
-    inside = 0.2 < ratio.low and ratio.high < 0.87
+    inside = ratio.low > 0.2 and ratio.high < 0.87
     return near[0][1] if near[0] == near[1] and inside else ""
 
 
-def sentence(pair: tuple[str, str] | None, systems: Mapping[str, Estimate], gap: Estimate | None, ratio: Estimate | None) -> str:
+def sentence(
+    pair: tuple[str, str] | None, systems: Mapping[str, Estimate], gap: Estimate | None, ratio: Estimate | None
+) -> str:
     """The first sentence of a report."""
     if pair is None or gap is None or ratio is None:
         known = [name for name, estimate in systems.items() if not math.isnan(estimate.value)]
-        return f"{_title(known[0])} was read; there is nothing to compare it with." if known else "Nobody has read these texts yet."
+        return (
+            f"{_title(known[0])} was read; there is nothing to compare it with."
+            if known
+            else "Nobody has read these texts yet."
+        )
     better, worse = (_title(name) for name in pair)
     if math.isnan(gap.low) or gap.low <= 0 <= gap.high:
         return f"{better} and {worse} cannot be told apart."
@@ -94,7 +106,9 @@ def agreement_words(alpha: Estimate | None) -> str:
     return f"Readers agree {word}: α {alpha.short(2).replace('-', '−')}."
 
 
-def numbers(pair: tuple[str, str] | None, systems: Mapping[str, Estimate], gap: Estimate | None, measure: str, scale: Axis) -> str:
+def numbers(
+    pair: tuple[str, str] | None, systems: Mapping[str, Estimate], gap: Estimate | None, measure: str, scale: Axis
+) -> str:
     """The numbers behind the sentence, with the human yardstick where there is one."""
     parts = []
     if pair and gap:
@@ -109,7 +123,9 @@ def numbers(pair: tuple[str, str] | None, systems: Mapping[str, Estimate], gap: 
         parts.append(f"{_title(name)}: {scale.number(estimate.value)} {measure}.")
     if HUMAN in systems and not (pair and HUMAN in pair):
         human = systems[HUMAN]
-        parts.append(f"Human text has {scale.number(human.value)} [{scale.number(human.low)}, {scale.number(human.high)}].")
+        parts.append(
+            f"Human text has {scale.number(human.value)} [{scale.number(human.low)}, {scale.number(human.high)}]."
+        )
     return " ".join(parts)
 
 
@@ -130,7 +146,9 @@ def holds(gap: Estimate, resampled: float, left_out: Sequence[tuple[str, float]]
     if len(left_out) < 2:
         readers = ""
     elif turned:
-        readers = f", but not with {turned[0]} left out" + (f" (nor {len(turned) - 1} others)" if len(turned) > 1 else "")
+        readers = f", but not with {turned[0]} left out" + (
+            f" (nor {len(turned) - 1} others)" if len(turned) > 1 else ""
+        )
     else:
         readers = ", and with any one reader left out"
     return Statement("Holds", f"{share}{readers}.")

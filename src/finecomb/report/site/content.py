@@ -71,7 +71,15 @@ class Source:
         return self.looks().get(label) or Look(label, label, UNLABELLED, label[:2].upper(), "")
 
 
-def source(study: Study, name: str, by: str = "", gold_study: Study | None = None, draws: int = 1000, seed: int = 0, filters: Filters | None = None) -> Source:
+def source(
+    study: Study,
+    name: str,
+    by: str = "",
+    gold_study: Study | None = None,
+    draws: int = 1000,
+    seed: int = 0,
+    filters: Filters | None = None,
+) -> Source:
     """What to report on: people's marks where there are any, else everybody's; systems by `by` or the meta `model`."""
     kinds = set(study.annotators["kind"]) if len(study.annotators) else set()
     chosen = filters or Filters(kinds=tuple(kind for kind in PEOPLE if kind in kinds))
@@ -92,7 +100,9 @@ def report(made_from: Source, date: str, page_of: Callable[[str], str]) -> Repor
     figures.append(_texts(made_from, page_of))
     numbered = tuple(replace(figure, title=f"{number} {figure.title}") for number, figure in enumerate(figures, 1))
     title = made_from.study.settings.title or made_from.name
-    return Report(title, date, _counts(made_from), _answer(made_from, systems, alpha), numbered, _facts(made_from), tuple(notes))
+    return Report(
+        title, date, _counts(made_from), _answer(made_from, systems, alpha), numbered, _facts(made_from), tuple(notes)
+    )
 
 
 Maker = Callable[[Source, Mapping[str, Estimate]], Figure | None]
@@ -195,7 +205,13 @@ def _systems(made_from: Source, systems: Mapping[str, Estimate]) -> Figure:
 
 
 def _row(head: str, row: DotRow) -> dict[str, object]:
-    return {head: row.name, "value": row.estimate.value, "low": row.estimate.low, "high": row.estimate.high, "note": row.note or row.estimate.why}
+    return {
+        head: row.name,
+        "value": row.estimate.value,
+        "low": row.estimate.low,
+        "high": row.estimate.high,
+        "note": row.note or row.estimate.why,
+    }
 
 
 def _signature(estimates: Iterable[Estimate]) -> str:
@@ -237,7 +253,11 @@ def _kinds(made_from: Source, systems: Mapping[str, Estimate]) -> Figure | None:
 def _kind_row(name: str, estimate: Estimate) -> DotRow:
     """Nothing found is not 0: the upper end of what it can still be is said."""
     if estimate.value == 0:
-        return DotRow(name, estimate, "none" if math.isnan(estimate.high) or estimate.high == 0 else f"none, at most {100 * estimate.high:.1f}")
+        return DotRow(
+            name,
+            estimate,
+            "none" if math.isnan(estimate.high) or estimate.high == 0 else f"none, at most {100 * estimate.high:.1f}",
+        )
     return DotRow(name, estimate)
 
 
@@ -267,12 +287,26 @@ def _trust(made_from: Source, systems: Mapping[str, Estimate]) -> Figure | None:
         if label.name not in alphas:
             continue
         used = marks.get(label.name, 0)
-        note = "never used" if not used else "do not compare" if used < _FEW * 0.7 else "few marks" if used < _FEW else ""
+        note = (
+            "never used" if not used else "do not compare" if used < _FEW * 0.7 else "few marks" if used < _FEW else ""
+        )
         rows.append(
-            DotRow(made_from.look(label.name).title, alphas[label.name], f"{used:,}" + (f" {note}" if note else ""), made_from.look(label.name), second=f1s.get(label.name))
+            DotRow(
+                made_from.look(label.name).title,
+                alphas[label.name],
+                f"{used:,}" + (f" {note}" if note else ""),
+                made_from.look(label.name),
+                second=f1s.get(label.name),
+            )
         )
     known = [row.estimate for row in rows]
-    table = tuple({**_row("label", row), **({"f1": row.second.value, "f1_low": row.second.low, "f1_high": row.second.high} if row.second else {})} for row in rows)
+    table = tuple(
+        {
+            **_row("label", row),
+            **({"f1": row.second.value, "f1_low": row.second.low, "f1_high": row.second.high} if row.second else {}),
+        }
+        for row in rows
+    )
     return DotFigure(
         "trust", "How far to trust it",
         "Agreement between people; wide intervals mean few marks, not bad readers.", table, _signature(known),
@@ -298,7 +332,10 @@ def _judges(made_from: Source, systems: Mapping[str, Estimate]) -> Figure | None
     rows = [row for row in scores.rows if row.columns.get("label") == ANY]
     if not rows:
         return None
-    drawn = tuple(DotRow(str(row.columns["judge"]), row.precision, kinds.get(str(row.columns["judge"]), ""), second=row.recall) for row in rows)
+    drawn = tuple(
+        DotRow(str(row.columns["judge"]), row.precision, kinds.get(str(row.columns["judge"]), ""), second=row.recall)
+        for row in rows
+    )
     scale = Axis(0, 1, (0, 0.5, 1), 2)
     against = "the gold standard" if made_from.gold else "what people agree on"
     return DotFigure(
@@ -317,7 +354,7 @@ def _score_row(row: Score) -> dict[str, object]:
 
 def _costs(made_from: Source, systems: Mapping[str, Estimate]) -> Figure | None:
     settings = made_from.study.settings
-    if settings.price is None and not settings.base_pay or made_from.view.protocol is None:
+    if (settings.price is None and not settings.base_pay) or made_from.view.protocol is None:
         return None
     spent = cost(settings, earned(made_from.study, (), made_from.view.protocol))
     parts = [("Pay to people", spent.pay), ("Staff time", spent.staff), ("Fees", spent.fees), ("Bonuses", spent.bonus)]
@@ -338,10 +375,18 @@ def _texts(made_from: Source, page_of: Callable[[str], str]) -> Figure:
     rates = _text_rates(made_from).sort("value", descending=True, maintain_order=True)
     order = answers.ordered({name: e for name, e in _rates(made_from).items()})
     combs = tuple(
-        (name, tuple(Tooth(id, value, page_of(id)) for id, value in rates.filter(pl.col("system") == name).select("document", "value").iter_rows()))
+        (
+            name,
+            tuple(
+                Tooth(id, value, page_of(id))
+                for id, value in rates.filter(pl.col("system") == name).select("document", "value").iter_rows()
+            ),
+        )
         for name in order
     )
-    table = tuple({"text": id, "system": system, "marks per 100 words": value} for id, system, value in rates.iter_rows())
+    table = tuple(
+        {"text": id, "system": system, "marks per 100 words": value} for id, system, value in rates.iter_rows()
+    )
     return CombFigure(
         "texts", "Texts", "One tooth per text, as long as its marks per 100 words; open one to read it with everybody’s marks.",
         table, f"statistic:marks per 100 words by text|texts:{len(rates)}", _command(made_from, "measure", "--measure", "rate-1000", "--by", "document"),
@@ -415,11 +460,18 @@ def _left_out(made_from: Source, pair: tuple[str, str] | None) -> list[Statement
     study = made_from.study
     banned = study.annotators.filter(pl.col("excluded").is_not_null())["id"]
     out = study.annotations.filter(
-        (pl.col("status") == "excluded") | pl.col("excluded").is_not_null() | pl.col("annotator").is_in(banned.implode())
+        (pl.col("status") == "excluded")
+        | pl.col("excluded").is_not_null()
+        | pl.col("annotator").is_in(banned.implode())
     )
     if out.is_empty():
         return [Statement("Left out", "nothing: all annotations that were handed in count.")]
-    return [Statement("Left out", f"{len(out):,} annotations of {len(study.annotations):,}, excluded for reasons that the study keeps.")]
+    return [
+        Statement(
+            "Left out",
+            f"{len(out):,} annotations of {len(study.annotations):,}, excluded for reasons that the study keeps.",
+        )
+    ]
 
 
 def _facts(made_from: Source) -> tuple[tuple[str, str], ...]:

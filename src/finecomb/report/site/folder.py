@@ -15,7 +15,7 @@ from finecomb.core.records import Annotation
 from finecomb.core.study import Study
 from finecomb.formats import write as write_study
 from finecomb.report.site import svg
-from finecomb.report.site.content import MACHINES, PEOPLE, Source, systems_of, report
+from finecomb.report.site.content import MACHINES, PEOPLE, Source, report, systems_of
 from finecomb.report.site.model import CombFigure, Figure, Report
 from finecomb.report.site.pages import asset, first_page, page, style_sheet
 from finecomb.report.site.text_page import Reader, TextPage, text_page
@@ -26,7 +26,9 @@ Watch = Callable[[str, int, int], None]
 """What is being written, how many are done, and of how many."""
 
 
-def write_report(made_from: Source, folder: Path, date: str, watch: Watch | None = None, images: Sequence[str] = ()) -> Report:
+def write_report(
+    made_from: Source, folder: Path, date: str, watch: Watch | None = None, images: Sequence[str] = ()
+) -> Report:
     """Write the report of a study into `folder`, which must not hold anything else; returns what it says."""
     if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
         raise FinecombError(f"{folder}: is there already and is no report; name another folder with -o")
@@ -110,8 +112,15 @@ def _text_files(made_from: Source, content: Report, pages: Mapping[str, str]) ->
             pages[document.id],
             text_page(
                 TextPage(
-                    document, readers(annotations, kinds), known, place + 1, len(order), systems.get(document.id, ""),
-                    _near(order, place - 1, pages), _near(order, place + 1, pages), content.title,
+                    document,
+                    readers(annotations, kinds),
+                    known,
+                    place + 1,
+                    len(order),
+                    systems.get(document.id, ""),
+                    _near(order, place - 1, pages),
+                    _near(order, place + 1, pages),
+                    content.title,
                 )  # fmt: skip
             ),
         )
@@ -193,7 +202,9 @@ def figure_hash(figure: Figure) -> str:
     return hashlib.sha256(table_csv(figure.table).encode()).hexdigest()
 
 
-def verified(folder: Path, read: Callable[[Path], Study], again: Callable[[Study, Mapping[str, object]], Source]) -> list[str]:
+def verified(
+    folder: Path, read: Callable[[Path], Study], again: Callable[[Study, Mapping[str, object]], Source]
+) -> list[str]:
     """Compute every figure of a report again from the data it carries; returns what differs."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
@@ -203,7 +214,11 @@ def verified(folder: Path, read: Callable[[Path], Study], again: Callable[[Study
     pages = text_pages(study)
     content = report(again(study, manifest), manifest["date"], lambda id: pages.get(id, "texts.html"))
     hashes = {figure.id: figure_hash(figure) for figure in content.figures}
-    differing = [f"figure {id}: its numbers are not those of the data" for id, known in manifest["figures"].items() if hashes.get(id) != known]
+    differing = [
+        f"figure {id}: its numbers are not those of the data"
+        for id, known in manifest["figures"].items()
+        if hashes.get(id) != known
+    ]
     for figure in content.figures:
         kept = folder / "tables" / f"{figure.id}.csv"
         if not kept.exists() or kept.read_text(encoding="utf-8") != table_csv(figure.table):

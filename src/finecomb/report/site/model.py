@@ -46,7 +46,13 @@ class Axis:
         return f"{shown:g}".replace("-", "−")
 
 
-def axis(estimates: Sequence[Estimate], *, zero: bool = True, percent: bool = False, bounds: tuple[float, float] | None = None) -> Axis:
+def axis(
+    estimates: Sequence[Estimate],
+    *,
+    zero: bool = True,
+    percent: bool = False,
+    bounds: tuple[float, float] | None = None,
+) -> Axis:
     """An axis with three to six ticks on round numbers that holds every interval; rates start at 0.
 
     >>> from finecomb.core.estimate import Signature
@@ -60,7 +66,9 @@ def axis(estimates: Sequence[Estimate], *, zero: bool = True, percent: bool = Fa
         low, high = bounds
     step = _round_step((high - low) or 1.0)
     first = math.floor(low / step + 1e-9) * step if low < 0 or not zero else 0.0
-    count = max(1, math.ceil((high - first) / step - 1e-9)) if bounds else max(1, math.ceil((high - first) / step - 0.35))
+    count = (
+        max(1, math.ceil((high - first) / step - 1e-9)) if bounds else max(1, math.ceil((high - first) / step - 0.35))
+    )
     ticks = tuple(round(first + step * number, 10) for number in range(count + 1))
     shown = step * (100 if percent else 1)
     return Axis(first, max(high, ticks[-1]), ticks, digits=_digits(ends, percent, shown), percent=percent)

@@ -92,7 +92,7 @@ def first_page(report: Report) -> str:
         f'<p class="cap foot">Works without a connection.<br>{escape(report.counts)}</p></nav>'
     )
     figures = "".join(_section(figure) for figure in report.figures)
-    body = f'{_answer(report)}{figures}{_made(report)}'
+    body = f"{_answer(report)}{figures}{_made(report)}"
     return page(
         f"Report on {report.title}",
         f'<a class="skip" href="#answer">To the answer</a><div class="rep">{toc}<main class="leaf">{body}</main></div>',
@@ -143,10 +143,12 @@ def _foot(figure: Figure) -> str:
         f'<details class="sig"><summary>signature {figure.hash}</summary><dl class="kv"><dt>Signature</dt>'
         f"<dd><code>{escape(figure.signature)}</code></dd>{again}</dl></details>"
     )
-    behind = f'<a href="{"texts.html" if figure.behind == "#texts" else figure.behind}">texts behind this</a>' if figure.behind else ""
-    links = (
-        f'<div class="links"><a href="tables/{figure.id}.csv">CSV</a><a href="figures/{figure.id}.svg">SVG</a>{behind}</div>'
+    behind = (
+        f'<a href="{"texts.html" if figure.behind == "#texts" else figure.behind}">texts behind this</a>'
+        if figure.behind
+        else ""
     )
+    links = f'<div class="links"><a href="tables/{figure.id}.csv">CSV</a><a href="figures/{figure.id}.svg">SVG</a>{behind}</div>'
     table = f'<details class="tbl"><summary>table</summary>{data_table(figure.table)}</details>'
     return f"<footer>{signature}{links}{table}</footer>"
 
@@ -181,7 +183,11 @@ def numbers(estimate: Estimate, axis: Axis) -> str:
     """An estimate beside its dot: value in ink, interval in grey, or why there is none."""
     if math.isnan(estimate.value):
         return f'<span class="iv">{escape(estimate.why)}</span>'
-    ends = "" if math.isnan(estimate.low) else f' <span class="iv">{axis.number(estimate.low)} to {axis.number(estimate.high)}</span>'
+    ends = (
+        ""
+        if math.isnan(estimate.low)
+        else f' <span class="iv">{axis.number(estimate.low)} to {axis.number(estimate.high)}</span>'
+    )
     return f'<b class="val">{axis.number(estimate.value)}</b>{ends}'
 
 
@@ -267,7 +273,9 @@ def _combs(figure: CombFigure) -> str:
             f'<span class="vh">{escape(tooth.document)}</span></a>'
             for tooth, length in zip(teeth[:_MOST_ROWS], svg.tooth_heights(teeth[:_MOST_ROWS], most), strict=True)
         )
-        parts.append(f'<div><div class="tcomb">{drawn}</div><p class="cap"><b>{escape(name)}</b> {len(teeth):,} texts</p></div>')
+        parts.append(
+            f'<div><div class="tcomb">{drawn}</div><p class="cap"><b>{escape(name)}</b> {len(teeth):,} texts</p></div>'
+        )
     return f'<div class="combs">{"".join(parts)}</div>'
 
 

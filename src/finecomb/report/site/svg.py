@@ -118,7 +118,16 @@ def standalone(figure: Figure, tokens: dict[str, str] | None = None) -> str:
     return drawn
 
 
-def _text(x: float, y: float, words: str, *, size: int = 12, colour: str = "var(--ink)", anchor: str = "start", bold: bool = False) -> str:
+def _text(
+    x: float,
+    y: float,
+    words: str,
+    *,
+    size: int = 12,
+    colour: str = "var(--ink)",
+    anchor: str = "start",
+    bold: bool = False,
+) -> str:
     weight = ' font-weight="600"' if bold else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{colour}" text-anchor="{anchor}"{weight}>{escape(words)}</text>'
 
@@ -169,7 +178,9 @@ def _panel_figure(figure: PanelFigure) -> tuple[str, int, int]:
             if column == 0:
                 parts.append(_text(0, top + 14, row.name))
             parts.append(_moved(x, top, _row_parts(row, figure.axis, width, 20, None)))
-        parts.append(_moved(x, y + 24 + 20 * len(panel.rows), axis_plot(figure.axis, width, "%" if figure.axis.percent else "")))
+        parts.append(
+            _moved(x, y + 24 + 20 * len(panel.rows), axis_plot(figure.axis, width, "%" if figure.axis.percent else ""))
+        )
     lines = math.ceil(len(figure.panels) / across)
     return "".join(parts), names + across * (width + gap), lines * tall
 
@@ -181,7 +192,9 @@ def _bar_figure(figure: BarFigure) -> tuple[str, int, int]:
         y = number * 28
         length = 400 * amount / most
         parts.append(_text(0, y + 18, name, size=13))
-        parts.append(f'<rect x="{_NAMES}" y="{y + 8}" width="{max(2.0, length):.1f}" height="12" rx="2" fill="var(--ink)"/>')
+        parts.append(
+            f'<rect x="{_NAMES}" y="{y + 8}" width="{max(2.0, length):.1f}" height="12" rx="2" fill="var(--ink)"/>'
+        )
         parts.append(_text(_NAMES + 412 + 80, y + 18, words, size=13, anchor="end"))
     end = len(figure.bars) * 28
     parts.append(_text(0, end + 18, "Together", size=13, bold=True))
@@ -201,7 +214,9 @@ def _comb_figure(figure: CombFigure) -> tuple[str, int, int]:
         wide = max(60, 12 * len(teeth))
         parts.append(f'<rect x="{x:.1f}" y="0" width="{wide}" height="2" fill="var(--ink)"/>')
         for number, length in enumerate(tooth_heights(teeth, most)):
-            parts.append(f'<rect x="{x + 12 * number:.1f}" y="2" width="8" height="{length:.1f}" rx="2" fill="var(--ink-2)"/>')
+            parts.append(
+                f'<rect x="{x + 12 * number:.1f}" y="2" width="8" height="{length:.1f}" rx="2" fill="var(--ink-2)"/>'
+            )
         parts.append(_text(x, _COMB + 22, f"{name} {len(teeth)} texts"))
         x += wide + 24
     return "".join(parts), int(x) + 40, _COMB + 30

@@ -51,7 +51,7 @@ def text_page(text: TextPage) -> str:
     top = (
         f'<header class="top"><a href="../index.html" style="text-decoration:none">{BRAND}</a><span class="faint">Report on {escape(text.report)}</span>'
         f'<a href="../index.html">Answer</a><a href="../texts.html">Texts</a><span class="grow"></span><span>Text {text.number:,} of {text.of:,}</span>'
-        f'{_neighbour(text.previous, "prev", "←", "P")}{_neighbour(text.next, "next", "→", "N")}</header>'
+        f"{_neighbour(text.previous, 'prev', '←', 'P')}{_neighbour(text.next, 'next', '→', 'N')}</header>"
     )
     body = f'{top}<div class="cols"><nav class="rail" aria-label="Filters">{_rail(text)}</nav><main class="middle">{_sheet(text)}</main>{_panel(text)}</div>'
     return page(text.document.id, body, "../")
@@ -124,7 +124,11 @@ def _staff(text: TextPage, part: str, words: str) -> str:
     """A part of the text with a row for each reader under every line, where anybody marked it."""
     marks = [entry for entry in _marks(text) if entry.spans(part)]
     if not marks:
-        return f'<div dir="auto" style="white-space:pre-wrap">{escape(words)}</div>' if part != TEXT else f'<div class="staff" style="--h:0" dir="auto">{escape(words)}</div>'
+        return (
+            f'<div dir="auto" style="white-space:pre-wrap">{escape(words)}</div>'
+            if part != TEXT
+            else f'<div class="staff" style="--h:0" dir="auto">{escape(words)}</div>'
+        )
     tall = _row_height(len(text.readers))
     people = sum(not reader.machine for reader in text.readers) or 1
     spans = [entry.spans(part) for entry in marks]
@@ -163,7 +167,10 @@ def _panel(text: TextPage) -> str:
 def _item(text: TextPage, reader: Reader, mark: Mark) -> str:
     look = text.look(mark.label)
     quote = " … ".join(mark.quotes) or f"not in the text: {mark.unlocated}"
-    answers = "".join(f"<br><span class='faint'>{escape(name)}:</span> {escape(_shown(value))}" for name, value in mark.answers.items())
+    answers = "".join(
+        f"<br><span class='faint'>{escape(name)}:</span> {escape(_shown(value))}"
+        for name, value in mark.answers.items()
+    )
     return (
         f'<li id="mark-{escape(mark.id, quote=True)}" data-label="{escape(str(mark.label), quote=True)}" '
         f'data-who="{escape(reader.name, quote=True)}">{flag(look) if look else ""} <b>{escape(reader.name)}</b> “<bdi>{escape(quote)}</bdi>”{answers}</li>'
