@@ -230,3 +230,22 @@ def test_the_parts_of_a_mark_are_its_spans_its_antecedents_and_its_alternatives(
         alternatives=((AlternativeMark(spans=(Span(0, 7),), quotes=("one two",), label=None),),),
     )
     assert list(parts_of(mark)) == [(Span(4, 7), "two"), (Span(0, 3), "one"), (Span(0, 7), "one two")]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("lease", 10**15),
+        ("round", 10**30),
+        ("price", 1e308),
+        ("fees", 1e9),
+        ("annotators", 10**9),
+        ("pilot", 10**12),
+        ("seed", 2**64),
+        ("quotas", {"a": -1}),
+        ("staff_rate", 1e300),
+    ],
+)
+def test_settings_have_bounds(name: str, value: object) -> None:
+    with pytest.raises(ValidationError, match=name):
+        Settings.model_validate({name: value})

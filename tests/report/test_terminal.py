@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import io
+
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -47,3 +49,16 @@ def test_lines_cover_the_text_in_order(text: str, width: int) -> None:
     lines = wrapped(text, width)
     assert "".join(text[start:end] for start, end in lines) == text
     assert all(start < end for start, end in lines) or text == ""
+
+
+def test_no_control_character_reaches_the_terminal() -> None:
+    text = "red \x1b[31m bell \x07 end\x9b"
+    mark = Mark(id="m", spans=(Span(4, 9),), quotes=("\x1b[31m",), label=None, answers={"comment": "\x1b]0;title\x07"})
+    annotation = Annotation(id="a", document="d", annotator="\x1b[1mann", protocol="p@1", marks=(mark,))
+    document = Document(id="d\x1b", text=text, context={"prompt": "a\x08b"}, meta={"model": "\x1b[0m"})
+    console = Console(width=80, file=io.StringIO(), color_system=None)
+    console.print(document_view(document, [annotation], {}, 80))
+    assert isinstance(console.file, io.StringIO)
+    printed = console.file.getvalue()
+    assert "red ␛[31m bell ␇" in printed
+    assert not set(printed) & {*map(chr, range(32)), *map(chr, range(127, 160))} - {"\n"}

@@ -390,3 +390,57 @@ def test_without_the_front_end_the_page_says_how_to_build_it(
     for path in ("/", "/join/x", "/admin", "/admin/documents"):
         answer = client.get(path)
         assert (answer.status_code, "make frontend" in answer.text) == (503, True)
+
+
+# --- who stays, and for how long ----------------------------------------------------------------------------------
+
+
+def test_an_owner_who_follows_a_lesser_invitation_stays_the_owner(store: Store) -> None:
+    owner = Client(store).researching("owner", "ann")
+    token = store.do_now(researcher_actions.invite, "ann", "ann", "viewer")
+    assert Client(store).post(f"/sign-in/{token}", follow_redirects=False).status_code == 303
+    assert owner.get("/api/admin/session").json()["role"] == "owner"
+
+
+def test_a_researcher_who_is_away_for_long_is_signed_out(store: Store, clock: Clocked) -> None:
+    owner = Client(store).researching()
+    for _ in range(5):
+        clock.now += access.IDLE / 2
+        assert owner.get("/api/admin/session").status_code == 200
+    clock.now += access.IDLE + 1
+    assert owner.get("/api/admin/session").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/api/admin/export?format=jsonl", None),
+        ("GET", "/api/admin/pay", None),
+        ("POST", "/api/admin/researchers", {"id": "bea", "role": "viewer"}),
+        ("PUT", "/api/admin/researcher?id=owner", {"role": "owner"}),
+        ("DELETE", "/api/admin/researcher?id=owner", None),
+    ],
+)
+def test_what_matters_needs_a_sign_in_of_today(
+    store: Store, clock: Clocked, method: str, path: str, body: object
+) -> None:
+    owner = Client(store).researching()
+    for _ in range(3):
+        clock.now += access.IDLE - 1
+        assert owner.get("/api/admin/session").status_code == 200
+    answer = owner.request(method, path, json=body)
+    assert (answer.status_code, answer.json()["code"]) == (401, "signed-out")
+    assert "finecomb links" in answer.json()["say"]
+
+
+def test_exports_and_pay_files_leave_a_line_in_the_audit_log(store: Store) -> None:
+    owner = Client(store).researching()
+    assert owner.get("/api/admin/export?format=jsonl").status_code == 200
+    assert owner.get("/api/admin/pay").status_code == 200
+    log = [(line["who"], line["did"]) for line in owner.get("/api/admin/audit").json()]
+    assert log[:2] == [("owner", "took a pay file"), ("owner", "exported")]
+
+
+def test_looking_at_wrong_links_is_limited_too(client: Client) -> None:
+    codes = [client.get(f"/api/join/wrong-{n}").status_code for n in range(13)]
+    assert codes == [404] * 10 + [429] * 3

@@ -107,11 +107,21 @@ def forget(
             return
         if not yes:
             typer.confirm("Remove them for good?", abort=True)
-        gone = store.do_now(recruits.forget, "finecomb forget", named)
+        gone = store.change_now(recruits.forget, "finecomb forget", named)
         recruits.wipe(store.database)
     done(study, f"removed {_in_words(gone)}")
+    for file in _backups(study, db):
+        say(f"{file} was made before and still holds them; delete it when you no longer need it")
     say("backups and files of pay that were made before still hold them; delete those you do not need")
     say("a server that runs now remembers who is signed in until it is restarted")
+
+
+def _backups(study: Path, db: str) -> list[Path]:
+    """Backups beside a study's file, which hold what was there when they were made."""
+    file = work_place(study, db).file
+    folder = file.parent if file else Path()
+    stem = file.stem if file else work_place(study, db).study or "study"
+    return sorted(path for path in folder.glob(f"{stem}.*-*.db") if path != file)
 
 
 def _in_words(data: PersonalData) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -121,6 +122,9 @@ def links(
         list[str] | None,
         typer.Option("--name", help="Somebody, new or known, who gets one; may be repeated.", show_default=False),
     ] = None,
+    researcher: Annotated[
+        str, typer.Option(help="A researcher who gets a link to sign in (again); works once.", show_default=False)
+    ] = "",
     db: Db = "",
     public_url: PublicUrl = "http://127.0.0.1:8000",
 ) -> None:
@@ -130,11 +134,28 @@ def links(
     """
     from finecomb.store import researcher_actions
 
+    if researcher:
+        if new or name:
+            raise FinecombError("--researcher NAME stands alone; make links for annotators apart from it")
+        with _opened(study, db) as store:
+            typer.echo(f"{researcher}\t{_sign_in_again(store, researcher, public_url.rstrip('/'))}")
+        return
     if not new and not name:
         raise FinecombError("say for whom: --new 3 for three new annotators, or --name ann")
     with _opened(study, db) as store:
         for link in store.do_now(researcher_actions.make_links, "finecomb links", new, tuple(name or ())):
             typer.echo(f"{link.annotator}\t{public_url.rstrip('/')}/join/{link.token}")
+
+
+def _sign_in_again(store: Store, id: str, address: str) -> str:
+    """A link for a researcher, in the role they have."""
+    from finecomb.store import researcher_actions
+
+    with store.database.reading() as transaction:
+        roles = {person.id: person.role for person in researcher_actions.researchers(store, transaction)}
+    if id not in roles:
+        raise FinecombError(f"no researcher is called {id!r}{did_you_mean(id, roles)}; an owner invites new ones")
+    return f"{address}/sign-in/{store.do_now(researcher_actions.invite, 'finecomb links', id, roles[id])}"
 
 
 @app.command()
@@ -322,17 +343,44 @@ def _warn(host: str, public_url: str) -> None:
         say("address with --public-url https://...")
 
 
+def _hosts(listening: socket.socket, public_url: str) -> frozenset[str]:
+    """The names that the server answers to: its own, this machine's, and any plain address where all may come."""
+    own = str(listening.getsockname()[0])
+    public = {urlsplit(public_url).hostname or ""} if public_url else set()
+    open_to_all = {"*", socket.gethostname().lower()} if own in ("0.0.0.0", "::") else set()
+    return frozenset({"localhost", "127.0.0.1", "::1", own.lower(), *public, *open_to_all} - {""})
+
+
+def _allow_many_connections() -> None:
+    """As many open connections as the system lets us have."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def _run(store: Store, listening: socket.socket, public_url: str, open_: str) -> None:
     import uvicorn
 
     from finecomb.server.app import create_app
+    from finecomb.server.connections import ImpatientProtocol
     from finecomb.server.pages import STATIC
 
     if not (STATIC / "annotate.html").is_file():
         say("the pages are not built yet: run `make frontend`")
-    app_ = create_app(store, public_url)
+    app_ = create_app(store, public_url, _hosts(listening, public_url))
+    _allow_many_connections()
     config: Any = uvicorn.Config(
-        app_, log_level="warning", access_log=False, lifespan="off", timeout_keep_alive=75, timeout_graceful_shutdown=10
+        app_,
+        http=ImpatientProtocol,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=10,
+        proxy_headers=bool(public_url),  # without a proxy nobody may say where they come from
     )
     out.print("Stop with Ctrl-C; everything is saved as it happens.", soft_wrap=True)
     if open_:

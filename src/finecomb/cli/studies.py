@@ -102,9 +102,7 @@ def new(
     texts = [item for item in source if isinstance(item, Document)]
     if not texts:
         raise FinecombError(f"{documents}: has no texts; a study needs at least one")
-    settings = Settings(
-        title=title or study.name, protocols=(chosen.id,), annotators=annotators or chosen.work.annotators, seed=seed
-    )
+    settings = Settings(title=title, protocols=(chosen.id,), annotators=annotators or chosen.work.annotators, seed=seed)
     items: list[Item] = [settings, chosen, *texts]
     formats.save(checked(items), study, "folder", force=force)
     left = sum(isinstance(item, Annotation) for item in source)

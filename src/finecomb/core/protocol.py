@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
+import regex
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from finecomb.core.errors import ProtocolError, did_you_mean
+from finecomb.core.patterns import SlowPatternError, full_match
 from finecomb.core.practice import Choice, Example, Exercise, Qualification, Training
 from finecomb.core.question import Name, Question, label_name, unique
 from finecomb.core.records import Answers, Document, Mark, Meta, Record, Text
@@ -22,7 +25,8 @@ Snap = Literal["word", "sentence", "character"]
 def _pattern(value: str) -> str:
     try:
         re.compile(value)
-    except (re.error, OverflowError, RecursionError) as error:
+        regex.compile(value)
+    except (re.error, regex.error, OverflowError, RecursionError) as error:
         raise ValueError(f"{value!r} is not a regular expression: {error}") from None
     return value
 
@@ -310,10 +314,20 @@ class Protocol(Record):
                 raise ValueError(f"label {name!r} is used but not listed{did_you_mean(name, listed)}")
         for mark in marks:
             _check_answers(mark.answers, self.questions_of(mark.label))
+        self._check_speed([mark.quote for mark in marks] + [example.text for example in examples])
         for answers in [*(example.answers for example in examples), *(exercise.answers for exercise in exercises)]:
             _check_answers(answers, self.document_questions)
         for unit in (unit for exercise in exercises for unit in exercise.units):
             _check_answers(unit, self.unit_questions)
+
+    def _check_speed(self, texts: Sequence[str]) -> None:
+        """Refuse a guideline whose expression is too slow for the protocol's own examples."""
+        for rule in self.guidelines:
+            try:
+                for text in texts:
+                    full_match(rule.quote, text)
+            except SlowPatternError as error:
+                raise ValueError(f"guideline '{rule.name}': {error}") from None
 
     def _all_examples(self) -> list[Example]:
         """Those of the protocol, of its labels and of its conditions."""

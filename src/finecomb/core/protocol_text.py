@@ -27,6 +27,7 @@ def parse_protocol(text: str, where: str) -> Protocol:
 def parse_yaml(kind: type[R], text: str, where: str) -> R:
     """Read any record from YAML `text`; every slip is listed with its line, its field and the nearest valid name."""
     try:
+        _refuse_excess(text, where)
         root = yaml.compose(text, Loader=_Loader)
         if root and _size(root, {}) > _MOST_NODES:
             raise ProtocolError(f"{where}: holds more than {_MOST_NODES:,} values once its aliases are filled in")
@@ -53,6 +54,10 @@ def parse_yaml(kind: type[R], text: str, where: str) -> R:
 def _causes(error: ValidationError) -> list[Any]:
     """The entries of a validation error, without "too short" said of a list only because an item in it is wrong."""
     entries = error.errors()
+    if len(entries) > _MOST_PROBLEMS:
+        left = len(entries) - _MOST_PROBLEMS
+        more = {"type": "more", "loc": (), "msg": f"and {left:,} more problems; mend these first", "input": None}
+        return [*entries[:_MOST_PROBLEMS], more]
     within = {entry["loc"][:depth] for entry in entries for depth in range(len(entry["loc"]))}
     return [entry for entry in entries if entry["type"] != "too_short" or entry["loc"] not in within]
 
@@ -76,6 +81,29 @@ def format_yaml(record: Record) -> str:
 
 
 _MOST_NODES = 1_000_000
+_DEEPEST = 60
+_MOST_KEYS = 5_000
+_LONGEST = 8_000_000
+_MOST_PROBLEMS = 40
+
+
+def _refuse_excess(text: str, where: str) -> None:
+    """Refuse what is too long, too deep or too wide before anything is built of it; the parser itself has no limit."""
+    if len(text) > _LONGEST:
+        raise ProtocolError(f"{where}: has {len(text):,} characters; at most {_LONGEST:,} are read")
+    widths: list[int] = []
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            widths.append(0)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            widths.pop()
+        if widths and isinstance(event, yaml.ScalarEvent | yaml.AliasEvent):
+            widths[-1] += 1
+        line = event.start_mark.line + 1
+        if len(widths) > _DEEPEST:
+            raise ProtocolError(f"{where}:{line}: nested more than {_DEEPEST} deep; no record is")
+        if widths and widths[-1] > 2 * _MOST_KEYS:
+            raise ProtocolError(f"{where}:{line}: more than {_MOST_KEYS:,} values in one place; no record has so many")
 
 
 def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
@@ -126,6 +154,8 @@ def explain(problem: Any, kind: type[Record]) -> str:
         case "extra_forbidden":
             name = str(problem["loc"][-1])
             return f"{path}: unknown key{did_you_mean(name, _fields_near(kind, problem['loc'][:-1]))}"
+        case "more":
+            return str(problem["msg"])
         case "missing":
             return f"{path}: missing"
         case "value_error":

@@ -316,7 +316,7 @@ class Annotation(Record):
     """Id of the annotator."""
     protocol: Id
     """Name and version, e.g. `snac@1`."""
-    round: int = Field(default=0, ge=0)
+    round: int = Field(default=0, ge=0, lt=2**31)
     """Separates retests, samples of a language model, attempts and second passes."""
     about: Id | None = None
     """Id of the one annotation or mark being judged."""
@@ -454,11 +454,11 @@ class Settings(Record):
     """Shown on pages and reports."""
     protocols: tuple[Id, ...] = ()
     """Names and versions; the first is the default."""
-    annotators: int | None = Field(default=None, ge=1)
+    annotators: int | None = Field(default=None, ge=1, le=100_000)
     """How many annotators each document should get."""
     strata: tuple[Text, ...] = ()
     """Document meta that assignment balances, e.g. `model`."""
-    quotas: Mapping[Text, int] = Field(default_factory=dict)
+    quotas: Mapping[Text, Annotated[int, Field(ge=0, le=1_000_000_000)]] = Field(default_factory=dict)
     """Most annotations per condition of annotators or per value of a stratum, by its name."""
     attention_checks: tuple[Id, ...] = ()
     """Ids of documents whose answers are known: a gold annotation says them."""
@@ -466,27 +466,27 @@ class Settings(Record):
     """Machine marks shown to annotators; none unless set."""
     skip: tuple[WayPhase, ...] = ()
     """Phases of the protocol that are left out, e.g. for people who were trained elsewhere."""
-    round: int = Field(default=0, ge=0)
+    round: int = Field(default=0, ge=0, le=1)
     """Which pass is given out: 0 for the first; 1 for the second, in which annotators see the others' marks."""
     recruitment: Recruitment = Recruitment()
     """Where annotators come from."""
-    lease: int = Field(default=120, ge=1)
+    lease: int = Field(default=120, ge=1, le=525_600)
     """Minutes that a text is kept for somebody who does nothing."""
-    pilot: int = Field(default=5, ge=1)
+    pilot: int = Field(default=5, ge=1, le=1_000_000)
     """How many documents are handed out in pilot mode."""
-    price: float | None = Field(default=None, ge=0)
+    price: float | None = Field(default=None, ge=0, le=1_000_000)
     """Pay per annotation."""
-    base_pay: float = Field(default=0, ge=0)
+    base_pay: float = Field(default=0, ge=0, le=1_000_000)
     """Pay for taking part, also for those who do not pass the qualification."""
-    fees: float = Field(default=0, ge=0)
+    fees: float = Field(default=0, ge=0, le=100)
     """The platform's share on top of pay, e.g. 0.2."""
-    staff_minutes: float = Field(default=0, ge=0)
+    staff_minutes: float = Field(default=0, ge=0, le=100_000_000)
     """Minutes that staff spent on the study so far."""
-    staff_rate: float = Field(default=0, ge=0)
+    staff_rate: float = Field(default=0, ge=0, le=1_000_000)
     """What an hour of staff costs."""
     currency: Text = "USD"
     """Of all amounts."""
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, lt=2**63)
     """For assignment and sampling."""
     meta: Meta = Field(default_factory=dict)
     """Anything else."""

@@ -151,6 +151,6 @@ def save(
         raise FinecombError(f"{path}: holds what annotators did, in {FILE}; choose another name, or move it away first")
     tally = FeatureCounter()
     with replacing(path, force) as temporary:
-        target.write(tally.watch(items), temporary, options or Options())
+        notes = target.write(tally.watch(items), temporary, options or Options()) or ()
     losses = tally.losses(target)
-    return [*tally.notes, *([losses] if losses else [])]
+    return [*tally.notes, *notes, *([losses] if losses else [])]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal
@@ -40,7 +40,8 @@ class Options:
 
 
 Reader = Callable[[Path, Options], Iterator[Item]]
-Writer = Callable[[Iterable[Item], Path, Options], None]
+Writer = Callable[[Iterable[Item], Path, Options], Sequence[str] | None]
+"""Writes records; returns what there is to say about what the format could not hold, if anything."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,8 @@
-"""CSV and TSV tables with one mark a row."""
+"""CSV and TSV tables with one mark a row.
+
+What a spreadsheet would run as a formula is written with an apostrophe before it, which is taken away again when a
+table is read whose columns begin as ours do.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import csv
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from finecomb.core.spreadsheet_cells import escaped, unescaped
 from finecomb.core.study import Item
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
@@ -14,13 +19,18 @@ from finecomb.formats.table import HOLDS
 from finecomb.formats.table_records import OPTIONS, Row, records
 from finecomb.formats.table_rows import laid_out
 
+_FIRST = ("document", "text")
+"""How the columns of our own tables begin."""
+
 
 def read(path: Path, options: Options) -> Iterator[Item]:
     """Documents, annotators and annotations of a table; its first line shows what separates its fields."""
     delimiter = _delimiter(path)
 
     def rows() -> Iterator[Row]:
-        return csv_rows(path, delimiter)
+        for number, cells in csv_rows(path, delimiter):
+            ours = tuple(cells)[:2] == _FIRST
+            yield number, {name: unescaped(cell) for name, cell in cells.items()} if ours else cells
 
     return records(rows, path, options)
 
@@ -37,8 +47,8 @@ def write(items: Iterable[Item], path: Path, options: Options) -> None:
     with laid_out(items) as (columns, rows), path.open("w", encoding="utf-8", newline="") as file:
         # Ending lines with CR LF makes the csv module quote a lone CR inside a field, which it would not otherwise.
         writer = csv.DictWriter(file, columns, restval="", delimiter=delimiter, lineterminator="\r\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        writer.writerow({name: escaped(name) for name in columns})
+        writer.writerows({name: escaped(cell) for name, cell in cells.items()} for cells in rows)
         sync(file)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ LONGEST = 32_767
 """Characters (in UTF-16) that Excel allows in a cell."""
 MOST_ROWS = 1_048_576
 _NUMBERS = frozenset(["round", "start", "end", "votes", "readers", "antecedent_start", "antecedent_end"])
-_NO_CHARACTERS = re.compile("[\ufffe\uffff]")
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _WAY_OUT = "write .csv or a study folder instead"
 
 
@@ -87,51 +88,71 @@ def _text(value: Any) -> str:
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")  # how a workbook keeps what XML would change, e.g. _x000D_
 
 
-def write(items: Iterable[Item], path: Path, options: Options) -> None:
-    """Write one sheet; every text stays text, also when it looks like a formula."""
+@dataclass
+class _Strained:
+    """What Excel cannot hold as it is, counted while a sheet is filled."""
+
+    cut: list[str] = field(default_factory=list)
+    """Where texts were cut."""
+    control: int = 0
+    """Cells with control characters."""
+
+    def notes(self) -> list[str]:
+        cut = f"{len(self.cut):,} cells are longer than the {LONGEST:,} characters that Excel allows and were cut"
+        control = f"{self.control:,} cells hold control characters, which Excel shows as codes such as _x0007_"
+        first = f" (the first in {self.cut[0]}); {_WAY_OUT} to keep all" if self.cut else ""
+        return [*([cut + first] if self.cut else []), *([control] if self.control else [])]
+
+
+def write(items: Iterable[Item], path: Path, options: Options) -> list[str]:
+    """Write one sheet; every text stays text, also when it looks like a formula. Returns what there is to say."""
     import openpyxl
 
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("marks")
     sheet.freeze_panes = "A2"
+    strained = _Strained()
     try:
-        _fill(sheet, items)
+        _fill(sheet, items, strained)
     except BaseException:
         sheet.close()  # else openpyxl complains later about a sheet left open
         raise
     book.save(path)
+    return strained.notes()
 
 
-def _fill(sheet: Any, items: Iterable[Item]) -> None:
+def _fill(sheet: Any, items: Iterable[Item], strained: _Strained) -> None:
     with laid_out(items) as (columns, rows):
-        sheet.append([_cell(sheet, "", name, 1) for name in columns])
+        sheet.append([_cell(sheet, "", name, 1, strained) for name in columns])
         for number, cells in enumerate(rows, 2):
             if number > MOST_ROWS:
                 raise FormatError(f"Excel holds at most {MOST_ROWS:,} rows; {_WAY_OUT}")
-            sheet.append([_cell(sheet, name, cells.get(name, ""), number) for name in columns])
+            sheet.append([_cell(sheet, name, cells.get(name, ""), number, strained) for name in columns])
 
 
-def _cell(sheet: Any, column: str, text: str, row: int) -> Any:
+def _cell(sheet: Any, column: str, text: str, row: int, strained: _Strained) -> Any:
     if not text:
         return None
     if column in _NUMBERS:
         return int(text)
     from openpyxl.cell import WriteOnlyCell
 
-    cell = WriteOnlyCell(sheet, _storable(text, f"row {row}, column {column!r}"))
+    cell = WriteOnlyCell(sheet, _storable(text, f"row {row}, column {column!r}", strained))
     cell.data_type = "s"  # also where it begins with '=', so that a text can never run as a formula
     return cell
 
 
-def _storable(text: str, where: str) -> str:
-    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
-
-    if match := ILLEGAL_CHARACTERS_RE.search(text) or _NO_CHARACTERS.search(text):
-        raise FormatError(f"{where}: Excel cannot hold the control character {match[0]!r}; {_WAY_OUT}")
+def _storable(text: str, where: str, strained: _Strained) -> str:
+    """A text as a workbook keeps it: control characters as codes, and no more than Excel allows."""
     storable = re.sub(r"_(?=x[0-9A-Fa-f]{4}_)", "_x005F_", text).replace("\r", "_x000D_")
-    if max(len(storable), len(text.encode("utf-16-le")) // 2) > LONGEST:
-        raise FormatError(f"{where}: has {len(text):,} characters, but Excel allows {LONGEST:,} in a cell; {_WAY_OUT}")
-    return storable
+    coded = _FORBIDDEN.sub(lambda match: f"_x{ord(match[0]):04X}_", storable)
+    strained.control += coded != storable
+    if len(coded.encode("utf-16-le")) // 2 <= LONGEST:
+        return coded
+    strained.cut.append(where)
+    return re.sub(
+        r"_(?:x[0-9A-Fa-f]{0,4})?\Z", "", coded.encode("utf-16-le")[: 2 * LONGEST].decode("utf-16-le", "ignore")
+    )
 
 
 FORMAT = Format("xlsx", "an Excel table", read, write, suffixes=(".xlsx",), holds=HOLDS, options=OPTIONS)

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import polars as pl
+import regex
 
 from finecomb.core.frames import SPANS, STRINGS, entries, json_cell, list_cell, part_texts, spans_cell, spans_of
+from finecomb.core.patterns import full_match
 from finecomb.core.protocol import Guideline, Protocol, Trim
 from finecomb.core.span import Span
 from finecomb.measure.view import View
@@ -148,17 +150,17 @@ def _trimmed(claim: _Claim, document: str, texts: Texts, trim: Trim) -> _Claim:
 def _guided(claim: _Claim, protocol: Protocol) -> tuple[str, tuple[_Claim, ...]]:
     """The first guideline that fits, and what it makes of a mark."""
     for rule in protocol.guidelines if len(claim.spans) == 1 else ():
-        match = re.fullmatch(rule.quote, claim.quotes[0])
+        match = full_match(rule.quote, claim.quotes[0])
         if match and (not rule.labels or claim.label in rule.labels):
             split = rule.action == "split"
             return rule.name, tuple(_split(claim, match, rule)) if split else (claim._replace(label=rule.to),)
     return "", (claim,)
 
 
-def _split(claim: _Claim, match: re.Match[str], rule: Guideline) -> Iterator[_Claim]:
+def _split(claim: _Claim, match: regex.Match[str], rule: Guideline) -> Iterator[_Claim]:
     """One mark for each group that the rule's expression captured; a correction of the same form is split likewise."""
     span, answers = claim.spans[0], entries(claim.answers)
-    corrected = re.fullmatch(rule.quote, str(answers.get("correction", "")))
+    corrected = full_match(rule.quote, str(answers.get("correction", "")))
     for group in range(1, len(match.groups()) + 1):
         start, end = match.span(group)
         if start >= 0:

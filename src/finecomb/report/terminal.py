@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
@@ -12,7 +13,7 @@ from rich.text import Text
 
 from finecomb.core.palette import UNLABELLED, Look, lanes, looks
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotation, Document, Mark
+from finecomb.core.records import Annotation, Document, Mark, Record
 from finecomb.core.span import TEXT, Span
 from finecomb.report.marked_text import answers_line
 
@@ -33,7 +34,12 @@ class NumberedMark:
 def document_view(
     document: Document, annotations: Sequence[Annotation], protocols: Mapping[str, Protocol], width: int = 100
 ) -> RenderableType:
-    """The document's contexts and text with every mark of `annotations`, and the list of marks below."""
+    """The document's contexts and text with every mark of `annotations`, and the list of marks below.
+
+    Control characters, which a terminal would obey, are shown as their signs.
+    """
+    document = _visible(document)
+    annotations = [_visible(annotation) for annotation in annotations]
     looks_by_protocol = {name: looks(protocol) for name, protocol in protocols.items()}
     marks = _numbered(annotations, looks_by_protocol)
     meta = "  ".join(f"{name} {value}" for name, value in document.meta.items() if isinstance(value, str | int | float))
@@ -43,6 +49,29 @@ def document_view(
     parts += [Text(""), *_marked(document.text, TEXT, marks, width), Text("")]
     parts.append(_mark_table(marks) if marks else Text(_nothing(annotations), "dim"))
     return Group(*parts)
+
+
+_SIGNS = {code: 0x2400 + code for code in range(32) if code not in (9, 10)} | {127: 0x2421}
+_SIGNS |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+R = TypeVar("R", bound=Record)
+
+
+def _visible(record: R) -> R:
+    """A record whose texts have signs in the place of control characters, each as long as before."""
+    value = record.model_dump(mode="json")
+    visible = _with_signs(value)
+    return record if visible == value else type(record).model_validate(visible)
+
+
+def _with_signs(value: Any) -> Any:
+    match value:
+        case str():
+            return value.translate(_SIGNS)
+        case dict():
+            return {_with_signs(key): _with_signs(member) for key, member in value.items()}
+        case list():
+            return [_with_signs(member) for member in value]
+    return value
 
 
 def _nothing(annotations: Sequence[Annotation]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from fastapi import FastAPI
 
 from finecomb.server import pages, problems, sign_in
@@ -20,8 +22,11 @@ _MOST = 1_000_000  # bytes of an annotator's request
 _MOST_UPLOADED = 64_000_000  # bytes of a researcher's
 
 
-def create_app(store: Store, origin: str = "") -> FastAPI:
-    """The app that serves one study; `origin` is its public address where that is not the one it listens on."""
+def create_app(store: Store, origin: str = "", hosts: Collection[str] | None = None) -> FastAPI:
+    """The app that serves one study; `origin` is its public address where that is not the one it listens on.
+
+    `hosts` are the names it answers to, any when None.
+    """
     app = FastAPI(
         title="Finecomb",
         version=__version__,
@@ -42,5 +47,12 @@ def create_app(store: Store, origin: str = "") -> FastAPI:
     app.include_router(adjudication.router)
     app.include_router(recruitment.router)
     pages.install(app)
-    app.add_middleware(HeaderMiddleware, store=store, most=_MOST, most_uploaded=_MOST_UPLOADED)
+    app.add_middleware(
+        HeaderMiddleware,
+        store=store,
+        most=_MOST,
+        most_uploaded=_MOST_UPLOADED,
+        hosts=hosts,
+        secure=origin.startswith("https:"),
+    )
     return app

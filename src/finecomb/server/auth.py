@@ -6,11 +6,12 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Concatenate, Literal, ParamSpec
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Request, Response
+from fastapi.concurrency import run_in_threadpool
 
 from finecomb.server.problems import ProblemError
 from finecomb.store import access
@@ -27,7 +28,8 @@ COOKIE: dict[Cookie, str] = {
 }
 TOKEN = "X-Finecomb-Token"
 """The header that every request which changes something carries."""
-_TRIES, _WINDOW = 10, 600.0  # wrong links from one address within so many seconds
+_TRIES = 10  # wrong links from one address within ten minutes
+_RENEWED = 300.0  # seconds after which it is written again when somebody was last active
 _REMEMBERED = 10_000  # sessions
 _LONGEST = 100  # characters of the device's cookie
 _REMEMBERED_DEVICE = 365 * 24 * 3600  # seconds
@@ -40,7 +42,6 @@ class Auth:
     store: Store
     origin: str = ""
     """The public address, e.g. `https://study.example`; that of the request when empty."""
-    _tries: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def secure(self) -> bool:
@@ -85,7 +86,8 @@ class Auth:
 
     def cookie(self, kind: Cookie) -> str:
         """Its name: of this study only, since a browser sends the cookies of one port to all others."""
-        return f"{COOKIE[kind]}-{self.signature('cookie')[:8]}"
+        prefix = "__Host-" if self.secure else ""  # which no other site of the same domain can set
+        return f"{prefix}{COOKIE[kind]}-{self.signature('cookie')[:8]}"
 
     def current(self, request: Request, kind: Who) -> Session | None:
         """Who is signed in where a request comes from."""
@@ -94,6 +96,8 @@ class Auth:
 
     async def session(self, request: Request, kind: Who) -> Session:
         """Who sent a request; a `ProblemError` when nobody did or it may have been forged."""
+        if not self.store.database.sqlite and request.method in ("GET", "HEAD"):
+            await run_in_threadpool(self.store.is_current)  # others may serve the same study
         current = self.current(request, kind)
         if current is None:
             raise ProblemError("signed-out")
@@ -137,22 +141,38 @@ class Auth:
         """Sign in by a link, as `job` does, within limits; returns the session's token."""
         self.check_origin(request)
         address = request.client.host if request.client else ""
-        now = self.store.clock()
         token = await self.store.do(job, *args, **named)
         self.store.sessions.clear()  # a researcher may have got another role
         if token is None:
-            recent = [at for at in self._tries.get(address, []) if now - at < _WINDOW]
-            self._tries = {who: tries for who, tries in self._tries.items() if now - tries[-1] < _WINDOW}
-            self._tries[address] = [*recent, now][-_TRIES:]
-            if len(recent) >= _TRIES:
-                raise ProblemError("too-many")
-            raise ProblemError("not-found", "This link does not open anything (any more). Ask for a new one.")
+            raise wrong_link(await self.store.do(access.count_attempt, "wrong-link", self.signature(address)))
         return token
+
+    def refuse_link(self, request: Request) -> ProblemError:
+        """What to say to somebody whose link opens nothing; the try counts."""
+        address = request.client.host if request.client else ""
+        return wrong_link(self.store.do_now(access.count_attempt, "wrong-link", self.signature(address)))
+
+    async def stay(self, session: Session) -> None:
+        """Remember now and then that a researcher is active; who is not for long is signed out."""
+        now = self.store.clock()
+        if now - session.active > access.IDLE:
+            await self.leave(session)
+            raise ProblemError("signed-out", "You were away for long. Sign in again with a new link.")
+        if now - session.active > _RENEWED:
+            await self.store.do(access.touch_session, session.hash)
+            self.store.sessions.clear()
 
     async def leave(self, session: Session) -> None:
         """Sign out."""
         await self.store.do(access.end_session, session.hash)
         self.store.sessions.clear()
+
+
+def wrong_link(tries: int) -> ProblemError:
+    """The answer to the so many-th wrong link from one address within a while."""
+    if tries > _TRIES:
+        return ProblemError("too-many")
+    return ProblemError("not-found", "This link does not open anything (any more). Ask for a new one.")
 
 
 def auth_of(request: Request) -> Auth:
@@ -169,11 +189,28 @@ AnnotatorSession = Annotated[Session, Depends(_annotator)]
 """Parameter of a route that only signed-in annotators may use."""
 
 
+def recent_researcher(role: Role) -> Callable[[Request], Awaitable[Session]]:
+    """As `researcher`, for what must not be done with a session that somebody left open: a sign-in of today."""
+    allowed = researcher(role)
+
+    async def recently(request: Request) -> Session:
+        session = await allowed(request)
+        if auth_of(request).store.clock() - session.created > access.RECENT:
+            raise ProblemError(
+                "signed-out", "For this, sign in again: `finecomb links STUDY --researcher NAME` makes a link."
+            )
+        return session
+
+    return recently
+
+
 def researcher(role: Role) -> Callable[[Request], Awaitable[Session]]:
     """Dependency of a route that researchers of that role or above may use; returns their session."""
 
     async def allowed(request: Request) -> Session:
-        session = await auth_of(request).session(request, "researcher")
+        auth = auth_of(request)
+        session = await auth.session(request, "researcher")
+        await auth.stay(session)
         if session.role is None or ROLES.index(session.role) < ROLES.index(role):
             raise ProblemError("not-allowed", f"This needs the role {role}. An owner of the study can give it to you.")
         return session

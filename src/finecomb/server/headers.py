@@ -1,13 +1,18 @@
-"""Around every request: a limit on its size; around every answer: the headers that keep a browser strict."""
+"""Around every request: limits on size, time and host; around every answer: headers that keep a browser strict."""
 
 from __future__ import annotations
 
+import asyncio
 import functools
+import ipaddress
+import logging
+from collections.abc import Collection
+from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from finecomb.core.records import Recruitment
-from finecomb.server.problems import ProblemError
+from finecomb.server.problems import ProblemError, without_token
 from finecomb.store.store import Store
 
 _POLICY = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'"
@@ -46,15 +51,34 @@ def _headers(recruitment: Recruitment, join: bool, is_annotators: bool) -> Heade
 
 
 _UNCACHED = (b"cache-control", b"no-store")
+_HSTS = (b"strict-transport-security", b"max-age=31536000")
+_LAST = (b"connection", b"close")
+PATIENCE = 30.0
+"""Seconds that a browser may pause while it sends a request."""
+log = logging.getLogger(__name__)
 
 
 _UPLOADS = ("/api/admin/documents", "/api/admin/protocol")  # both look at who asks before they read on
 
 
 class HeaderMiddleware:
-    """Around every request: a limit on its size; around every answer: the headers that keep a browser strict."""
+    """Around every request and its answer.
 
-    def __init__(self, app: ASGIApp, store: Store, most: int, most_uploaded: int) -> None:
+    A request for a host that is not among `hosts` is refused, so that no other name can be made to point at a server
+    of this machine; any host will do when `hosts` is None.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        store: Store,
+        most: int,
+        most_uploaded: int,
+        hosts: Collection[str] | None = None,
+        secure: bool = False,
+    ) -> None:
+        self.hosts = hosts
+        self.secure = secure
         self.app = app
         self.store = store
         self.most = most
@@ -71,29 +95,82 @@ class HeaderMiddleware:
         join = path.startswith("/join/")
         fixed = _headers(self.store.head.settings.recruitment, join, join or path == "/")
 
+        begun = False
+
         async def strict(message: Message) -> None:
+            nonlocal begun
             if message["type"] == "http.response.start":
+                begun = True
                 headers = message.setdefault("headers", [])
                 headers.extend(fixed)
+                if self.secure:
+                    headers.append(_HSTS)
+                if message["status"] in (408, 413):  # the rest of the request is not read
+                    headers.append(_LAST)
                 if uncached and not any(name == b"cache-control" for name, _ in headers):
                     headers.append(_UNCACHED)
             await send(message)
 
         try:
+            self._check(scope)
             await self.app(scope, _limited(scope, receive, limit), strict)
         except ProblemError as error:
             await error.response()(scope, receive, strict)
+        except Exception:  # ours: answered here, since the connection would be cut if it got any further
+            log.exception("%s %s failed", scope["method"], without_token(path))
+            if begun:
+                raise
+            await ProblemError("failed").response()(scope, receive, strict)
+
+    def _check(self, scope: Scope) -> None:
+        """Refuse a host that is not ours, and a NUL, which no id has and PostgreSQL does not take."""
+        host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
+        if self.hosts is not None and not is_known_host(host, self.hosts):
+            raise ProblemError("not-allowed", "This server does not answer to that name; start it with --public-url.")
+        if "\0" in scope["path"] or b"%00" in scope.get("query_string", b""):
+            raise ProblemError("refused", "This was not accepted: it holds a NUL character.")
+
+
+def is_known_host(host: str, hosts: Collection[str]) -> bool:
+    """Whether the `Host` of a request is among those that a server answers to; `*` stands for any plain address.
+
+    >>> is_known_host("127.0.0.1:8000", ["127.0.0.1"]), is_known_host("evil.example", ["127.0.0.1", "*"])
+    (True, False)
+    """
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    return name in hosts or ("*" in hosts and _is_address(name))
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+async def _soon(receive: Receive) -> Message:
+    """The next piece of a request; one that does not come ends the request."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await receive()
+    except TimeoutError:
+        raise ProblemError("refused", "The request did not arrive in time. Send it again.", 408) from None
 
 
 def _limited(scope: Scope, receive: Receive, most: int) -> Receive:
     """`receive` that stops at `most` bytes, whatever the request says about its size."""
     if any(name == b"content-length" and value.isdigit() and int(value) > most for name, value in scope["headers"]):
         raise ProblemError("too-large")
-    got = 0
+    got, complete = 0, False
 
     async def receive_some() -> Message:
-        nonlocal got
-        message = await receive()
+        nonlocal got, complete
+        message = await (receive() if complete else _soon(receive))
+        complete = complete or not message.get("more_body", False)
         got += len(message.get("body", b""))
         if got > most:
             raise ProblemError("too-large")

@@ -18,12 +18,13 @@ from finecomb.store.access import Session
 router = APIRouter(prefix="/api")
 
 
-def _link(auth: Auth, token: str) -> Literal["open", "personal"]:
-    """What kind of annotator's link it is."""
+def _link(request: Request, token: str) -> Literal["open", "personal"]:
+    """What kind of annotator's link it is; a wrong one counts as a try."""
+    auth = auth_of(request)
     with auth.store.database.reading() as transaction:
         kind = access.link_kind(auth.store, transaction, token)
     if kind is None or kind == "researcher":
-        raise ProblemError("not-found", "This link does not open anything (any more). Ask for a new one.")
+        raise auth.refuse_link(request)
     return kind
 
 
@@ -31,7 +32,7 @@ def _link(auth: Auth, token: str) -> Literal["open", "personal"]:
 def welcome(request: Request, token: str) -> Welcome:
     """What a link opens, before anybody is signed in."""
     auth, head = auth_of(request), auth_of(request).store.head
-    kind = _link(auth, token)
+    kind = _link(request, token)
     source = recruitment.at_door(auth, request) if kind == "open" else ArrivalSource()
     preview = recruitment.is_preview(source)
     if not preview:
@@ -66,6 +67,11 @@ async def join(request: Request, response: Response, token: str) -> SignedIn:
         session_token = await auth.follow(request, recruits.enter, token, source)
     except recruits.TookPartError:
         raise ProblemError("not-allowed", recruitment.once(source)) from None
+    except recruits.OtherBrowserError:
+        raise ProblemError(
+            "not-allowed",
+            "You began in another browser. Go on there. If you cannot, ask the researchers, who can let you go on here.",
+        ) from None
     except recruits.ClosedError:
         raise ProblemError("closed") from None
     auth.keep(response, "annotator", session_token)
@@ -90,7 +96,7 @@ def decline(request: Request, token: str) -> Ending:
     """Do not agree to take part: says the way back, and keeps nothing."""
     auth = auth_of(request)
     auth.check_origin(request)
-    source = recruitment.at_door(auth, request) if _link(auth, token) == "open" else ArrivalSource()
+    source = recruitment.at_door(auth, request) if _link(request, token) == "open" else ArrivalSource()
     return recruitment.declined(auth, source)
 
 

@@ -25,6 +25,10 @@ Who = Literal["annotator", "researcher"]
 _DAY = 24 * 3600.0
 LASTS: dict[Who, float] = {"annotator": 60 * _DAY, "researcher": 14 * _DAY}
 """How long a session lasts, in seconds."""
+IDLE = 0.5 * _DAY
+"""How long a researcher's session lasts without being used."""
+RECENT = _DAY
+"""How old a sign-in may be for exports, pay files and roles."""
 INVITED = 7 * _DAY
 """How long an invitation can be taken up."""
 
@@ -41,6 +45,10 @@ class Session:
     expires: float
     hash: str
     """Names the session without giving it away."""
+    created: float = 0
+    """When somebody signed in."""
+    active: float = 0
+    """When they were last there, give or take some minutes."""
 
 
 def hashed(token: str) -> str:
@@ -59,7 +67,14 @@ def open_token(store: Store) -> str:
 # --- sessions ----------------------------------------------------------------------------------------------------
 
 _SESSION = (
-    sa.select(tables.session.c.kind, tables.session.c.who, tables.researcher.c.role, tables.session.c.expires)
+    sa.select(
+        tables.session.c.kind,
+        tables.session.c.who,
+        tables.researcher.c.role,
+        tables.session.c.expires,
+        tables.session.c.created,
+        tables.session.c.active,
+    )
     .select_from(
         tables.session.outerjoin(
             tables.researcher,
@@ -82,14 +97,22 @@ def session(store: Store, transaction: Transaction, token: str) -> Session | Non
     row = transaction.one(_SESSION, hash=hashed(token), study=store.key, now=store.clock())
     if row is None:
         return None
-    kind, who, role, expires = row
-    return None if kind == "researcher" and role is None else Session(kind, who, role, expires, hashed(token))
+    kind, who, role, expires, created, active = row
+    if kind == "researcher" and role is None:
+        return None
+    return Session(kind, who, role, expires, hashed(token), created, active)
+
+
+def touch_session(store: Store, transaction: Transaction, hash: str) -> None:
+    """Remember that somebody is there."""
+    mine = (tables.session.c.hash == hash, tables.session.c.study == store.key)
+    transaction.run(sa.update(tables.session).values(active=store.clock()).where(*mine))
 
 
 def start_session(store: Store, transaction: Transaction, kind: Who, who: str) -> str:
     """Sign somebody in; returns the token for the cookie."""
     token, now = secrets.token_urlsafe(32), store.clock()
-    values = {"hash": hashed(token), "study": store.key, "kind": kind, "who": who, "created": now}
+    values = {"hash": hashed(token), "study": store.key, "kind": kind, "who": who, "created": now, "active": now}
     transaction.run(sa.delete(tables.session).where(tables.session.c.expires <= now))
     transaction.run(sa.insert(tables.session).values(**values, expires=now + LASTS[kind]))
     return token
@@ -104,6 +127,23 @@ def end_sessions(store: Store, transaction: Transaction, kind: Who, who: str) ->
     """Sign somebody out everywhere."""
     mine = (tables.session.c.study == store.key, tables.session.c.kind == kind, tables.session.c.who == who)
     transaction.run(sa.delete(tables.session).where(*mine))
+
+
+# --- tries -------------------------------------------------------------------------------------------------------
+
+WINDOW = 600.0
+"""Seconds for which a try counts."""
+
+
+def count_attempt(store: Store, transaction: Transaction, kind: str, address: str) -> int:
+    """Count a try from an address, wherever it was made; returns how many there were lately, with this one."""
+    own, now = tables.attempt.c, store.clock()
+    transaction.run(sa.delete(tables.attempt).where(sa.or_(own.at < now - WINDOW, own.at > now + WINDOW)))
+    values = {"study": store.key, "kind": kind, "address": address, "at": now}
+    transaction.run(sa.insert(tables.attempt).values(**values))
+    lately = sa.select(sa.func.count()).where(own.study == store.key, own.kind == kind, own.address == address)
+    (count,) = transaction.one(lately) or (0,)
+    return int(count)
 
 
 # --- links -------------------------------------------------------------------------------------------------------
@@ -166,12 +206,22 @@ def _follow(store: Store, transaction: Transaction, token: str, kind: Who) -> st
     _, who, role, _ = transaction.one(_LINK, hash=hash, study=store.key, now=now) or ("", "", "", None)
     transaction.run(sa.update(tables.link).values(used=now).where(tables.link.c.hash == hash))
     if kind == "researcher":
-        set_researcher(store, transaction, who, role)
+        if not _last_owner(store, transaction, who):  # whoever is the only one stays owner
+            set_researcher(store, transaction, who, role)
         audit.record(store, transaction, who, "signed in")
     return start_session(store, transaction, kind, who)
 
 
 # --- researchers -------------------------------------------------------------------------------------------------
+
+
+def _last_owner(store: Store, transaction: Transaction, id: str) -> bool:
+    owners = sa.select(tables.researcher.c.id).where(
+        tables.researcher.c.study == store.key,
+        tables.researcher.c.role == "owner",
+        tables.researcher.c.removed.is_(None),
+    )
+    return [owner for (owner,) in transaction.all(owners)] == [id]
 
 
 def set_researcher(store: Store, transaction: Transaction, id: str, role: str) -> None:

@@ -248,8 +248,16 @@ def _keep(database: Database, wanted: Mapping[str, int], force: bool) -> Path | 
     return saved
 
 
-_OF_STUDY = (tables.protocol, tables.document, tables.annotator, tables.researcher, tables.link, tables.session)
-_BY_KEY = (tables.annotation, tables.entry, tables.audit, tables.arrival)
+_OF_STUDY = (
+    tables.protocol,
+    tables.document,
+    tables.annotator,
+    tables.researcher,
+    tables.link,
+    tables.session,
+    tables.worker,
+)
+_BY_KEY = (tables.annotation, tables.entry, tables.audit, tables.arrival, tables.attempt)
 _INSERT = {
     table.name: sa.insert(table)
     .values({column.name: given(column.name) for column in table.columns if column.name != "key"})

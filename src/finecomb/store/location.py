@@ -24,10 +24,20 @@ class StudyLocation:
 
     def __str__(self) -> str:
         """For messages: without the password."""
-        url = (
-            str(self.file) if self.file else re.sub(r"^[^:]+://", "postgresql://", re.sub(r":[^:@/]*@", "@", self.url))
-        )
+        url = str(self.file) if self.file else _without_password(self.url)
         return f"{url}#{self.study}" if self.study else url
+
+
+def _without_password(url: str) -> str:
+    """A URL for messages: who and where, without any password, also where it is among the options.
+
+    >>> _without_password("postgresql+psycopg://ann:s:e/c@db.example/lab?password=x&sslmode=require")
+    'postgresql://ann@db.example/lab?sslmode=require'
+    """
+    rest, question, options = re.sub(r"^[^:]+://", "", url).partition("?")
+    who, at, host = rest.rpartition("@")
+    shown = "&".join(option for option in options.split("&") if "password" not in option.lower()) if question else ""
+    return f"postgresql://{who.partition(':')[0]}{at}{host}{'?' if shown else ''}{shown}"
 
 
 def is_url(path: Path | str) -> bool:

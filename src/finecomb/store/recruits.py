@@ -5,17 +5,21 @@ Nothing of it is in the study's records or in any export: worker ids are in the 
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass, fields
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
+from pydantic_core import from_json
 
 from finecomb.people.arrivals import Arrival, ArrivalSource
 from finecomb.people.onboarding import recorded_step, with_step
+from finecomb.people.progress import with_name
 from finecomb.store import access, annotators, audit, tables
 from finecomb.store.database import Database, Transaction
-from finecomb.store.rows import iso
+from finecomb.store.rows import dumps, iso
 from finecomb.store.tables import given
 
 if TYPE_CHECKING:
@@ -24,6 +28,10 @@ if TYPE_CHECKING:
 
 class TookPartError(Exception):
     """Somebody who has finished wants to take part again, where everybody may once only."""
+
+
+class OtherBrowserError(Exception):
+    """Somebody comes under a worker id that began in another browser: an id alone opens nothing."""
 
 
 class ClosedError(Exception):
@@ -72,6 +80,7 @@ def returning_annotator(store: Store, transaction: Transaction, source: ArrivalS
     somebody in the browser of the one who came by our open link before."""
     if source.worker:
         row = transaction.one(_WORKER, study=store.key, platform=source.platform, worker=source.worker)
+        row = row or transaction.one(_KNOWN, study=store.key, hash=worker_hash(store, source))
     elif source.device and store.head.protocol.work.once:
         row = transaction.one(_DEVICE, study=store.key, device=source.device)
     else:
@@ -110,6 +119,7 @@ def _by_open_link(store: Store, transaction: Transaction, source: ArrivalSource)
         if source.platform:
             annotators.replace(store, transaction, annotator.model_copy(update={"platform": source.platform}))
         return annotator.id
+    _check_browser(store, transaction, source)
     before = last_arrival(store, transaction, who)
     again = before is not None and source.session != before.source.session
     if again and store.head.protocol.work.once and _finished(store, transaction, who):
@@ -122,7 +132,45 @@ def arrive(store: Store, transaction: Transaction, annotator: str, source: Arriv
     traces = dict(zip(_SOURCE_FIELDS, astuple(source), strict=True))
     values = {"study": store.key, "annotator": annotator, "at": store.clock(), **traces}
     transaction.run(sa.insert(tables.arrival).values(**values))
+    if source.worker:
+        _bind(store, transaction, annotator, source)
     _agree(store, transaction, annotator)
+
+
+def worker_hash(store: Store, source: ArrivalSource) -> str:
+    """A keyed hash of a platform's id of a person; stays when the id itself is forgotten."""
+    text = f"worker/{source.platform}/{source.worker}"
+    return hmac.new(store.head.secret.encode(), text.encode(), hashlib.sha256).hexdigest()[:32]
+
+
+_W = tables.worker.c
+_KNOWN = sa.select(_W.annotator, _W.device).where(_W.study == given("study"), _W.hash == given("hash"))
+
+
+def _check_browser(store: Store, transaction: Transaction, source: ArrivalSource) -> None:
+    """Refuse a worker id that comes in another browser than the one it began in."""
+    row = transaction.one(_KNOWN, study=store.key, hash=worker_hash(store, source)) if source.worker else None
+    if row is not None and row[1] and source.device != row[1]:
+        raise OtherBrowserError
+
+
+def _bind(store: Store, transaction: Transaction, annotator: str, source: ArrivalSource) -> None:
+    """Remember in which browser somebody began, or goes on after having been let go."""
+    hash = worker_hash(store, source)
+    if transaction.one(_KNOWN, study=store.key, hash=hash) is None:
+        values = {"study": store.key, "hash": hash, "annotator": annotator, "device": source.device}
+        transaction.run(sa.insert(tables.worker).values(**values))
+    else:
+        mine = (_W.study == store.key, _W.hash == hash)
+        transaction.run(sa.update(tables.worker).values(device=source.device).where(*mine))
+
+
+def release_browser(store: Store, transaction: Transaction, by: str, annotator: str) -> None:
+    """Let somebody go on in another browser than the one they began in."""
+    annotators.get(store, transaction, annotator)  # refused where there is nobody
+    mine = (_W.study == store.key, _W.annotator == annotator)
+    transaction.run(sa.update(tables.worker).values(device="").where(*mine))
+    audit.record(store, transaction, by, "released the browser", annotator=annotator)
 
 
 def _agree(store: Store, transaction: Transaction, id: str) -> None:
@@ -178,15 +226,34 @@ def forget(store: Store, transaction: Transaction, by: str, annotators: Iterable
     was = personal_data(store, transaction, named)
     for table, only in _mine(store, named).items():
         transaction.run(sa.delete(table).where(*only))
+    bound = () if named is None else (_W.annotator.in_(named),)
+    transaction.run(sa.update(tables.worker).values(device="").where(_W.study == store.key, *bound))
+    _forget_names(store, transaction, named)
     audit.record(store, transaction, by, "forgot where annotators came from", annotators=named or "all")
     return was
+
+
+def _forget_names(store: Store, transaction: Transaction, named: list[str] | None) -> None:
+    """Remove what researchers call people, from their records and from the audit log."""
+    ids = named if named is not None else list(annotators.conditions(store, transaction))
+    for id in ids:
+        person = annotators.get(store, transaction, id)
+        if "name" in person.meta:
+            annotators.replace(store, transaction, with_name(person, ""))
+    own = tables.audit.c
+    lines = sa.select(own.key, own.about).where(own.study == store.key, own.did == "named annotator")
+    for key, about in transaction.all(lines):
+        value = from_json(about)
+        if value.get("annotator") in ids and "name" in value:
+            value["name"] = "(forgotten)"
+            transaction.run(sa.update(tables.audit).values(about=dumps(value)).where(own.key == key))
 
 
 def wipe(database: Database) -> None:
     """Write a database anew, so that what was removed is not left in free pages of its file or in its journal."""
     connection = database.connect()
     try:
-        connection.execute("VACUUM" if database.sqlite else "VACUUM arrival, link, session")
+        connection.execute("VACUUM" if database.sqlite else "VACUUM FULL arrival, link, session, annotator, audit")
         if database.sqlite:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     finally:

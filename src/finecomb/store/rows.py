@@ -39,7 +39,18 @@ class Stored:
 class Declined:
     """A change that was not made, and why."""
 
-    code: Literal["not-found", "not-allowed", "conflict", "finished", "lease-over", "incomplete", "refused"]
+    code: Literal[
+        "not-found",
+        "not-allowed",
+        "conflict",
+        "finished",
+        "lease-over",
+        "incomplete",
+        "refused",
+        "paused",
+        "closed",
+        "overtaken",
+    ]
     stored: Stored | None = None
     missing: tuple[str, ...] = ()
     say: str = ""

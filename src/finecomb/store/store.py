@@ -44,6 +44,8 @@ class Head:
     """By name and version, in the order they came."""
     secret: str
     joining: int
+    changed: int = 0
+    """Counts what every process that serves the study must hear of."""
 
     @property
     def protocol(self) -> Protocol:
@@ -59,9 +61,15 @@ class Head:
         return self.settings.annotators or self.protocol.work.annotators
 
 
-_HEAD = sa.select(tables.study.c.state, tables.study.c.settings, tables.study.c.secret, tables.study.c.joining).where(
-    tables.study.c.key == given("study")
-)
+_HEAD = sa.select(
+    tables.study.c.state,
+    tables.study.c.settings,
+    tables.study.c.secret,
+    tables.study.c.joining,
+    tables.study.c.changed,
+).where(tables.study.c.key == given("study"))
+_CHANGED = sa.select(tables.study.c.changed).where(tables.study.c.key == given("study"))
+_COUNT = sa.update(tables.study).values(changed=tables.study.c.changed + 1).where(tables.study.c.key == given("of"))
 _PROTOCOLS = (
     sa.select(tables.protocol.c.id, tables.protocol.c.body)
     .where(tables.protocol.c.study == given("study"))
@@ -105,7 +113,7 @@ class Store:
         """Started when first used."""
         with self._lock:
             if self._writer is None:
-                self._writer = Writer(self.database)
+                self._writer = Writer(self.database, self._catch_up)
             return self._writer
 
     async def do(self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs) -> T:
@@ -118,15 +126,30 @@ class Store:
 
     async def change(self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs) -> T:
         """As `do`, for what changes the study itself: state, settings, protocols, documents."""
-        result = await self.do(job, *args, **named)
+        result = await self.do(_counted, lambda transaction: job(self, transaction, *args, **named))
         self.refresh()
         return result
 
     def change_now(self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs) -> T:
         """As `change`, for code that is not asynchronous."""
-        result = self.do_now(job, *args, **named)
+        result = self.do_now(_counted, lambda transaction: job(self, transaction, *args, **named))
         self.refresh()
         return result
+
+    def _catch_up(self, transaction: Transaction) -> None:
+        """Before changes are made: hear of what another process changed about the study."""
+        (changed,) = transaction.one(_CHANGED, study=self.key) or (0,)
+        if changed != self.head.changed:
+            self.refresh()
+
+    def is_current(self) -> bool:
+        """Whether no other process changed the study since its head was read; reads it anew where one did."""
+        with self.database.reading() as transaction:
+            (changed,) = transaction.one(_CHANGED, study=self.key) or (0,)
+        if changed != self.head.changed:
+            self.refresh()
+            return False
+        return True
 
     @property
     def commits(self) -> int:
@@ -151,10 +174,10 @@ class Store:
 
     def _head(self) -> Head:
         with self.database.reading() as transaction:
-            state, settings, secret, joining = transaction.one(_HEAD, study=self.key) or ()
+            state, settings, secret, joining, changed = transaction.one(_HEAD, study=self.key) or ()
             protocols = transaction.all(_PROTOCOLS, study=self.key)
         by_id = {protocol.id: protocol for protocol in RowReader().records("protocol", Protocol, protocols)}
-        return Head(state, self._settings(settings), by_id, secret, joining)
+        return Head(state, self._settings(settings), by_id, secret, joining, changed)
 
     def _settings(self, body: str) -> Settings:
         """The settings; a study is not served under others than its own."""
@@ -202,6 +225,13 @@ class Store:
         """Those for which a condition on `tables.annotation` holds."""
         with self.database.reading() as transaction:
             return rows.some_annotations(transaction, self.key, only)
+
+
+def _counted(store: Store, transaction: Transaction, job: Callable[[Transaction], T]) -> T:
+    """Do what changes the study itself, and count it."""
+    result = job(transaction)
+    transaction.run(_COUNT, of=store.key)
+    return result
 
 
 def _meta(id: str, body: str) -> dict[str, Any] | None:

@@ -41,5 +41,6 @@ def find_or_make(transaction: Transaction, place: StudyLocation) -> tuple[int, s
     if name not in studies(transaction):
         empty, secret = Settings().to_json(), secrets.token_hex(32)
         values = {"name": name, "state": "open", "settings": empty, "imported": empty, "secret": secret, "joining": 1}
+        values |= {"changed": 0}
         transaction.run(sa.insert(tables.study).values(**values))
     return studies(transaction)[name], name

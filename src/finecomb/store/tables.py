@@ -52,6 +52,7 @@ study = Table(
     Column("imported", Text, nullable=False),  # the settings as last read from the study's folder
     Column("secret", Text, nullable=False),  # signs cookies and makes the open link
     Column("joining", Integer, nullable=False),  # counts open links; the last works unless negative
+    Column("changed", Integer, nullable=False),  # counts changes that every process that serves it must hear of
 )
 
 protocol = Table(
@@ -130,6 +131,7 @@ change = Table(
     Column("annotation", _Key, ForeignKey("annotation.key"), primary_key=True, autoincrement=False),
     Column("id", Text, primary_key=True),  # made by the browser: the same change counts once
     Column("version", Integer, nullable=False),  # of the entry after it
+    Column("digest", Text, nullable=False),  # of what it asked for; empty for changes of an earlier Finecomb
     sqlite_with_rowid=False,
 )
 
@@ -167,7 +169,28 @@ session = Table(
     Column("who", Text, nullable=False),
     Column("created", Double, nullable=False),
     Column("expires", Double, nullable=False),
+    Column("active", Double, nullable=False),  # when it was last used, give or take some minutes
     Index(None, "study", "kind", "who"),
+)
+
+attempt = Table(  # tries to come in, so that several processes count them together
+    "attempt",
+    metadata,
+    Column("key", _Key, primary_key=True),
+    _study(primary=False),
+    Column("kind", Text, nullable=False),  # wrong-link or join
+    Column("address", Text, nullable=False),  # keyed hash of the internet address
+    Column("at", Double, nullable=False),
+    Index(None, "study", "kind", "address"),
+)
+
+worker = Table(  # who took part, by a keyed hash: stays when `finecomb forget` removes the rest
+    "worker",
+    metadata,
+    _study(),
+    Column("hash", Text, primary_key=True),  # of platform and worker id
+    Column("annotator", Text, nullable=False),
+    Column("device", Text, nullable=False),  # keyed hash of the browser that began; empty when it was let go
 )
 
 arrival = Table(  # the one place for what platforms and browsers tell about a person; `finecomb forget` empties it

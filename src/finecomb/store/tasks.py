@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -132,10 +133,22 @@ class Edit:
     """JSON; None deletes."""
     active: float
     """Seconds at the keyboard so far, as the browser says."""
+    changed: int | None = None
+    """The count of the study's changes when whoever sent it was found to be signed in."""
+
+    @property
+    def digest(self) -> str:
+        """Tells this change from another that comes under the same id."""
+        return digest(self.kind, self.id, self.body)
+
+
+def digest(*parts: str | None) -> str:
+    """A short digest of what a change asks for."""
+    return hashlib.sha256(rows.dumps(parts).encode()).hexdigest()[:16]
 
 
 _FOUND = (
-    sa.select(_A.key, _A.status, _A.lease, _A.active, _A.excluded + _P.excluded, _C.version, _E.version)
+    sa.select(_A.key, _A.status, _A.lease, _A.active, _A.excluded + _P.excluded, _C.version, _E.version, _C.digest)
     .select_from(
         JOINED.outerjoin(tables.change, sa.and_(_C.annotation == _A.key, _C.id == given("change"))).outerjoin(
             tables.entry, sa.and_(_E.annotation == _A.key, _E.kind == given("kind"), _E.id == given("entry"))
@@ -155,7 +168,7 @@ _UPDATE = (
     .values(version=given("new"), body=given("body"))
     .where(_E.annotation == given("of"), _E.kind == given("what"), _E.id == given("which"))
 )
-_REMEMBER = sa.insert(tables.change).values({name: given(name) for name in ("annotation", "id", "version")})
+_REMEMBER = sa.insert(tables.change).values({name: given(name) for name in ("annotation", "id", "version", "digest")})
 _TOUCH = sa.update(tables.annotation).values(lease=given("until"), active=given("spent")).where(_A.key == given("of"))
 
 
@@ -164,33 +177,59 @@ def save(store: Store, transaction: Transaction, task: str, facts: Facts, edit: 
     row = transaction.one(_FOUND, study=store.key, task=task, change=edit.change, kind=edit.kind, entry=edit.id)
     if row is None:
         return Declined("not-found")
-    key, status, lease, active, excluded, done, version = row
+    if edit.changed is not None and edit.changed != store.head.changed:
+        return Declined("overtaken")
+    key, status, lease, active, excluded, done, version, before = row
     if done is not None:
-        return int(done)
+        return int(done) if before in ("", edit.digest) else _reused(transaction, key, edit)
     if (declined := _declined(store, transaction, facts, status, lease, excluded)) is not None:
         return declined
     if (version or 0) != edit.base:
         row = transaction.one(_STORED, annotation=key, kind=edit.kind, entry=edit.id)
         stored = Stored(*row) if row else None
-        if edit.base or edit.kind == "mark" or stored is None or stored.body is not None:
+        stale = transaction.one(_OF_CHANGE, annotation=key, change=FORGOTTEN) is not None
+        if edit.base or edit.kind == "mark" or stored is None or stored.body is not None or stale:
             return Declined("conflict", stored)  # else it was deleted, and is made anew by who never saw it
     if version is None:
         if edit.kind == "mark" and transaction.one(_ELSEWHERE, study=store.key, entry=edit.id):
             return Declined("refused")
+        if declined := _too_much(transaction, key, edit):
+            return declined
         values = {"study": store.key, "annotation": key, "kind": edit.kind, "id": edit.id}
         transaction.run(_INSERT, version=1, body=edit.body, **values)
     else:
         transaction.run(_UPDATE, of=key, what=edit.kind, which=edit.id, new=version + 1, body=edit.body)
     now = (version or 0) + 1
-    _remember(transaction, key, edit.change, now)
+    _remember(transaction, key, edit.change, now, edit.digest)
     transaction.run(_TOUCH, of=key, until=_until(store, facts), spent=_spent(store, facts, active, edit.active))
     return now
+
+
+MOST_ENTRIES, MOST_ALIKE, MOST_CHARACTERS = 2_000, 10, 2_000_000
+"""What one task may hold: entries, marks that are the same, and characters of all together."""
+_HELD = sa.select(
+    sa.func.count(),
+    sa.func.coalesce(sa.func.sum(sa.func.length(_E.body)), 0),
+    sa.func.count(sa.case((_E.body == given("body"), 1))),
+).where(_E.annotation == given("annotation"))
+
+
+def _too_much(transaction: Transaction, key: int, edit: Edit) -> Declined | None:
+    """Why a task takes no more entries, which nobody meets who reads and marks."""
+    entries, characters, alike = transaction.one(_HELD, annotation=key, body=edit.body) or (0, 0, 0)
+    if entries >= MOST_ENTRIES or characters > MOST_CHARACTERS:
+        return Declined("refused", say="This was not accepted: there is more in this text than one person can mark.")
+    if edit.kind == "mark" and alike >= MOST_ALIKE:
+        return Declined("refused", say=f"This was not accepted: the same mark is there {alike} times already.")
+    return None
 
 
 def _declined(
     store: Store, transaction: Transaction, facts: Facts, status: str, lease: float | None, excluded: int
 ) -> Declined | None:
     """Why nothing can be changed in a task at the moment."""
+    if store.head.state == "paused" or store.head.state == "closed":  # perhaps by another process, a moment ago
+        return Declined(store.head.state)
     if excluded:
         return Declined("not-allowed")
     if status != "draft":
@@ -205,8 +244,37 @@ def _until(store: Store, facts: Facts) -> float | None:
     return kept_until(store) if facts.has_lease else None
 
 
-def _remember(transaction: Transaction, key: int, change: str, version: int) -> None:
-    transaction.run(_REMEMBER, annotation=key, id=change, version=version)
+def _remember(transaction: Transaction, key: int, change: str, version: int, asked: str) -> None:
+    transaction.run(_REMEMBER, annotation=key, id=change, version=version, digest=asked)
+
+
+def _reused(transaction: Transaction, key: int, edit: Edit) -> Declined:
+    """A change that comes under the id of another one: nothing of it is kept."""
+    row = transaction.one(_STORED, annotation=key, kind=edit.kind, entry=edit.id)
+    return Declined("conflict", Stored(*row) if row else None, say=_REUSED)
+
+
+_REUSED = "This was sent under the name of an earlier change, which asked for something else. Reload, and do it again."
+FORGOTTEN = ""
+"""The id of the row that says that earlier changes of a task are no longer remembered."""
+REMEMBERED = 30 * 24 * 3600.0
+"""Seconds after a text was handed in for which its changes are remembered."""
+_OF_CHANGE = sa.select(_C.version).where(_C.annotation == given("annotation"), _C.id == given("change"))
+_OLD = sa.select(_A.key).where(
+    _A.study == given("study"),
+    _A.status == "submitted",
+    _A.submitted < given("before"),
+    sa.exists().where(_C.annotation == _A.key, _C.id != FORGOTTEN),
+)
+
+
+def forget_changes(store: Store, transaction: Transaction) -> int:
+    """Forget the changes of tasks that were handed in a month ago; one that comes even later is never applied."""
+    keys = [key for (key,) in transaction.all(_OLD, study=store.key, before=iso(store.clock() - REMEMBERED))]
+    for key in keys:
+        transaction.run(sa.delete(tables.change).where(_C.annotation == key))
+        _remember(transaction, key, FORGOTTEN, 0, "")
+    return len(keys)
 
 
 def _spent(store: Store, facts: Facts, before: float | None, reported: float) -> float:
@@ -239,7 +307,9 @@ def finish(
     row = transaction.one(_FOUND, study=store.key, task=task, change=change, kind="", entry="")
     if row is None:
         return Declined("not-found")
-    key, status, lease, before, excluded, done, _ = row
+    key, status, lease, before, excluded, done, _, asked = row
+    if done is not None and asked not in ("", digest("finish")):
+        return Declined("conflict", say=_REUSED)
     if done is not None or status == "submitted":
         return 0
     if (declined := _declined(store, transaction, facts, status, lease, excluded)) is not None:
@@ -251,7 +321,7 @@ def finish(
     if absent := missing(rows.assemble(row | values, entries)):  # checked as it will be read
         return Declined("incomplete", missing=absent)
     _set(transaction, key, **values)
-    _remember(transaction, key, change, 0)
+    _remember(transaction, key, change, 0, digest("finish"))
     if facts.phase == "qualification":
         grade_when_complete(store, transaction, facts.annotator, facts.protocol, facts.round)
     return 0
@@ -274,7 +344,9 @@ def reopen(
     row = transaction.one(_FOUND, study=store.key, task=task, change=change, kind="", entry="")
     if row is None:
         return Declined("not-found")
-    key, status, _, before, excluded, done, _ = row
+    key, status, _, before, excluded, done, _, asked = row
+    if done is not None and asked not in ("", digest("reopen")):
+        return Declined("conflict", say=_REUSED)
     if excluded:
         return Declined("not-allowed")
     if facts.phase != "work":
@@ -286,7 +358,7 @@ def reopen(
         spent = _spent(store, facts, before, active)
         values = {"status": "draft", "lease": _until(store, facts), "submitted": None, "active": spent}
         _set(transaction, key, rest=rows.dumps(rest), **values)
-        _remember(transaction, key, change, 0)
+        _remember(transaction, key, change, 0, digest("reopen"))
     return 0
 
 

@@ -32,8 +32,10 @@ class _Waiting:
 class Writer:
     """A thread with the only connection that writes."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, catch_up: Callable[[Transaction], None] | None = None) -> None:
+        """`catch_up` is called at the beginning of every transaction."""
         self._database = database
+        self._catch_up = catch_up
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._connection: Any = None
         self._connect()
@@ -96,6 +98,8 @@ class Writer:
             if self._connection is None:
                 self._connect()
             self._transaction.command(self._database.begin)
+            if self._catch_up is not None:
+                self._catch_up(self._transaction)
             for waiting in batch:
                 self._run(waiting)
             self._transaction.command("COMMIT")

@@ -83,10 +83,14 @@ def test_a_platforms_ids_are_ignored_unless_the_study_recruits_there(store: Stor
     assert [each.source.worker for each in came(store)] == [""]
 
 
-def test_a_worker_comes_back_as_the_same_annotator_from_another_browser(store: Store) -> None:
+def test_a_worker_comes_back_from_another_browser_only_when_a_researcher_lets_them(store: Store) -> None:
     recruit(store, PROLIFIC)
     _, first = join(store, PID)
+    assert "another browser" in refused(Client(store).post(path(store), params=PID))
+    released = Client(store).researching().delete("/api/admin/annotator/browser", params={"id": first})
+    assert released.status_code == 200
     _, again = join(store, PID)
+    assert "another browser" in refused(Client(store).post(path(store), params=PID))
     _, other = join(store, PID | {"PROLIFIC_PID": "5f2bbb"})
     assert first == again != other
     assert {each.platform for each in store.annotators() if each.id in (first, other)} == {"prolific"}
@@ -167,8 +171,8 @@ def test_by_the_open_link_a_browser_takes_part_once(store: Store) -> None:
 
 def test_starting_is_agreeing_and_is_kept_once(store: Store) -> None:
     recruit(store, PROLIFIC)
-    _, who = join(store, PID)
-    join(store, PID)
+    client, who = join(store, PID)
+    join(store, PID | {"SESSION_ID": "se2"}, client)
     one = next(each for each in store.annotators() if each.id == who)
     assert one.meta["steps"] == [
         {"step": "consent", "protocol": "scarecrow@1", "done": "2023-11-14T22:13:20Z"},

@@ -55,6 +55,8 @@ class OwnedTask:
     cache: TaskCache
     id: str
     facts: Facts
+    changed: int
+    """The count of the study's changes when its owner was found to be signed in."""
 
     @property
     def store(self) -> Store:
@@ -76,10 +78,10 @@ class OwnedTask:
 async def own_task(request: Request, task: TaskId, session: AnnotatorSession) -> OwnedTask:
     """Somebody else's task is as absent as one that does not exist. Asynchronous, so that no thread is needed."""
     cache: TaskCache = request.app.state.task_cache
-    facts = cache.facts(task) if "\0" not in task else None  # which PostgreSQL would refuse
+    facts = cache.facts(task)
     if facts is None or facts.annotator != session.who:
         raise ProblemError("not-found", "There is no such text among yours.")
-    return OwnedTask(cache, task, facts)
+    return OwnedTask(cache, task, facts, cache.store.head.changed)
 
 
 OwnTask = Annotated[OwnedTask, Depends(own_task)]
@@ -151,6 +153,7 @@ async def step_done(request: Request, session: AnnotatorSession, step: StepId, s
     _takes_work(store)
     outcome = await store.do(onboarding_jobs.step_done, session.who, step, step_answers.answers, step_answers.active)
     if isinstance(outcome, Declined):
+        assert outcome.code != "overtaken"
         raise ProblemError(outcome.code, outcome.say or _SAY.get(outcome.code, ""), missing=outcome.missing)
     return Saved(change=step_answers.change, version=outcome)
 
@@ -244,13 +247,19 @@ async def reopen(task: OwnTask, ending: Finish) -> Response:
     return _answer(task, ending.change, outcome)
 
 
+class OvertakenRequestError(Exception):
+    """Somebody changed the study, perhaps in another process, after it was looked at who sends a request."""
+
+
 async def _save(
     task: OwnedTask, kind: Kind, id: str, change: str, base: int, body: str | None, active: float
 ) -> Response:
     _takes_work(task.store)
-    if "\0" in id:
-        raise ProblemError("refused", "This was not accepted: its id holds a NUL character.")
-    outcome = await task.store.do(tasks.save, task.id, task.facts, Edit(change, kind, id, base, body, active))
+    outcome = await task.store.do(
+        tasks.save, task.id, task.facts, Edit(change, kind, id, base, body, active, task.changed)
+    )
+    if isinstance(outcome, Declined) and outcome.code == "overtaken":
+        raise OvertakenRequestError
     return _answer(task, change, outcome)
 
 
@@ -269,6 +278,7 @@ _SAY = {
 def _answer(task: OwnedTask, change: str, outcome: int | Declined) -> Response:
     if isinstance(outcome, Declined):
         stored = task_view.entry(outcome.stored, task.cache.names(task.facts)) if outcome.stored else None
+        assert outcome.code != "overtaken"
         raise ProblemError(
             outcome.code, outcome.say or _SAY.get(outcome.code, ""), stored=stored, missing=outcome.missing
         )
@@ -287,12 +297,20 @@ def shortcuts() -> list[Route]:
         ("/marks/{id}", MarkChange, save_mark),
         ("/units/{id}", UnitChange, save_unit),
         ("/answers", AnswersChange, save_answers),
+        ("/decisions/{id}", SuggestionChange, save_decision),
     ]
     return [Route(f"/api/tasks/{{task}}{path}", _short(model, save), methods=["PUT"]) for path, model, save in saves]
 
 
 def _short(model: type[Record], save: Callable[..., Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
+        while True:
+            try:
+                return await once(request)
+            except OvertakenRequestError:  # look again who it is and whether work is taken
+                continue
+
+    async def once(request: Request) -> Response:
         session = await auth_of(request).session(request, "annotator")
         task = await own_task(request, request.path_params["task"], session)
         try:

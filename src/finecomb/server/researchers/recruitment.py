@@ -26,10 +26,10 @@ from finecomb.people.pay import Earned, Form
 from finecomb.people.signals import Signal
 from finecomb.server.problems import ProblemError
 from finecomb.server.researchers import recruitment_schema as schema
-from finecomb.server.researchers.routes import Editor, Id, Snapshots, Viewer
+from finecomb.server.researchers.routes import Editor, Id, RecentEditor, Snapshots, Viewer
 from finecomb.server.researchers.snapshot import Snapshot
 from finecomb.server.researchers.snapshot_cache import StudyPages
-from finecomb.store import recruits, researcher_actions
+from finecomb.store import audit, recruits, researcher_actions
 
 router = APIRouter(prefix="/api/admin", tags=["researchers"])
 
@@ -259,13 +259,14 @@ async def set_bonus(snapshots: Snapshots, session: Editor, id: Id, bonus: schema
 
 
 @router.get("/pay", response_class=Response)
-def pay(snapshots: Snapshots, _: Editor, form: Annotated[Form, Query()] = "pay") -> Response:
+def pay(snapshots: Snapshots, session: RecentEditor, form: Annotated[Form, Query()] = "pay") -> Response:
     """Who is to be paid what, with worker ids: all of it, or bonuses as a platform takes them."""
     with (
         snapshots.store.database.reading() as transaction
     ):  # not what is remembered, should ids have been forgotten since
         arrivals = recruits.arrivals(snapshots.store, transaction)
     people = snapshots.ask(lambda pages: pay_rules.earned(pages.snapshot.study, arrivals, pages.snapshot.protocol))
+    snapshots.store.do_now(audit.record, session.who, "took a pay file", form=form)
     name = pay_rules.FORMS[form]
     headers = {"content-disposition": f"attachment; filename*=utf-8''{quote(name)}"}
     return Response(pay_rules.pay_file(form, people), media_type="text/csv; charset=utf-8", headers=headers)

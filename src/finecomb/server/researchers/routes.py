@@ -18,18 +18,17 @@ from starlette.concurrency import run_in_threadpool
 
 from finecomb.agreement import second_pass
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.protocol_text import format_yaml, parse_protocol
+from finecomb.core.protocol_text import format_yaml
 from finecomb.core.records import Record, Settings
 from finecomb.core.study import Study
 from finecomb.measure.counts import meta_names
-from finecomb.server.auth import auth_of, researcher
+from finecomb.server.auth import auth_of, recent_researcher, researcher
 from finecomb.server.problems import ProblemError, refused
-from finecomb.server.researchers import schema
+from finecomb.server.researchers import schema, upload_process
 from finecomb.server.researchers.documents import Wanted, document_list, document_page
 from finecomb.server.researchers.export import export
 from finecomb.server.researchers.snapshot_cache import SnapshotCache, StudyPages
-from finecomb.server.researchers.upload import documents_in
-from finecomb.store import access, researcher_actions
+from finecomb.store import access, recruits, researcher_actions
 from finecomb.store import audit as audit_log
 from finecomb.store.access import Session
 from finecomb.store.store import Store
@@ -38,6 +37,9 @@ router = APIRouter(prefix="/api/admin", tags=["researchers"])
 Viewer = Annotated[Session, Depends(researcher("viewer"))]
 Editor = Annotated[Session, Depends(researcher("editor"))]
 Owner = Annotated[Session, Depends(researcher("owner"))]
+RecentViewer = Annotated[Session, Depends(recent_researcher("viewer"))]
+RecentEditor = Annotated[Session, Depends(recent_researcher("editor"))]
+RecentOwner = Annotated[Session, Depends(recent_researcher("owner"))]
 Id = Annotated[str, Query(min_length=1, max_length=1000)]
 
 
@@ -161,6 +163,12 @@ async def name_annotator(snapshots: Snapshots, session: Editor, id: Id, given: s
     """Call an annotator something; only researchers see it."""
     await snapshots.store.change(researcher_actions.name_annotator, session.who, id, given.name)
     snapshots.forget()
+
+
+@router.delete("/annotator/browser")
+async def release_browser(snapshots: Snapshots, session: Editor, id: Id) -> None:
+    """Let somebody who came from a platform go on in another browser than the one they began in."""
+    await snapshots.store.change(recruits.release_browser, session.who, id)
 
 
 # --- links --------------------------------------------------------------------------------------------------------
@@ -300,11 +308,7 @@ async def add_protocol(
     name: Annotated[str, Query(max_length=200)] = "protocol.yaml",
 ) -> schema.ProtocolRow:
     """Put a protocol in force: the YAML is the body, `name` is for messages. One in use is frozen: count it up."""
-    try:
-        text = (await request.body()).decode()
-    except UnicodeDecodeError as error:
-        raise FinecombError(f"{name}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
-    protocol = await run_in_threadpool(parse_protocol, text, name)
+    protocol = await run_in_threadpool(upload_process.protocol, await request.body(), name)
     await snapshots.store.change(researcher_actions.add_protocol, session.who, protocol)
     snapshots.forget()
     return schema.ProtocolRow(id=protocol.id, title=protocol.title, annotations=0, current=True)
@@ -326,7 +330,7 @@ async def add_documents(
     content = await request.body()
     ids = await run_in_threadpool(snapshots.ask, lambda pages: set(pages.snapshot.study.documents["id"]))
     columns = {ours: theirs for ours, theirs in (("text", text), ("id", id)) if theirs}
-    new_documents, notes = await run_in_threadpool(documents_in, content, name, columns, ids)
+    new_documents, notes = await run_in_threadpool(upload_process.documents, content, name, columns, ids)
     await snapshots.store.change(researcher_actions.add_documents, session.who, new_documents)
     snapshots.forget()
     return schema.Added(documents=len(new_documents), notes=tuple(notes))
@@ -344,20 +348,20 @@ def researchers(store: ServedStore, _: Viewer) -> tuple[schema.ResearcherRow, ..
 
 
 @router.post("/researchers")
-async def invite(request: Request, store: ServedStore, session: Owner, new: schema.Invitation) -> schema.Address:
+async def invite(request: Request, store: ServedStore, session: RecentOwner, new: schema.Invitation) -> schema.Address:
     """A link that lets one more researcher in, once and within a week."""
     token = await store.change(researcher_actions.invite, session.who, new.id, new.role)
     return schema.Address(url=_url(request, f"sign-in/{token}"))
 
 
 @router.put("/researcher")
-async def set_role(store: ServedStore, session: Owner, id: Id, new: schema.NewRole) -> None:
+async def set_role(store: ServedStore, session: RecentOwner, id: Id, new: schema.NewRole) -> None:
     """Give a researcher another role."""
     await store.change(researcher_actions.set_role, session.who, id, new.role)
 
 
 @router.delete("/researcher")
-async def remove_researcher(store: ServedStore, session: Owner, id: Id) -> None:
+async def remove_researcher(store: ServedStore, session: RecentOwner, id: Id) -> None:
     """Take a researcher's access away."""
     await store.change(researcher_actions.remove_researcher, session.who, id)
 
@@ -384,7 +388,7 @@ def list_exports(snapshots: Snapshots, _: Viewer) -> tuple[schema.Export, ...]:
 
 
 @router.get("/export", response_class=FileResponse)
-def download(snapshots: Snapshots, _: Viewer, format: Id) -> FileResponse:
+def download(snapshots: Snapshots, session: RecentViewer, format: Id) -> FileResponse:
     """The whole study as a file of that format; a folder comes as a .zip."""
     study = snapshots.ask(lambda pages: pages.snapshot.study)
     folder = Path(tempfile.mkdtemp(prefix="finecomb-"))
@@ -393,4 +397,5 @@ def download(snapshots: Snapshots, _: Viewer, format: Id) -> FileResponse:
     except BaseException:
         shutil.rmtree(folder)
         raise
+    snapshots.store.do_now(audit_log.record, session.who, "exported", format=format)
     return FileResponse(file, filename=file.name, background=BackgroundTask(shutil.rmtree, folder))

@@ -1,0 +1,53 @@
+"""Connections that never finish a request are closed, so that nobody keeps the places of others."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+PATIENCE = 30.0
+"""Seconds in which the head of a request has to arrive."""
+
+
+class ImpatientProtocol(HttpToolsProtocol):
+    """HTTP as uvicorn speaks it, with a limit on how long the head of a request may take."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Somebody opened a connection."""
+        super().connection_made(transport)
+        self._expect()
+
+    def data_received(self, data: bytes) -> None:
+        """Some bytes came: perhaps a whole request, perhaps half of its head."""
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._relax()
+        elif self._deadline is None:
+            self._expect()
+
+    def on_response_complete(self) -> None:
+        """An answer was sent; how long the connection may then be idle is uvicorn's matter."""
+        self._relax()
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        self._relax()
+        super().connection_lost(exc)
+
+    def _expect(self) -> None:
+        self._deadline = self.loop.call_later(PATIENCE, self._give_up)
+
+    def _relax(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _give_up(self) -> None:
+        self._deadline = None
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
