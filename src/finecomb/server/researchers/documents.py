@@ -8,8 +8,9 @@ from typing import Any, get_args
 
 import polars as pl
 
-from finecomb.agreement.agree import AgreeOptions, source
+from finecomb.agreement.agree_options import AgreeOptions
 from finecomb.agreement.alpha import alpha_of
+from finecomb.agreement.sources import source_of
 from finecomb.core.errors import shorten
 from finecomb.core.frames import meta
 from finecomb.core.protocol import Protocol
@@ -65,7 +66,7 @@ def document_frame(now: Snapshot) -> pl.DataFrame:
 
 def _alphas(now: Snapshot) -> pl.DataFrame:
     """Alpha on the words of each document that two people read; null where undefined."""
-    tally = source(now.seen, AgreeOptions(by_label=False)).tallies[0]
+    tally = source_of(now.seen, AgreeOptions(by_label=False)).tallies[0]
     values = alpha_of(tally.coincidences[:, 0], tally.values)
     documents = pl.Series("document", now.seen.study.documents["id"], pl.String)
     return pl.DataFrame({"document": documents, "alpha": pl.Series(values, dtype=pl.Float64).fill_nan(None)})

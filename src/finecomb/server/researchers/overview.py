@@ -102,10 +102,10 @@ def _rates(now: Snapshot) -> dict[object, Figure]:
     """Marks per 100 words of each system that somebody has read."""
     if now.seen.study.annotations.is_empty():
         return {}
-    found = measure(now.seen, ["rate-1000"], ["model"], level="any")
+    found = measure(now.seen, ["rate-1000"], ["model"], detail="any")
     return {each.columns["model"]: Figure.of(each.estimate, 0.1) for each in found if each.columns["label"] == ANY}
 
 
 def _rate(now: Snapshot) -> Figure:
-    found = measure(now.seen, ["rate-1000"], level="any")
+    found = measure(now.seen, ["rate-1000"], detail="any")
     return Figure.of(next(each.estimate for each in found if each.columns["label"] == ANY), 0.1)

@@ -145,7 +145,7 @@ class People:
     def _marks(self) -> dict[str, Estimate]:
         if self.now.no_marks:
             return {}
-        return _by_annotator(measure(self.now.seen, ["count"], ["annotator"], level="any", draws=DRAWS))
+        return _by_annotator(measure(self.now.seen, ["count"], ["annotator"], detail="any", draws=DRAWS))
 
     @functools.cached_property
     def _agreement(self) -> dict[str, Estimate]:
