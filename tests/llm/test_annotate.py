@@ -207,7 +207,7 @@ def test_what_will_never_work_is_one_line(answer: Answer, message: str) -> None:
         ({"base_url": ""}, "say where the model answers"),
         ({"base_url": "http://x/v1", "budget": 1.0}, "--budget needs --price"),
         ({"base_url": "http://x/v1", "key_env": "FINECOMB_NO_SUCH"}, "FINECOMB_NO_SUCH is not set"),
-        ({"base_url": "http://x/v1", "context": 100}, "but 100 fit; ask part by part"),
+        ({"base_url": "http://x/v1", "context_tokens": 100}, "but 100 fit; ask part by part"),
         ({"base_url": "http://x/v1", "shots": 1}, "the study has 0 gold texts"),
         ({"model": "local:smolm2"}, "did you mean 'smollm2'"),
         ({"model": "nothing.gguf"}, "no such file"),

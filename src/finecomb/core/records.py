@@ -478,7 +478,7 @@ class ModelSettings(Record):
     """Seconds for one call, from the first byte sent to the last received."""
     attempts: int = Field(default=6, ge=1, le=50)
     """How often a call is tried when the endpoint is busy, fails or cuts the connection."""
-    context: int | None = Field(default=None, ge=1)
+    context_tokens: int | None = Field(default=None, ge=1)
     """Tokens that fit into the model; texts that need more are refused before the first call."""
     by_segment: bool = False
     """Ask part by part, also where the protocol goes by whole texts."""

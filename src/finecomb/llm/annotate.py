@@ -150,7 +150,7 @@ def plan(
 ) -> ModelPlan:
     """What a run would ask; refused when it cannot work, with the reason."""
     protocol = protocol or study.protocol()
-    template = template or PromptTemplate()
+    template = template or (PromptTemplate.brief() if is_local(settings.model) else PromptTemplate())
     check_names(protocol)
     Price.of(settings)
     chosen = list(study.iter_documents() if documents is None else documents)
@@ -200,7 +200,7 @@ def _shots(study: Study, protocol: Protocol, settings: ModelSettings) -> list[Sh
 
 def _check_lengths(made: ModelPlan) -> None:
     settings = made.record.settings
-    context = settings.context or (CONTEXT if is_local(settings.model) else None)
+    context = settings.context_tokens or (CONTEXT if is_local(settings.model) else None)
     if context is None:
         return
     for task in made.tasks:
@@ -330,10 +330,19 @@ async def _execute(
     return _collected(made, outcome, entries, caller.failures if caller else {})
 
 
+def collect(made: ModelPlan, runs: Path) -> ModelRun:
+    """What a run has brought so far, without asking anything: after an interruption."""
+    folder = runs / _folder_name(made)
+    content = Journal(folder).content
+    run = ModelRun(_with_record(made, folder).record, folder, cost=content.spent, stopped="interrupted")
+    failures = {hash: entry.why for hash, entry in content.failures.items()}
+    return _collected(_with_record(made, folder), run, content.replies, failures)
+
+
 def open_endpoint(settings: ModelSettings) -> Endpoint:
     """The endpoint that settings name."""
     if is_local(settings.model):
-        return LocalEndpoint(settings.model, settings.context or CONTEXT)
+        return LocalEndpoint(settings.model, settings.context_tokens or CONTEXT)
     return HttpEndpoint(settings.base_url, settings.key_env, settings.timeout, settings.concurrency)
 
 
@@ -471,6 +480,9 @@ def _note(readings: Sequence[ReadReply], replies: Sequence[tuple[str, ReplyEntry
 # --- one text at a time, and second opinions ---------------------------------------------------------------------
 
 
+_NO_TASK = ModelTask(Document(id="none", text=""))
+
+
 @dataclass(frozen=True)
 class LanguageModelJudge:
     """A language model as a function from a document to an annotation, like a detector."""
@@ -479,13 +491,16 @@ class LanguageModelJudge:
     settings: ModelSettings
     runs: Path | None = None
     name: str = ""
-    template: PromptTemplate = field(default_factory=PromptTemplate)
+    template: PromptTemplate | None = None
     endpoint: Endpoint | None = None
 
     @property
     def signature(self) -> str:
         """What makes the marks."""
-        prompt = self.template.hash(self.protocol)
+        made = plan(
+            Study.from_items([self.protocol]), self.settings, self.protocol, template=self.template, tasks=[_NO_TASK]
+        )
+        prompt = made.record.prompt
         return f"llm:{self.settings.model}|protocol:{self.protocol.id}|prompt:{prompt}|version:{__version__}"
 
     def __call__(self, document: Document) -> Annotation:

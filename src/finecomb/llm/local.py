@@ -92,6 +92,7 @@ def _server(file: Path, context: int) -> Any:
     params.model.path = str(file)
     params.n_ctx = context
     params.n_parallel = 1
+    params.verbosity = 0
     params.cpuparams.n_threads = min(8, os.cpu_count() or 1)
     with quiet():
         return xllamacpp.Server(params)

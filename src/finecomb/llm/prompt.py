@@ -28,6 +28,7 @@ VARIABLES = {
     "summary": "what it finds out, in a line or two",
     "instructions": "the instructions that people read before the work",
     "labels": "every kind of error with its gloss, rules, examples and counter-examples",
+    "kinds": "the kinds of error with one line each, for small models",
     "rules": "the guidelines in prose",
     "questions": "what is asked of a mark, of a part and of the text",
     "examples": "whole texts with the reply that they should get",
@@ -49,6 +50,13 @@ _SYSTEM = """You are a careful annotator. {{summary}}
 {{rules}}
 
 {{examples}}
+
+{{format}}"""
+_BRIEF = """{{summary}}
+
+{{kinds}}
+
+{{questions}}
 
 {{format}}"""
 _USER = """{{context}}
@@ -75,6 +83,11 @@ class PromptTemplate:
 
     system: str = _SYSTEM
     user: str = _USER
+
+    @classmethod
+    def brief(cls) -> PromptTemplate:
+        """For models that run here: the kinds of error and the questions only, a tenth as long."""
+        return cls(_BRIEF)
 
     @classmethod
     def parse(cls, text: str, where: str) -> PromptTemplate:
@@ -165,6 +178,7 @@ def _protocol_values(protocol: Protocol) -> dict[str, str]:
         "summary": protocol.summary,
         "instructions": protocol.instructions.strip(),
         "labels": _labels(protocol),
+        "kinds": _section("Kinds of error", "\n".join(f"- {each.name}: {each.gloss}" for each in protocol.labels)),
         "rules": _section("Rules", "\n".join(f"- {rule}" for rule in rules)),
         "questions": _questions(protocol),
         "examples": _section("Examples", "\n\n".join(_example(each, protocol) for each in protocol.examples)),
