@@ -93,7 +93,7 @@ def _server(file: Path, context: int) -> Any:
     params.n_ctx = context
     params.n_parallel = 1
     params.verbosity = 0
-    params.cpuparams.n_threads = min(8, os.cpu_count() or 1)
+    params.cpuparams.n_threads = max(1, min(8, (os.cpu_count() or 2) // 2))
     with quiet():
         return xllamacpp.Server(params)
 
