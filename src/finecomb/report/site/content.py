@@ -174,6 +174,7 @@ def _text_rates(made_from: Source) -> pl.DataFrame:
 
 
 def systems_of(made_from: Source) -> dict[str, str]:
+    """The system of each document by its id; documents without one are absent."""
     if not made_from.by:
         return dict.fromkeys(made_from.study.documents["id"], "all texts")
     rows = made_from.study.documents.select("id", meta(made_from.by)).iter_rows()
@@ -341,7 +342,8 @@ def _judges(made_from: Source, systems: Mapping[str, Estimate]) -> Figure | None
     return DotFigure(
         "judges", "Judges", f"Each machine against {against}.", tuple(_score_row(row) for row in rows),
         _signature([rows[0].recall]), _command(made_from, "score"), "", "#texts", drawn, scale, None,
-        ("Judge", "Precision: of its marks, how many are confirmed", "Recall: of the errors, how many it finds", ""), scale,
+        ("Judge", "Precision: of its marks, how many are confirmed", "Recall: of the errors, how many it finds", ""),
+        scale,
     )  # fmt: skip
 
 
@@ -367,13 +369,14 @@ def _costs(made_from: Source, systems: Mapping[str, Estimate]) -> Figure | None:
     return BarFigure(
         "costs", "What it cost", f"From the first text to this page, in {settings.currency}.",
         tuple({"part": name, "amount": amount} for name, amount, _ in shown), f"costs|price:{settings.price}",
-        _command(made_from, "pay"), "" if shown else "Nothing was paid.", "", shown, f"{settings.currency} {spent.total:,.2f}", tuple(facts),
+        _command(made_from, "pay"), "" if shown else "Nothing was paid.", "", shown,
+        f"{settings.currency} {spent.total:,.2f}", tuple(facts),
     )  # fmt: skip
 
 
 def _texts(made_from: Source, page_of: Callable[[str], str]) -> Figure:
     rates = _text_rates(made_from).sort("value", descending=True, maintain_order=True)
-    order = answers.ordered({name: e for name, e in _rates(made_from).items()})
+    order = list(_rates(made_from))
     combs = tuple(
         (
             name,
@@ -388,8 +391,10 @@ def _texts(made_from: Source, page_of: Callable[[str], str]) -> Figure:
         {"text": id, "system": system, "marks per 100 words": value} for id, system, value in rates.iter_rows()
     )
     return CombFigure(
-        "texts", "Texts", "One tooth per text, as long as its marks per 100 words; open one to read it with everybody’s marks.",
-        table, f"statistic:marks per 100 words by text|texts:{len(rates)}", _command(made_from, "measure", "--measure", "rate-1000", "--by", "document"),
+        "texts", "Texts",
+        "One tooth per text, as long as its marks per 100 words; open one to read it with everybody’s marks.",
+        table, f"statistic:marks per 100 words by text|texts:{len(rates)}",
+        _command(made_from, "measure", "--measure", "rate-1000", "--by", "document"),
         "" if len(rates) else "Nobody has read these texts yet.", "", combs,
     )  # fmt: skip
 

@@ -129,7 +129,10 @@ def _text(
     bold: bool = False,
 ) -> str:
     weight = ' font-weight="600"' if bold else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{colour}" text-anchor="{anchor}"{weight}>{escape(words)}</text>'
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{colour}" text-anchor="{anchor}"{weight}>{escape(words)}'
+        "</text>"
+    )
 
 
 def _moved(x: float, y: float, inner: str) -> str:
