@@ -16,7 +16,7 @@ from finecomb.core.study import Study
 from finecomb.formats import write as write_study
 from finecomb.report.site import svg
 from finecomb.report.site.content import MACHINES, PEOPLE, Source, report, systems_of
-from finecomb.report.site.model import CombFigure, Figure, Report
+from finecomb.report.site.model import CombFigure, Report, ReportFigure
 from finecomb.report.site.pages import asset, first_page, page, style_sheet
 from finecomb.report.site.text_page import Reader, TextPage, text_page
 from finecomb.version import __version__
@@ -205,7 +205,7 @@ def _manifest(made_from: Source, content: Report, date: str) -> dict[str, object
     }
 
 
-def figure_hash(figure: Figure) -> str:
+def figure_hash(figure: ReportFigure) -> str:
     """What the numbers of a figure come to: equal for equal tables."""
     return hashlib.sha256(table_csv(figure.table).encode()).hexdigest()
 

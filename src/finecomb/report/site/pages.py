@@ -17,10 +17,10 @@ from finecomb.report.site.model import (
     CombFigure,
     DotFigure,
     DotRow,
-    Figure,
-    Panel,
+    LabelPanel,
     PanelFigure,
     Report,
+    ReportFigure,
 )
 
 _MOST_ROWS = 500  # of a table on the page; all of them are in its CSV
@@ -120,7 +120,7 @@ def _answer(report: Report) -> str:
     )
 
 
-def _section(figure: Figure) -> str:
+def _section(figure: ReportFigure) -> str:
     if figure.empty:
         plot = f'<p class="note">{escape(figure.empty)}</p>'
     else:
@@ -141,7 +141,7 @@ def _section(figure: Figure) -> str:
     )
 
 
-def _foot(figure: Figure) -> str:
+def _foot(figure: ReportFigure) -> str:
     again = f"<dt>Again</dt><dd><code>{escape(figure.command)}</code></dd>" if figure.command else ""
     signature = (
         f'<details class="sig"><summary>signature {figure.hash}</summary><dl class="kv"><dt>Signature</dt>'
@@ -247,7 +247,7 @@ def _panels(figure: PanelFigure) -> str:
     return f'<div class="mult">{"".join(_panel(panel, figure.axis) for panel in figure.panels)}</div>'
 
 
-def _panel(panel: Panel, axis: Axis) -> str:
+def _panel(panel: LabelPanel, axis: Axis) -> str:
     names = "".join(f"<span>{escape(row.name)}</span>" for row in panel.rows)
     rows = "".join(
         '<div class="prow">'
@@ -282,7 +282,8 @@ def _combs(figure: CombFigure) -> str:
     parts = []
     for name, teeth in figure.combs:
         drawn = "".join(
-            f'<a href="{escape(tooth.page, quote=True)}" style="height:{length:.0f}px" title="{escape(tooth.document, quote=True)}: {tooth.value:.1f}">'
+            f'<a href="{escape(tooth.page, quote=True)}" style="height:{length:.0f}px" '
+            f'title="{escape(tooth.document, quote=True)}: {tooth.value:.1f}">'
             f'<span class="vh">{escape(tooth.document)}</span></a>'
             for tooth, length in zip(teeth[:_MOST_ROWS], svg.tooth_heights(teeth[:_MOST_ROWS], most), strict=True)
         )
