@@ -22,6 +22,7 @@ from finecomb.measure.inference import Floats
 from finecomb.measure.measures import measure
 from finecomb.measure.view import ANY, Filters, View, view
 from finecomb.people.pay import cost, earned
+from finecomb.report.datasheet import Evidence
 from finecomb.report.site import answer as answers
 from finecomb.report.site.answer import HUMAN
 from finecomb.report.site.model import (
@@ -103,6 +104,12 @@ def report(made_from: Source, date: str, page_of: Callable[[str], str]) -> Repor
     return Report(
         title, date, _counts(made_from), _answer(made_from, systems, alpha), numbered, _facts(made_from), tuple(notes)
     )
+
+
+def evidence(made_from: Source, content: Report) -> Evidence:
+    """What the datasheet of the study is written from."""
+    signatures = [figure.signature for figure in content.figures if figure.signature]
+    return Evidence(made_from.study, made_from.view.protocol, _alpha(made_from), signatures)
 
 
 Maker = Callable[[Source, Mapping[str, Estimate]], ReportFigure | None]

@@ -14,8 +14,9 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation
 from finecomb.core.study import Study
 from finecomb.formats import write as write_study
+from finecomb.report import datasheet
 from finecomb.report.site import svg
-from finecomb.report.site.content import MACHINES, PEOPLE, Source, report, systems_of
+from finecomb.report.site.content import MACHINES, PEOPLE, Source, evidence, report, systems_of
 from finecomb.report.site.model import CombFigure, Report, ReportFigure
 from finecomb.report.site.pages import asset, first_page, page, style_sheet
 from finecomb.report.site.text_page import Reader, TextPage, text_page
@@ -41,10 +42,22 @@ def write_report(
         _write(folder / name, text)
         if watch:
             watch("texts", number, len(pages))
+    for name, text in _sheets(made_from, content):
+        _write(folder / name, text)
     _write_images(content, folder, images)
     _write_data(made_from, folder)
     _write(folder / MANIFEST, json.dumps(_manifest(made_from, content, date), ensure_ascii=False, indent=1))
     return content
+
+
+def _sheets(made_from: Source, content: Report) -> Iterator[tuple[str, str]]:
+    """The datasheet in its three forms, and the paragraph for a paper."""
+    known = evidence(made_from, content)
+    sheet = datasheet.datasheet(known)
+    yield "datasheet.md", datasheet.markdown(sheet)
+    yield "datasheet.json", datasheet.as_json(sheet)
+    yield "datasheet.tex", datasheet.latex(sheet)
+    yield "methods.txt", datasheet.methods_paragraph(known) + "\n"
 
 
 def _write(path: Path, text: str) -> None:

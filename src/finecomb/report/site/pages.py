@@ -90,8 +90,9 @@ def first_page(report: Report) -> str:
         f'{escape(report.title)}<br>{escape(report.date)}</p><ol><li class="on"><a href="#answer">Answer'
         f"</a></li>{contents}"
         '<li><a href="#made">How this was made</a></li></ol>'
-        '<div class="ql"><a href="texts.html">All texts</a><a href="tables/">All tables, CSV</a>'
-        '<a href="figures/">All figures, SVG</a></div>'
+        '<div class="ql"><a href="texts.html">All texts</a><a href="tables/index.html">All tables, CSV</a>'
+        '<a href="figures/index.html">All figures, SVG</a><a href="datasheet.md">Datasheet</a>'
+        '<a href="methods.txt">Paragraph for a paper</a></div>'
         f'<p class="cap foot">Works without a connection.<br>{escape(report.counts)}</p></nav>'
     )
     figures = "".join(_section(figure) for figure in report.figures)
