@@ -149,7 +149,8 @@ def test_ratings_are_cut_where_that_gives_the_best_agreement() -> None:
     one = ratings()
     own = source_of(view(one), AgreeOptions(level="document", question="rating"))
     assert not isinstance(own, UnitMarks)
-    each = {cut: alpha(own.rated.binarised(cut).matrix) for cut in (2, 3, 4, 5)}
+    matrix = own.rated.matrix
+    each = {cut: alpha(np.where(np.isnan(matrix), np.nan, 1.0 * (matrix >= cut))) for cut in (2, 3, 4, 5)}
     found = agree(one, ["alpha-binarised"], "document", question="rating", draws=50)[0]
     assert found.estimate.value == pytest.approx(max(each.values()))
     assert float(str(found.columns["threshold"])) == max(each, key=lambda cut: each[cut])

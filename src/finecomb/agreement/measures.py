@@ -111,7 +111,7 @@ def _cohen_pairs(source: Source, weights: Weights) -> MeasureResult:
     return MeasureResult(columns, np.concatenate(kappas, axis=1).reshape(len(weights), -1))
 
 
-def _f1(statistic: Callable[[pairs.Pairs, Weights], Floats]) -> Callable[[Source, Weights], MeasureResult]:
+def _f1(statistic: Callable[[pairs.AnnotatorPairs, Weights], Floats]) -> Callable[[Source, Weights], MeasureResult]:
     def run(source: Source, weights: Weights) -> MeasureResult:
         assert isinstance(source, UnitMarks)
         values = statistic(source.overlaps, weights)[:, : len(source.labels)]

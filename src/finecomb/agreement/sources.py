@@ -76,13 +76,13 @@ class UnitMarks:
         return pairs.cells(self.view.study, self.grid, self.categories, "union", self.placed)
 
     @functools.cached_property
-    def overlaps(self) -> pairs.Pairs:
+    def overlaps(self) -> pairs.AnnotatorPairs:
         """Pairs for F1; all categories, since typed F1 needs them."""
         labels = [name for name in self.view.categories if name != ANY]
         return pairs.cell_pairs(pairs.cells(self.view.study, self.grid, labels, self.options.overlap, self.placed))
 
     @functools.cached_property
-    def confusions(self) -> list[pairs.Pairs]:
+    def confusions(self) -> list[pairs.AnnotatorPairs]:
         """Pairs for Cohen's kappa."""
         return [pairs.marked_confusion(pairs.cell_pairs(self.cells))]
 
@@ -146,7 +146,7 @@ class RatingMatrix:
         return np.stack([summed((k >= least).astype(np.float64), self.rated.bounds).T for least in (2, 1)], axis=-1)
 
     @functools.cached_property
-    def confusions(self) -> list[pairs.Pairs]:
+    def confusions(self) -> list[pairs.AnnotatorPairs]:
         """Pairs for Cohen's kappa, with all values and with each label against the rest."""
         whole = [pairs.rated_pairs(self.rated, self.counted[0])]
         for name in self.categories:

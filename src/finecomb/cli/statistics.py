@@ -1,33 +1,24 @@
-"""Commands about numbers: measure, agree, test, power. Their flags are the options of the registries' rows."""
+"""Commands about numbers: measure and power. Their flags are the options of the registries' rows."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from finecomb import formats, protocols
-from finecomb.agreement.agree import agree as agreed
-from finecomb.agreement.agree import measure_names
-from finecomb.agreement.agree_options import AgreeOptions
-from finecomb.agreement.gamma.measured import GammaSettings
-from finecomb.agreement.measures import MEASURES as AGREEMENTS
-from finecomb.agreement.registry import TESTS
-from finecomb.agreement.sources import SOURCES, source_type
 from finecomb.cli.filters import FilterOptions, filters, names
-from finecomb.cli.options import is_given, with_options
-from finecomb.cli.shared import AsJson, From, StudyPath, app, counted, done, err, out, read, say
+from finecomb.cli.options import with_options
+from finecomb.cli.shared import AsJson, From, StudyPath, app, counted, done, out, read, say
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
 from finecomb.core.options import OptionValues, option, refuse_others
 from finecomb.core.records import Annotator
 from finecomb.core.study import Study
-from finecomb.engine.pool import cores
 from finecomb.measure.audit import audit_annotations, audited
 from finecomb.measure.audit import audit_sample as draw_audit
 from finecomb.measure.counts import meta_names
@@ -36,15 +27,7 @@ from finecomb.measure.measures import MEASURES, IntervalOptions, MeasureOptions
 from finecomb.measure.measures import measure as measured
 from finecomb.measure.registry import PLANS, STATISTICS, WITH_PILOT, WITHOUT_PILOT
 from finecomb.measure.view import View, view
-from finecomb.people.trust import trust
 from finecomb.report.tables import as_json, finding_rows, print_rows, rows_of
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class NoOptions:
-    """Options of what has none."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +47,6 @@ class AuditSampleOptions:
     seed: int = option(0, "Same seed, same intervals.")
 
 
-@dataclass(frozen=True)
-class TrustOptions:
-    """Options of whom to trust."""
-
-    tokens: str = option("words", "words, whitespace, or spacy:NAME.")
-    seed: int = option(0, "Same seed, same intervals.")
-
-
 def measure_choices() -> dict[str, type]:
     """The options of everything that `measure` can be asked for, by name."""
     rows: dict[str, Any] = {**MEASURES, **STATISTICS}
@@ -79,23 +54,12 @@ def measure_choices() -> dict[str, type]:
     return choices | {"--audit": AuditOptions, "--audit-sample": AuditSampleOptions}
 
 
-def agree_choices() -> dict[str, type]:
-    """The options of everything that `agree` can be asked for, by name."""
-    choices = {name: row.options for name, row in AGREEMENTS.items()}
-    return choices | {source.noun: source.options_type for source in SOURCES} | {"--who": TrustOptions}
-
-
-def test_choices() -> dict[str, type]:
-    """The options of every test, by name."""
-    return {name: row.options for name, row in TESTS.items()}
-
-
 def plan_choices() -> dict[str, type]:
     """The options of every plan, by name."""
     return {name: row.options for name, row in PLANS.items()}
 
 
-def _print(findings: Sequence[Finding], as_json_: bool, title: str) -> None:
+def print_findings(findings: Sequence[Finding], as_json_: bool, title: str) -> None:
     """A table with the signature that its rows share below it, or one JSON object."""
     rows, signature = finding_rows(findings)
     if as_json_:
@@ -153,7 +117,7 @@ def measure(
     if grid and not as_json_:
         _print_grid(findings, by)
     else:
-        _print(findings, as_json_, "Measures")
+        print_findings(findings, as_json_, "Measures")
 
 
 def _chosen_measures(wanted: Sequence[str], values: OptionValues) -> dict[str, type]:
@@ -199,88 +163,6 @@ def _draw_audit(whole: Study, part: View, options: AuditSampleOptions) -> None:
 
 
 @app.command()
-@with_options([*agree_choices().values(), FilterOptions])
-def agree(
-    context: typer.Context,
-    study: StudyPath,
-    values: OptionValues,
-    measures: Annotated[
-        str, typer.Option("--measure", "-m", help=f"With commas: {', '.join(AGREEMENTS)}.")
-    ] = "alpha,two-agree",
-    who: Annotated[bool, typer.Option("--who", help="Whom to trust: each annotator against the rest.")] = False,
-    from_: From = "",
-    as_json_: AsJson = False,
-) -> None:
-    """How far annotators agree, by label: alpha, two-agree, kappas, pairwise F1, gamma, each under its own name.
-
-    Examples: `finecomb agree demo-study` · `finecomb agree demo-study --measure f1,kappa-cohen --level char` ·
-    `finecomb agree demo-study --measure gamma,gamma-cat --gamma precision=0.02` · `finecomb agree demo-study --who`
-    """
-    if who and is_given(context, "measures"):
-        raise FinecombError("--measure does not apply to --who; leave one of the two out")
-    wanted = [] if who else measure_names(names(measures))
-    gamma = GammaSettings.parsed(values.given.get("settings", ()))
-    options = values.of(AgreeOptions, gamma=gamma, workers=cores(), watch=_texts)
-    refuse_others(values.given, _chosen_agreements(wanted, options), agree_choices())
-    part = view(read(study, from_), values.of(FilterOptions).filters())
-    if who:
-        chosen = values.of(TrustOptions)
-        _print(trust(part, tokens=chosen.tokens, seed=chosen.seed), as_json_, "Whom to trust")
-        return
-    _print(agreed(part, wanted, **vars(options)), as_json_, "Agreement")
-
-
-def _chosen_agreements(wanted: Sequence[str], options: AgreeOptions) -> dict[str, type]:
-    """The options of the measures that were asked for and of what they read, by name."""
-    if not wanted:
-        return {"--who": TrustOptions}
-    source = source_type(options)
-    return {**{name: AGREEMENTS[name].options for name in wanted}, source.noun: source.options_type}
-
-
-def _texts(done: Iterable[T], total: int) -> Iterator[T]:
-    """Pass results on with a bar on standard error, shown only to people."""
-    columns = (BarColumn(), TextColumn("{task.completed:,} of {task.total:,} texts"), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        yield from progress.track(done, total=total)
-
-
-@app.command("test")
-@with_options([*test_choices().values(), FilterOptions])
-def run_tests(
-    study: StudyPath,
-    values: OptionValues,
-    what: Annotated[
-        Literal["systems", "metrics", "human-or-machine", "scores", "histogram", "codes", "coders"],
-        typer.Option(
-            "--what",
-            "-w",
-            help="Systems compared, scalar metrics against people, or a table of a human-or-machine study.",
-        ),
-    ] = "systems",
-    from_: From = "",
-    as_json_: AsJson = False,
-) -> None:
-    """Are two systems different? Can people tell human from machine? Permutation and classical tests, corrected.
-
-    Examples: `finecomb test demo-study --measure count` ·
-    `finecomb test turing-study --what human-or-machine --by domain`
-    """
-    row = TESTS[what]
-    refuse_others(values.given, {what: row.options}, test_choices())
-    readers = {name: FilterOptions for name, test in TESTS.items() if test.reads is View}
-    refuse_others(values.given, {what: readers.get(what, NoOptions)}, readers)
-    whole = read(study, from_)
-    part = view(whole, values.of(FilterOptions).filters()) if row.reads is View else whole
-    if isinstance(part, View) and part.study.annotations.is_empty():
-        raise FinecombError(f"{study}: has no annotations to test")
-    _print(row.run(part, values.of(row.options)), as_json_, _TITLES.get(what, what.capitalize()))
-
-
-_TITLES = {"metrics": "Metrics against people", "codes": "Comment codes", "coders": "Comment codes"}
-
-
-@app.command()
 @with_options(plan_choices().values())
 def power(
     values: OptionValues,
@@ -300,4 +182,4 @@ def power(
     row, choices = PLANS[name], plan_choices()
     refuse_others(values.given, {name: row.options}, choices)
     pilot = None if study is None else view(read(study, from_), filters(values.given.get("protocol", "")))
-    _print(row.run(pilot, values.of(row.options)), as_json_, "Power" if study is None else "Planning")
+    print_findings(row.run(pilot, values.of(row.options)), as_json_, "Power" if study is None else "Planning")
