@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from typer.testing import CliRunner
 
 import finecomb as fc
 from finecomb.cli import app
-from finecomb.core.records import Annotation, Annotator, Document, Note
+from finecomb.core.records import Annotation, Note
 from finecomb.store import tables
 from finecomb.store.database import Database
 from finecomb.store.incremental_read import read_again
@@ -32,7 +31,7 @@ BAD = {
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[tuple[StudyLocation, Annotation]]:
+def served(tmp_path: Path) -> tuple[StudyLocation, Annotation]:
     """The demo study in a file, and one of its annotations with a mark."""
     study = fc.demo()
     victim = next(annotation for annotation in study.iter_annotations() if annotation.marks)
@@ -97,8 +96,8 @@ def test_what_names_a_bad_row_is_left_out_with_it(served: tuple[StudyLocation, A
     study = fc.read(where.file)
     assert id not in study.annotations[kind].to_list()
     assert len(study.annotations) > 0
-    record = {"document": Document, "annotator": Annotator}[kind]
-    assert id not in [item.id for item in study.items() if isinstance(item, record)]
+    frame = {"document": study.documents, "annotator": study.annotators}[kind]
+    assert id not in frame["id"].to_list()
 
 
 @pytest.mark.parametrize("statement", BAD.values(), ids=BAD)

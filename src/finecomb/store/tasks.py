@@ -314,11 +314,11 @@ def finish(
         return 0
     if (declined := _declined(store, transaction, facts, status, lease, excluded)) is not None:
         return declined
-    row = _row(transaction, key)
+    stored = _row(transaction, key)
     entries = [(kind, id, body) for kind, id, _, body in transaction.all(_ENTRIES, annotation=key)]
-    values = {"status": "submitted", "lease": None, "active": _spent(store, facts, before, active)}
-    values |= _handed_in(store, facts, row["rest"])
-    if absent := missing(rows.assemble(row | values, entries)):  # checked as it will be read
+    spent = _spent(store, facts, before, active)
+    values = {"status": "submitted", "lease": None, "active": spent, **_handed_in(store, facts, stored["rest"])}
+    if absent := missing(rows.assemble(stored | values, entries)):  # checked as it will be read
         return Declined("incomplete", missing=absent)
     _set(transaction, key, **values)
     _remember(transaction, key, change, 0, digest("finish"))
