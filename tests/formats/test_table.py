@@ -232,19 +232,6 @@ def test_numbers_truth_and_dates_in_a_workbook_are_read_as_they_look(tmp_path: P
     assert format_of(tmp_path / "t.xlsx") is xlsx_table.FORMAT
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a\x01", "row 2, column 'text': Excel cannot hold the control character '\\x01'; write .csv"),
-        ("😀" * 16_384, "row 2, column 'text': has 16,384 characters, but Excel allows 32,767 in a cell; write .csv"),
-    ],
-)
-def test_what_excel_cannot_hold_is_refused(text: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(FormatError) as caught:
-        xlsx_table.write([Document(id="d", text=text)], tmp_path / "t.xlsx", Options())
-    assert message in str(caught.value)
-
-
 LIKELY = ["", "d1", "ann", "0", "1", "3", "2.0", "text", "x", "snac", "[1]", "\0"]
 CELLS = st.one_of(st.sampled_from(LIKELY), st.text())
 

@@ -151,7 +151,7 @@ def verify(where: Any, people: list[Reader]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("rounds", [2, pytest.param(40, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [2, pytest.param(50, marks=pytest.mark.long)])
 def test_what_was_acknowledged_survives_a_kill(kind: str, rounds: int, tmp_path: Path) -> None:
     settings, *rest = demo_items()
     assert isinstance(settings, Settings)

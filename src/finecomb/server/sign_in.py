@@ -70,7 +70,7 @@ async def join(request: Request, response: Response, token: str) -> SignedIn:
     except recruits.OtherBrowserError:
         raise ProblemError(
             "not-allowed",
-            "You began in another browser. Go on there. If you cannot, ask the researchers, who can let you go on here.",
+            "You began in another browser. Go on there. If you cannot, ask the researchers to let you go on here.",
         ) from None
     except recruits.ClosedError:
         raise ProblemError("closed") from None

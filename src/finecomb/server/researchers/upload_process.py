@@ -44,10 +44,16 @@ def documents(
     """The documents in an uploaded file called `name`, and what there is to say about it."""
     _refuse_bomb(content, name)
     if len(content) <= _SMALL and not zipfile.is_zipfile(BytesIO(content)):
-        return documents_in(content, name, columns, ids)
+        return _within(*documents_in(content, name, columns, ids), name)
     asked = {"kind": "documents", "name": name, "columns": dict(columns), "ids": list(ids)}
     answer = _elsewhere(asked, content)
-    return [Document.model_validate(document) for document in answer["documents"]], answer["notes"]
+    return _within([Document.model_validate(document) for document in answer["documents"]], answer["notes"], name)
+
+
+def _within(documents: list[Document], notes: list[str], name: str) -> tuple[list[Document], list[str]]:
+    if len(documents) > MOST_DOCUMENTS:
+        raise FinecombError(f"{name}: has {len(documents):,} texts; at most {MOST_DOCUMENTS:,} are taken at once")
+    return documents, notes
 
 
 def _refuse_bomb(content: bytes, name: str) -> None:
@@ -108,10 +114,6 @@ def _answer(head: bytes, content: bytes) -> dict[str, object]:
         if asked["kind"] == "protocol":
             return {"protocol": _protocol(content, asked["name"]).model_dump(mode="json")}
         found, notes = documents_in(content, asked["name"], asked["columns"], asked["ids"])
-        if len(found) > MOST_DOCUMENTS:
-            raise FinecombError(
-                f"{asked['name']}: has {len(found):,} texts; at most {MOST_DOCUMENTS:,} are taken at once"
-            )
         return {"documents": [document.model_dump(mode="json") for document in found], "notes": notes}
     except FinecombError as error:
         return {"error": str(error)}
