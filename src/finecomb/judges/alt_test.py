@@ -188,7 +188,7 @@ def disadvantage_p(sums: Floats, sizes: Floats, epsilon: float, weights: Floats 
     error = np.sqrt(np.maximum(squares, 0) * groups / np.maximum(groups - 1, 1)) / np.maximum(count, 1)
     flat = error < 1e-12
     t = np.divide(mean - epsilon, error, out=np.zeros_like(mean), where=~flat)
-    p = scipy.stats.t.cdf(t, np.maximum(groups - 1, 1))
+    p = scipy.special.stdtr(np.maximum(groups - 1, 1), t)
     return np.asarray(np.where(flat, np.where(mean < epsilon, 0.0, 1.0), p), dtype=np.float64)
 
 
@@ -315,7 +315,7 @@ def _item_p(difference: Floats, epsilon: float) -> float:
     if not spread > 0:
         return math.nan
     t = (difference.mean() - epsilon) / (spread / math.sqrt(len(difference)))
-    return float(scipy.stats.t.cdf(t, len(difference) - 1))
+    return float(scipy.special.stdtr(len(difference) - 1, t))
 
 
 @dataclass(frozen=True, slots=True)
