@@ -19,7 +19,6 @@ from finecomb.formats.reading import (
     implied_protocol,
     json_items,
     json_lines,
-    occurrences,
     open_text,
     parse_json,
     read_text,
@@ -165,12 +164,6 @@ def test_a_field_of_the_wrong_kind_is_named(name: str, kind: Any, message: str) 
 def test_parse_json_names_where() -> None:
     with pytest.raises(FormatError, match=r"^f:3: not JSON: "):
         parse_json("{", "f:3")
-
-
-@given(st.text("ab", max_size=3), st.text("ab", max_size=12))
-def test_occurrences_are_all_places_of_a_quote(quote: str, text: str) -> None:
-    slow = [at for at in range(len(text)) if quote and text.startswith(quote, at)]
-    assert occurrences(quote, text) == slow
 
 
 @given(st.lists(st.text(min_size=1, max_size=6), max_size=6))

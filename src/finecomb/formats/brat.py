@@ -24,6 +24,7 @@ from urllib.parse import unquote
 from finecomb.core.errors import FinecombError, FormatError, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
+from finecomb.core.quotes import at_or_only
 from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Document, Mark, Note
 from finecomb.core.scales import number_of
 from finecomb.core.span import TEXT, Span
@@ -35,7 +36,6 @@ from finecomb.formats.folder import looks_like as is_study
 from finecomb.formats.reading import (
     implied_protocol,
     label_name,
-    placed,
     question_name,
     read_text,
     record,
@@ -109,7 +109,7 @@ def _text_bound(where: str, line: str, text: str, shifts: tuple[int, ...], count
         raise FormatError(f"{where}: expected {expected}, found {shorten(line)!r}")
     pairs = [tuple(map(int, pair.split(" "))) for pair in match[2].split(";")]
     spans = _placed([(start, end) for start, end in pairs], quote, text, shifts)
-    if not spans and len(pairs) == 1 and (elsewhere := placed(_flat(quote), -1, -1, _flat(text))):
+    if not spans and len(pairs) == 1 and (elsewhere := at_or_only(_flat(quote), -1, -1, _flat(text))):
         spans = (Span(*elsewhere),)
         counts["marks were placed by their quote, not by their offsets"] += 1
     if not spans:

@@ -14,13 +14,14 @@ import yaml
 from pydantic_core import to_json
 
 from finecomb.core.errors import FormatError, ProtocolError
+from finecomb.core.folding import occurrences
 from finecomb.core.protocol import Label, Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import Fields, json_lines, occurrences, parse_json, read_text, record, slug, starts_with
+from finecomb.formats.reading import Fields, json_lines, parse_json, read_text, record, slug, starts_with
 from finecomb.formats.writing import sync
 
 ANNOTATIONS, CONFIG, OUTPUTS, INPUTS = "annotations.jsonl", "config.yaml", "outputs", "inputs"

@@ -20,6 +20,7 @@ from typing import Any
 from finecomb.core.errors import FormatError, did_you_mean, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Option, Question
+from finecomb.core.quotes import at_or_only
 from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Document, Exclusion, Mark, Note
 from finecomb.core.span import TEXT, Span
 from finecomb.core.spelling import fold
@@ -31,7 +32,6 @@ from finecomb.formats.reading import (
     implied_protocol,
     json_items,
     label_name,
-    placed,
     question_name,
     record,
     starts_with,
@@ -381,7 +381,7 @@ def _place(region: _Region, document: Document, reading: _LabelStudioReader) -> 
             return Span(first, last, part), found
     # Pre-annotations made in Python often count code points; other offsets go astray when line ends were changed.
     raw = (start, end) if isinstance(start, int) and isinstance(end, int) else (-1, -1)
-    elsewhere = placed(quote, *raw, text) if quote else None
+    elsewhere = at_or_only(quote, *raw, text) if quote else None
     reading.counts["regions were placed by their quote, not by their offsets"] += elsewhere is not None
     reading.counts["regions could not be placed; they are kept without a place"] += elsewhere is None
     reading.counts += Counter()  # drops the zeros

@@ -264,31 +264,6 @@ def starts_with(path: Path, size: int = 4096) -> str:
         return ""
 
 
-# --- placing quotes ----------------------------------------------------------------------------------------------
-
-
-def occurrences(quote: str, text: str, start: int = 0, end: int | None = None) -> list[int]:
-    """Where `quote` begins in `text[start:end]`, overlapping occurrences included; none for an empty quote."""
-    found: list[int] = []
-    at = text.find(quote, start, end) if quote else -1
-    while at >= 0:
-        found.append(at)
-        at = text.find(quote, at + 1, end)
-    return found
-
-
-def placed(quote: str, start: int, end: int, text: str) -> tuple[int, int] | None:
-    """`(start, end)` when the text has the quote there, else the one place where it has it, else None.
-
-    >>> placed("two", 4, 7, "one two three"), placed("two", 5, 8, "one two three"), placed("o", 9, 10, "one two three")
-    ((4, 7), (4, 7), None)
-    """
-    if 0 <= start <= end <= len(text) and text[start:end] == quote:
-        return start, end
-    found = occurrences(quote, text)
-    return (found[0], found[0] + len(quote)) if len(found) == 1 else None
-
-
 # --- labels ------------------------------------------------------------------------------------------------------
 
 

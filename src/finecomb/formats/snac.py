@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from finecomb.core.errors import FormatError
+from finecomb.core.folding import occurrences
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note, Segment
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import Fields, json_items, label_name, occurrences, record, starts_with
+from finecomb.formats.reading import Fields, json_items, label_name, record, starts_with
 from finecomb.formats.writing import sync
 from finecomb.protocols import shipped
 

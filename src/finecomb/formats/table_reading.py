@@ -12,13 +12,14 @@ from typing import Any, Literal
 from finecomb import protocols
 from finecomb.core.check import misplaced
 from finecomb.core.errors import FormatError, ProtocolError, did_you_mean, shorten
+from finecomb.core.folding import occurrences
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note, storable
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
 from finecomb.formats.base import Options
-from finecomb.formats.reading import implied_protocol, label_name, occurrences, record
+from finecomb.formats.reading import implied_protocol, label_name, record
 from finecomb.formats.table import ANNOTATION, ANNOTATOR, ANSWERS, ANTECEDENT, MARK, OTHER, WORDS, our_names, value_of
 
 Row = tuple[int, dict[str, str]]

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from finecomb.formats.placing import Folded, exact, likeness, nearest
+from finecomb.core.folding import Folded, likeness, occurrences
+from finecomb.core.quotes import exact, nearest
 from tests.strategies import LINES, texts
 
 TEXT = "He 's had 12 points ,  and two of Mr. Poe ''s\u00a0double-doubles ."
@@ -56,3 +58,9 @@ def test_what_is_found_is_the_same_but_for_the_spelling(text: str, quote: str) -
 def test_what_stands_there_is_always_found(before: str, quote: str) -> None:
     assert exact(quote, before + quote)
     assert likeness(quote, quote) == 1
+
+
+@given(st.text("ab", max_size=3), st.text("ab", max_size=12))
+def test_occurrences_are_all_places_of_a_quote(quote: str, text: str) -> None:
+    slow = [at for at in range(len(text)) if quote and text.startswith(quote, at)]
+    assert occurrences(quote, text) == slow

@@ -1,0 +1,489 @@
+"""Quotes and their places in a text: exact, in another spelling, elided, or nearly the same, and never silently wrong.
+
+Somebody who reports an error by quoting it rarely gives offsets, and when they do the offsets are often wrong. A quote
+is placed in three steps:
+
+1. *Candidates*: places with exactly these words; else with the same words in another spelling (case, blanks, quotation
+   marks, dashes, Unicode forms); else, where the quote has "...", from its first to its last words; else the words that
+   are most like it by an alignment of words.
+2. *Choice*: all quotes of a reply are placed together. Each candidate is rated by how well the words before and after
+   it fit; quotes are expected in the order of the text, and two equal quotes at different places.
+3. *Doubt*: a quote with two candidates that are equally good stays without a place. So does one that has another
+   number, negation or name than the text; where it only leaves such a word out, the placement is flagged.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz import fuzz, process
+from rapidfuzz.distance import OSA
+
+from finecomb.core.folding import Folded, Range, digits, folded, likeness, occurrences, plain, whole_words
+from finecomb.core.tokens import words
+
+Method = Literal["exact", "spelling", "elided", "near", ""]
+"""How a quote was placed; empty when it was not."""
+Costs = NDArray[np.float64]
+
+ALIKE = 0.8
+"""How alike two strings must be (difflib's ratio) to count as the same words with a slip."""
+_MOST_CANDIDATES = 64  # of a quote such as "the"; enough for its context to find the right one
+_LONGEST_GAP = 1200  # characters that "..." may stand for
+_NEAR_SHARE = 0.34  # of a quote's words that may differ
+_PUNCTUATION, _ABSENT, _CHANGED, _LEFT_OUT = 0.15, 1.1, 1.2, 0.7  # costs in an alignment; a word has 1
+_OUT_OF_ORDER = 0.2
+_SAME_PLACE = 0.6
+_INSIDE_WORDS = 0.1
+_TIE = 0.005
+_STRANGE_CONTEXT, _STRANGE_SHORT, _STRANGE_NUMBER, _SHORT = 0.34, 0.85, 0.95, 12  # "2" says little by itself
+_ELLIPSIS = re.compile(r"\s*(?:\[\s*(?:\.\.\.|…)\s*\]|\(\s*(?:\.\.\.|…)\s*\)|\.{3,}|…)\s*")
+_WRAPPING = "\"'“”‘’«»`"
+_NEGATIONS = frozenset(
+    "no not never none nor neither nobody nothing nowhere without cannot n't"
+    " nicht kein keine keinen nie non pas ne jamais sin nunca".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Words that somebody copied from a text, with some of the words before and after them."""
+
+    text: str
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a quote stands in its text, how that was found, and what is doubtful about it."""
+
+    span: Range | None
+    """Start and end; None when it could not be placed."""
+    method: Method = ""
+    """How it was placed."""
+    flags: tuple[str, ...] = ()
+    """What a reader should know: words left out, other words around it."""
+    why: str = ""
+    """Why it has no place."""
+    nearest: Range | None = None
+    """Where it might have been meant, for a quote without a place."""
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether nothing about it is doubtful."""
+        return self.span is not None and not self.flags
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """One place where a quote might belong."""
+
+    span: Range
+    method: Method
+    score: float
+    """1 for the quote's own words with their context; less for anything else."""
+    fit: float | None
+    """How well the words around it fit, 0 to 1; None when the quote has none."""
+    flags: tuple[str, ...] = ()
+    changed: str = ""
+    """A number, negation or name that the quote has changed: never placed."""
+
+
+def place(quotes: Sequence[Quote], text: str, ordered: bool = True) -> list[Placement]:
+    """The places of all quotes of one reply; `ordered` says that they are expected in the order of the text.
+
+    >>> [each.span for each in place([Quote("two"), Quote("two")], "one two and two")]
+    [(4, 7), (12, 15)]
+    >>> place([Quote("two")], "one two and two")[0].why
+    'stands 2 times in the text, and nothing tells which is meant'
+    """
+    index = TextIndex(text)
+    candidates = [index.candidates(quote) for quote in quotes]
+    open_ = [number for number, each in enumerate(candidates) if any(not candidate.changed for candidate in each)]
+    chosen = _chosen([[each for each in candidates[number] if not each.changed] for number in open_], ordered)
+    picks = dict(zip(open_, chosen, strict=True))
+    return [_placement(quote, candidates[number], picks.get(number)) for number, quote in enumerate(quotes)]
+
+
+def _placement(quote: Quote, candidates: Sequence[_Candidate], pick: _Candidate | None) -> Placement:
+    if pick is not None:
+        strange = ("the words around it are others",) if _is_strange(quote, pick) else ()
+        return Placement(pick.span, pick.method, pick.flags + strange)
+    if not quote.text.strip():
+        return Placement(None, why="the quote is empty")
+    if not candidates:
+        return Placement(None, why="is not in the text")
+    best = max(candidates, key=lambda candidate: candidate.score)
+    if best.changed:
+        return Placement(None, why=best.changed, nearest=best.span)
+    why = f"stands {len(candidates)} times in the text, and nothing tells which is meant"
+    return Placement(None, why=why, nearest=best.span)
+
+
+def _is_strange(quote: Quote, pick: _Candidate) -> bool:
+    """Whether the words around a place are not those that the quote came with."""
+    if pick.fit is None or len(folded(quote.text)) > _SHORT:
+        return pick.fit is not None and pick.fit < _STRANGE_CONTEXT
+    return pick.fit < (_STRANGE_NUMBER if digits(quote.text) else _STRANGE_SHORT)
+
+
+# --- choosing among candidates -----------------------------------------------------------------------------------
+
+
+def _chosen(candidates: Sequence[Sequence[_Candidate]], ordered: bool) -> list[_Candidate | None]:
+    """The best candidate of each quote when all are placed together; None where two are equally good."""
+    if not candidates:
+        return []
+    scores = [np.array([each.score for each in own]) for own in candidates]
+    steps = [_step(one, other, ordered) for one, other in itertools.pairwise(candidates)]
+    forward, backward = _best_sums(scores, steps), _best_sums(scores[::-1], [step.T for step in steps[::-1]])[::-1]
+    totals = [ahead + behind - own for ahead, behind, own in zip(forward, backward, scores, strict=True)]
+    return [_clear_best(own, total) for own, total in zip(candidates, totals, strict=True)]
+
+
+def _best_sums(scores: Sequence[Costs], steps: Sequence[Costs]) -> list[Costs]:
+    """The best sum of scores of a path that ends in each candidate."""
+    sums = [scores[0]]
+    for score, step in zip(scores[1:], steps, strict=True):
+        sums.append(score + (sums[-1][:, None] + step).max(axis=0))
+    return sums
+
+
+def _step(one: Sequence[_Candidate], other: Sequence[_Candidate], ordered: bool) -> Costs:
+    """What it costs to have one quote's candidate followed by the next quote's."""
+    first = np.array([each.span for each in one])[:, None]
+    second = np.array([each.span for each in other])[None]
+    same = (first == second).all(axis=2)
+    disorder = second[..., 0] < first[..., 0]
+    return -_SAME_PLACE * same - _OUT_OF_ORDER * disorder * ordered  # type: ignore[no-any-return]
+
+
+def _clear_best(candidates: Sequence[_Candidate], totals: Costs) -> _Candidate | None:
+    best = int(totals.argmax())
+    others = np.delete(totals, best)
+    return None if len(others) and others.max() > totals[best] - _TIE else candidates[best]
+
+
+# --- finding candidates ------------------------------------------------------------------------------------------
+
+
+class TextIndex:
+    """A text in the forms in which quotes are looked for; each form is made once, when it is needed."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @functools.cached_property
+    def folded(self) -> Folded:
+        """The text without case, blanks and kinds of quotes."""
+        return Folded.of(self.text)
+
+    @functools.cached_property
+    def tokens(self) -> WordList:
+        """The text's words."""
+        return WordList.of(self.text)
+
+    def candidates(self, quote: Quote) -> list[_Candidate]:
+        """Places for one quote, by the first of the four ways that finds any."""
+        for method, ranges in self._searches(quote.text):
+            if ranges:
+                whole = set(whole_words(self.text, ranges))
+                rated = [self._rated(span, method, quote, span in whole) for span in ranges]
+                return sorted(rated, key=lambda candidate: -candidate.score)[:_MOST_CANDIDATES]
+        return self._near(quote)
+
+    def _searches(self, quote: str) -> Iterator[tuple[Method, list[Range]]]:
+        if not quote.strip():
+            return
+        for words_ in dict.fromkeys((quote, quote.strip())):
+            yield "exact", [(at, at + len(words_)) for at in occurrences(words_, self.text)]
+        yield "spelling", self.folded.places(quote)
+        yield "spelling", self.folded.places(quote.strip().strip(_WRAPPING))
+        yield "elided", self._elided(quote)
+
+    def _elided(self, quote: str) -> list[Range]:
+        """From the first to the last words of a quote with "..."; from each beginning to the nearest end."""
+        pieces = [piece for piece in _ELLIPSIS.split(quote) if folded(piece)]
+        if not pieces or not _ELLIPSIS.search(quote):
+            return []
+        places = [whole_words(self.text, self.folded.places(piece)) for piece in pieces]
+        ranges = [_following(start, places[1:]) for start in places[0]]
+        return _shortest(each for each in ranges if each is not None)
+
+    def _rated(self, span: Range, method: Method, quote: Quote, whole: bool) -> _Candidate:
+        fit = self._fit(span, quote)
+        return _Candidate(span, method, 0.5 + 0.5 * (fit or 0) - (0 if whole else _INSIDE_WORDS), fit)
+
+    def _fit(self, span: Range, quote: Quote) -> float | None:
+        """How well the words before and after a place are those that the quote came with."""
+        before, after = folded(quote.before), folded(quote.after)
+        if not before and not after:
+            return None
+        ahead = folded(self.text[max(0, span[0] - 2 * len(quote.before) - 8) : span[0]])
+        ahead = ahead[max(0, len(ahead) - len(before)) :]
+        behind = folded(self.text[span[1] : span[1] + 2 * len(quote.after) + 8])[: len(after)]
+        share = _common(before[::-1], ahead[::-1]) + _common(after, behind)
+        alike = (len(before) * _alike(before, ahead) + len(after) * _alike(after, behind)) / (len(before) + len(after))
+        return max(share / (len(before) + len(after)), alike)
+
+    # A quote with a slip: an alignment of words, in which each word of the quote is kept, changed or not there, and
+    # words of the text may have been left out.
+
+    def _near(self, quote: Quote) -> list[_Candidate]:
+        wanted = WordList.of(quote.text)
+        if not wanted.plain or not self.tokens.plain or len(wanted.plain) > 400:
+            return []
+        alignments = near_alignments(wanted, self.tokens)
+        rated = [self._rated_alignment(each, wanted, quote) for each in alignments]
+        return sorted(rated, key=lambda candidate: -candidate.score)
+
+    def _rated_alignment(self, alignment: Alignment, wanted: WordList, quote: Quote) -> _Candidate:
+        span = (self.tokens.offsets[alignment.first][0], self.tokens.offsets[alignment.last][1])
+        fit = self._fit(span, quote)
+        score = 0.5 * (1 - alignment.cost) + (0.5 * fit if fit is not None else 0)
+        changed, flags = _differences(alignment, wanted, self.tokens)
+        return _Candidate(span, "near", score, fit, flags, changed)
+
+
+def _following(start: Range, places: Sequence[Sequence[Range]]) -> Range | None:
+    """From `start` through the nearest place of each further piece; None when one does not follow closely."""
+    end = start[1]
+    for ranges in places:
+        after = [each[1] for each in ranges if end <= each[0] <= end + _LONGEST_GAP]
+        if not after:
+            return None
+        end = min(after)
+    return start[0], end
+
+
+def _shortest(ranges: Iterable[Range]) -> list[Range]:
+    """Of ranges with the same end the shortest."""
+    by_end: dict[int, Range] = {}
+    for start, end in ranges:
+        by_end[end] = max(by_end.get(end, (start, end)), (start, end))
+    return sorted(by_end.values())
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters two strings share from the start."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def _alike(one: str, other: str) -> float:
+    """0 for what two unrelated texts have in common anyway, 1 for the same."""
+    return max(0.0, fuzz.ratio(one, other) / 50 - 1)
+
+
+# --- alignment of words ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WordList:
+    """The words of a text, as they stand and in a plain form to compare, with what it costs to lose each."""
+
+    shown: tuple[str, ...]
+    plain: tuple[str, ...]
+    offsets: tuple[Range, ...]
+    weights: Costs
+
+    @classmethod
+    def of(cls, text: str) -> WordList:
+        """The words and punctuation of `text`."""
+        matches = [(match.group(), match.span()) for match in _TOKEN.finditer(text)]
+        simple = tuple(_plain_word(word) for word, _ in matches)
+        weights = np.array([1.0 if word[:1].isalnum() else _PUNCTUATION for word in simple])
+        return cls(tuple(word for word, _ in matches), simple, tuple(span for _, span in matches), weights)
+
+
+_TOKEN = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _plain_word(word: str) -> str:
+    return plain(folded(word))
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """A quote's words laid over a stretch of the text's words."""
+
+    first: int
+    last: int
+    cost: float
+    """Share of the quote that differs."""
+    pairs: tuple[tuple[int | None, int | None], ...]
+    """Word of the quote and word of the text; None where one of them has nothing."""
+
+
+def near_alignments(quote: WordList, text: WordList, most: float = _NEAR_SHARE) -> list[Alignment]:
+    """The best alignments of a quote with stretches of the text, those that overlap a better one left out."""
+    changes = _change_costs(quote, text)
+    table = _cost_table(quote, text, changes)
+    limit = most * quote.weights.sum()
+    ends = _local_minima(table[-1, 1:], limit + 1e-9)
+    alignments: list[Alignment] = []
+    for end in ends[:_MOST_CANDIDATES]:
+        traced = _traced(table, changes, quote, text, end)
+        if traced and not any(traced.first <= each.last and each.first <= traced.last for each in alignments):
+            alignments.append(traced)
+    return alignments
+
+
+def _local_minima(costs: Costs, most: float) -> list[int]:
+    """Where the costs are no more than `most` and than those beside them, the cheapest first."""
+    padded = np.pad(costs, 1, constant_values=np.inf)
+    low = np.flatnonzero((costs <= most) & (costs <= padded[:-2]) & (costs <= padded[2:]))
+    return [int(at) for at in low[np.argsort(costs[low], kind="stable")]]
+
+
+def _change_costs(quote: WordList, text: WordList) -> Costs:
+    """What it costs to read a word of the text for a word of the quote: 0 for the same, less for a slip of the pen."""
+    vocabulary = list(dict.fromkeys(text.plain))
+    alike = process.cdist(quote.plain, vocabulary, scorer=OSA.normalized_similarity, dtype=np.float32)
+    number = {word: at for at, word in enumerate(vocabulary)}
+    alike = alike[:, [number[word] for word in text.plain]].astype(np.float64)
+    heavy = np.maximum(quote.weights[:, None], text.weights[None])
+    return np.where(alike == 1, 0.0, heavy * np.where(alike >= 0.5, 1.1 - alike, _CHANGED))
+
+
+def _cost_table(quote: WordList, text: WordList, changes: Costs) -> Costs:
+    """Sellers' table, (quote + 1, text + 1): least cost of the quote's first words ending at a word of the text."""
+    skips = np.concatenate([[0.0], np.cumsum(_skip_costs(text))])
+    table = np.zeros((len(quote.plain) + 1, len(text.plain) + 1))
+    for row, (weight, change) in enumerate(zip(quote.weights, changes, strict=True), 1):
+        best = table[row - 1] + _ABSENT * weight
+        best[1:] = np.minimum(best[1:], table[row - 1, :-1] + change)
+        table[row] = np.minimum.accumulate(best - skips) + skips
+    return table
+
+
+def _skip_costs(text: WordList) -> Costs:
+    """What it costs that a quote leaves a word of the text out."""
+    return _LEFT_OUT * text.weights
+
+
+def _traced(table: Costs, changes: Costs, quote: WordList, text: WordList, end: int) -> Alignment | None:
+    """The alignment that ends at a word of the text, read back from the table."""
+    row, column = len(quote.plain), end + 1
+    pairs: list[tuple[int | None, int | None]] = []
+    while row:
+        here = table[row, column] + 1e-9
+        if column and here >= table[row - 1, column - 1] + changes[row - 1, column - 1]:
+            row, column = row - 1, column - 1
+            pairs.append((row, column))
+        elif here >= table[row - 1, column] + _ABSENT * quote.weights[row - 1]:
+            row -= 1
+            pairs.append((row, None))
+        else:
+            column -= 1
+            pairs.append((None, column))
+    columns = [column for _, column in pairs if column is not None]
+    aligned = [column for row_, column in pairs if row_ is not None and column is not None]
+    if not aligned or max(columns) != max(aligned):  # ends in words that the quote does not have
+        return None
+    cost = float(table[-1, end + 1] / quote.weights.sum())
+    return Alignment(min(aligned), max(aligned), cost, tuple(reversed(pairs)))
+
+
+# --- what a slip may not change ----------------------------------------------------------------------------------
+
+
+def _differences(alignment: Alignment, quote: WordList, text: WordList) -> tuple[str, tuple[str, ...]]:
+    """The first number, negation or name that the quote changed; and flags for those that it left out."""
+    flags: list[str] = []
+    for mine, theirs in alignment.pairs:
+        if mine is None:
+            if theirs is not None and alignment.first <= theirs <= alignment.last and _kind(text, theirs):
+                flags.append(f"the quote leaves out {text.shown[theirs]!r}")
+        elif theirs is None:
+            if kind := _kind(quote, mine):
+                return f"the quote has the {kind} {quote.shown[mine]!r}, which is not there in the text", ()
+        elif quote.plain[mine] != text.plain[theirs]:
+            kind = _kind(quote, mine) or _kind(text, theirs)
+            change = f"the quote has {quote.shown[mine]!r} where the text has {text.shown[theirs]!r}"
+            if kind and _is_slip(quote, mine, text, theirs):
+                flags.append(change)
+            elif kind:
+                return f"{change}: another {kind}", ()
+    return "", tuple(flags)
+
+
+def _is_slip(quote: WordList, mine: int, text: WordList, theirs: int) -> bool:
+    """Whether a word is the other one misspelt: alike, without digits, and no number or negation by itself."""
+    word, other = quote.plain[mine], text.plain[theirs]
+    if any(character.isdigit() for character in word + other) or _kind(quote, mine) in ("number", "negation"):
+        return False
+    return OSA.normalized_similarity(word, other) >= 0.75
+
+
+def _kind(tokens: WordList, at: int) -> str:
+    """Whether a word is a number, a negation or a name; empty for any other."""
+    word, shown = tokens.plain[at], tokens.shown[at]
+    if any(character.isdigit() for character in word) or word in _NUMBER_WORDS:
+        return "number"
+    if word in _NEGATIONS or word.endswith("n't"):
+        return "negation"
+    return "name" if shown[:1].isupper() and shown != "I" and not _begins_sentence(tokens, at) else ""
+
+
+def _begins_sentence(tokens: WordList, at: int) -> bool:
+    """Whether a capital letter there may be that of a sentence's first word."""
+    if not at or tokens.shown[at - 1] in "!?:\"“'‘":
+        return True
+    return tokens.shown[at - 1] == "." and not (at > 1 and tokens.plain[at - 2] in _TITLES)
+
+
+_TITLES = frozenset("mr mrs ms dr prof st rev gen col capt lt sgt sen rep gov jr".split())
+_NUMBER_WORDS = frozenset(
+    "thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty"
+    " ninety hundred thousand million billion half third quarter first second once twice double triple dozen".split()
+)
+
+
+# --- one quote at a time -----------------------------------------------------------------------------------------
+
+
+def exact(quote: str, text: str) -> list[Range]:
+    """Where `quote` stands in `text` as it is, whole words first; else where it does in another spelling."""
+    places = [(at, at + len(quote)) for at in occurrences(quote, text)] or Folded.of(text).places(quote)
+    return whole_words(text, places)
+
+
+def at_or_only(quote: str, start: int, end: int, text: str) -> Range | None:
+    """`(start, end)` when the text has the quote there, else the one place where it has it, else None.
+
+    >>> at_or_only("two", 4, 7, "one two three"), at_or_only("two", 5, 8, "one two three")
+    ((4, 7), (4, 7))
+    """
+    if 0 <= start <= end <= len(text) and text[start:end] == quote:
+        return start, end
+    starts = occurrences(quote, text)
+    return (starts[0], starts[0] + len(quote)) if len(starts) == 1 else None
+
+
+def nearest(quote: str, text: str, least: float = ALIKE) -> Range | None:
+    """The words of `text` most like `quote`, with the same numbers; None when none are like enough."""
+    best, place = least, None
+    numbers = digits(quote)
+    for start, end in _windows(text, len(words(quote))):
+        alike = likeness(quote, text[start:end]) if digits(text[start:end]) == numbers else 0
+        if alike > best or (alike == best and place is None):
+            best, place = alike, (start, end)
+    return place
+
+
+def _windows(text: str, size: int) -> Iterator[Range]:
+    """Runs of about `size` words."""
+    offsets = [(int(start), int(end)) for start, end in words(text)]
+    for first in range(len(offsets)):
+        for last in range(first + max(0, size - 3), min(first + size + 3, len(offsets))):
+            yield offsets[first][0], offsets[last][1]
