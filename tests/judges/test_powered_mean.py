@@ -90,6 +90,14 @@ def test_a_judge_of_no_use_changes_nothing() -> None:
     assert powered_mean(own).interval() == pytest.approx(powered_mean(own.plain()).interval())
 
 
+def test_judges_add_nothing_where_people_have_read_everything() -> None:
+    for seed in range(20):
+        own = values(60, 60, seed)
+        mean, alone = powered_mean(own), powered_mean(own.plain())
+        assert mean.value == pytest.approx(alone.value)
+        assert mean.spread.variance > 0.95 * alone.spread.variance
+
+
 def test_strata_are_means_weighted_by_their_shares() -> None:
     strata = np.repeat([0, 1], [100, 300])
     human = np.array([1.0, 2.0, 4.0, 10.0, 12.0, 17.0])
@@ -159,10 +167,10 @@ def test_worth_is_the_ratio_of_variances() -> None:
     for seed in range(50):
         own = values(40, seed=seed)
         before, after = powered_mean(own.plain()), powered_mean(own)
-        ratio, low, high = variance_ratio(before, after)
-        assert ratio == pytest.approx(before.spread.variance / after.spread.variance)
-        assert low <= ratio <= high
-        worth.append(ratio)
+        gain = variance_ratio(before, after)
+        assert gain.ratio == pytest.approx(before.spread.variance / after.spread.variance)
+        assert gain.low <= gain.ratio <= gain.high
+        worth.append(gain.ratio)
     assert 1.2 < np.median(worth) < 2.0  # 1.74 with correlation .7, many texts and even residuals
 
 

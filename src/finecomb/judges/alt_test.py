@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Signature
 from finecomb.judges.score_rules import Answer, ScoreRule, score_rule
+from finecomb.measure.inference import estimated, study_and_resample_weights
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -353,7 +354,7 @@ def _result(
     notes: tuple[str, ...],
 ) -> AltTest:
     sums = _cluster_sums(tested)
-    weights = _weights(sums.items.shape[1], draws, seed)
+    weights = study_and_resample_weights(sums.items.shape[1], draws, seed)
     p = _p_values(sums, epsilon, weights)  # (1 + draws, people)
     wins = rejected(p, q)
     shares = _shares(sums, weights)
@@ -363,13 +364,6 @@ def _result(
     )
     rate, chance = _estimate(wins.mean(axis=1), signature), _estimate(_mean_defined(shares), signature)
     return AltTest(people, rate, chance, epsilon, tuple(left_out), notes)
-
-
-def _weights(texts: int, draws: int, seed: int) -> Floats:
-    """The texts themselves, then `draws` samples of as many with replacement, (1 + draws, texts)."""
-    rng = np.random.default_rng(seed)
-    samples = rng.multinomial(texts, np.full(texts, 1 / texts), size=draws)
-    return np.concatenate([np.ones((1, texts)), samples])
 
 
 def _p_values(sums: _ClusterSums, epsilon: float, weights: Floats) -> Floats:
@@ -394,10 +388,8 @@ def _mean_defined(values: Floats) -> Floats:
 
 
 def _estimate(values: Floats, signature: Signature) -> Estimate:
-    """The first value with the percentile interval of the others."""
-    drawn = values[1:][np.isfinite(values[1:])]
-    low, high = np.quantile(drawn, [0.025, 0.975]) if len(drawn) else (math.nan, math.nan)
-    return Estimate(float(values[0]), float(low), float(high), signature)
+    """The first value, that of the study itself, with the interval of the others."""
+    return estimated(float(values[0]), values[1:], signature)
 
 
 def _person(

@@ -145,6 +145,12 @@ def only_label(seen: View, label: str) -> View:
     return replace(seen, study=replace(seen.study, marks=seen.study.marks.filter(pl.col("label") == label)))
 
 
+def pairing_keys(seen: View, by: str, key: str = "") -> pl.DataFrame:
+    """Columns document and key: which documents of different systems belong together, as `compare` pairs them."""
+    parts = [(str(group[by]), part) for group, part in seen.split([by]) if group[by] is not None]
+    return _keys(seen, parts, key)
+
+
 def _keys(seen: View, parts: Iterable[tuple[str, View]], key: str) -> pl.DataFrame:
     """Columns document and key; key is null where the document has none."""
     texts = seen.study.documents
