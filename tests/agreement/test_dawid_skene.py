@@ -47,6 +47,7 @@ def recovered(runs: int, texts: int) -> float:
     return float(np.mean(hits))
 
 
+@pytest.mark.long
 def test_recall_and_precision_of_simulated_annotators_are_found() -> None:
     assert recovered(6, 60) >= 0.9
 

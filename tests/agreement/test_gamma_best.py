@@ -197,6 +197,7 @@ def test_where_clusters_cannot_be_listed_the_gap_stays(monkeypatch: pytest.Monke
         assert one.lower <= other.upper + 1e-7 <= one.upper + 2e-7
 
 
+@pytest.mark.long
 def test_thousands_of_marks_do_not_hang() -> None:
     marks = random_continuum(np.random.default_rng(0), 5, 600, length=8000)
     assert len(marks) > 1000

@@ -20,7 +20,7 @@ with warnings.catch_warnings():
     import pygamma_agreement as peer
     from pyannote.core import Segment
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # of the peer and of what it uses
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore")]  # of the peer and of what it uses
 
 CATEGORIES = "abc"
 

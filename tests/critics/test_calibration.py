@@ -65,6 +65,7 @@ def check(runs: int) -> None:
     assert cheating > high, "scoring the fitting documents should have been found out"
 
 
+@pytest.mark.long
 def test_rejections_at_5_per_cent_lie_in_the_binomial_interval_and_scoring_fitting_documents_would_fail() -> None:
     check(30)
 

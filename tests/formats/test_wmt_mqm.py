@@ -180,6 +180,7 @@ def test_any_table_is_read_or_refused(cells: list[tuple[int, str]], place: tuple
         read_or_refuse(wmt_mqm.FORMAT, path)
 
 
+@pytest.mark.long
 def test_the_ted_talks_have_their_counts_and_scores(data: Path, tmp_path: Path) -> None:
     path = data / "wmt_mqm_ted_ende" / "mqm_ted_ende.tsv"
     items = read(path)

@@ -120,6 +120,7 @@ def scored(gsml: Study, path: Path, match: Match = "task") -> Scores:
     return score(gsml, fc.read(path), match, tokens="whitespace", draws=0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["submission.csv", "submission_doc_based.csv", "submission_sent_based.csv"])
 def test_the_example_submission(name: str, gsml: Study, task: Path) -> None:
     marks = scored(gsml, task / "example_submissions" / name)
@@ -143,6 +144,7 @@ def test_where_the_matches_fall_and_looser_rules(gsml: Study, task: Path) -> Non
     assert row(scored(gsml, path, "optimal"), "any").matched == 350
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["gsml_doc_based.csv", "gsml_sent_based.csv"])
 def test_gold_by_either_kind_of_ids_is_perfect(name: str, gsml: Study, task: Path) -> None:
     found = scored(gsml, task / "example_submissions" / name)
@@ -197,6 +199,7 @@ def test_language_models_against_a_person_by_characters(name: str, figures: tupl
     assert values == pytest.approx(figures, abs=5e-5)
 
 
+@pytest.mark.long
 def test_frank_through_score(data: Path) -> None:
     study = fc.read(data / "frank" / "human_annotations.json")
     assert has_scores(study)

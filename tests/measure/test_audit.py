@@ -199,6 +199,7 @@ def holds(run: int, documents: int = 100) -> tuple[bool, bool]:
     return first, second
 
 
+@pytest.mark.long
 def test_intervals_of_audited_counts_hold_the_truth_about_as_often_as_they_say() -> None:
     held = np.array([holds(run, 40) for run in range(60)]).sum(axis=0)
     assert (held >= stats.binom.ppf(0.001, 60, 0.93)).all()

@@ -81,6 +81,7 @@ def test_the_ends_of_an_interval_of_d_are_just_not_surprising() -> None:
     assert stats.nct.cdf(t, df, found.estimate.high / scale) == pytest.approx(0.025, abs=1e-6)
 
 
+@pytest.mark.long
 def test_intervals_of_d_and_eta_squared_cover() -> None:
     rng, hits = np.random.default_rng(1), np.zeros(2)
     between = np.array([0.0, 0.4])  # two groups: eta squared in the population is s_b / (s_b + 1)

@@ -372,6 +372,7 @@ def coverage_holds(run: int, documents: int = 80) -> bool:
     return found.low <= 0.2 <= found.high
 
 
+@pytest.mark.long
 def test_intervals_of_coverage_hold_the_truth_about_as_often_as_they_say() -> None:
     held = sum(coverage_holds(run, documents=40) for run in range(50))
     assert held >= stats.binom.ppf(0.001, 50, 0.93)

@@ -74,6 +74,7 @@ def test_the_same_seed_gives_the_same_interval() -> None:
     assert first.low <= first.value <= first.high
 
 
+@pytest.mark.long
 def test_frank_comes_out(data: Path) -> None:
     study = fc.read(data / "frank" / "human_annotations.json")
     found = {(f.columns["metric"], f.columns["measure"]): f for f in metrics(study, "factuality", draws=0)}

@@ -13,6 +13,8 @@ from finecomb.measure.measures import measure
 from finecomb.measure.view import Filters, view
 from tests.golden import measures as golden
 
+pytestmark = pytest.mark.long
+
 
 def values(findings: Sequence[Finding]) -> dict[tuple[str, str], float]:
     return {(str(each.columns["model"]), str(each.columns["label"])): each.estimate.value for each in findings}

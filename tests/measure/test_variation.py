@@ -29,6 +29,7 @@ def counted(counts: NDArray[np.int64]) -> Study:
 COUNTS = np.random.default_rng(0).poisson(np.random.default_rng(1).gamma(2, 3, 60))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("replace", [True, False])
 def test_the_coefficient_is_what_repeated_drawing_gives(replace: bool) -> None:
     rng = np.random.default_rng(2)

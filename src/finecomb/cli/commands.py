@@ -128,7 +128,7 @@ COMMANDS = (
         "train",
         "detect",
         Panel.JUDGE,
-        "Fit a detector to a study that people have checked, and say how well it does on games it has not seen.",
+        "Fit a detector to a study that people have checked, and say how well it does on texts it has not seen.",
     ),
     CommandRow(
         "criticize",

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from finecomb import formats, protocols
+from finecomb.cli.options import with_options
 from finecomb.cli.shared import AsJson, Force, From, StudyPath, app, counted, done, emit, out, progress, read, say
 from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.options import OptionValues, listed, refuse_others
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.study import Item, Study
-from finecomb.detect import DETECTORS, DetectorOptions, Factory, named
+from finecomb.detect import DETECTORS, Factory, named
 from finecomb.detect import detect as detected
-from finecomb.detect.base import Basis
-from finecomb.detect.boxscore import ranker_training
 from finecomb.report.tables import Row, as_json, print_rows
 
 DetectorName = Annotated[
@@ -45,21 +45,13 @@ def detectors(as_json_: AsJson = False) -> None:
 
 
 @app.command()
+@with_options([factory.options for factory in DETECTORS.values()])
 def detect(
     study: StudyPath,
     detector: DetectorName,
+    values: OptionValues,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the study with the new marks.", show_default=False)
-    ] = None,
-    basis: Annotated[
-        Basis, typer.Option(help="record: only what the data proves; all: also what people mostly find wrong.")
-    ] = "all",
-    threshold: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Mark only what is at least this sure.", show_default=False),
-    ] = None,
-    weights: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="What `train` wrote.", show_default=False)
     ] = None,
     from_: From = "",
     force: Force = False,
@@ -69,9 +61,12 @@ def detect(
 
     Example: `finecomb detect games --detector boxscore -o checked --basis record`
     """
-    whole, factory = read(study, from_), named(detector)
+    factory = named(detector)
+    refuse_others(values.given, {factory.name: factory.options}, {row.name: row.options for row in DETECTORS.values()})
+    options: Any = values.of(factory.options)
+    whole = read(study, from_)
     protocol = _protocol(whole, factory)
-    program = factory.make(protocol, DetectorOptions(threshold, basis, weights))
+    program = factory.make(protocol, options)
     if whole.documents.is_empty():
         raise FinecombError(f"{study}: has no documents yet")
     documents = (item for item in progress(whole.iter_documents()) if isinstance(item, Document))
@@ -140,10 +135,15 @@ def _notes(annotations: Sequence[Annotation]) -> list[str]:
     ]
 
 
+TRAININGS = {factory.name: factory.training for factory in DETECTORS.values() if factory.training}
+
+
 @app.command()
+@with_options([training.options for training in TRAININGS.values()])
 def train(
     study: StudyPath,
     detector: DetectorName,
+    values: OptionValues,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Write the weights, for `detect --weights`.", show_default=False),
@@ -151,32 +151,30 @@ def train(
     gold: Annotated[
         str, typer.Option("--gold", help="Who is gold, where no annotator is of that kind.", show_default=False)
     ] = "",
-    folds: Annotated[int, typer.Option(min=3, help="Groups of games, each left out once.")] = ranker_training.FOLDS,
-    seed: Annotated[int, typer.Option(help="Same seed, same folds.")] = 0,
     from_: From = "",
     as_json_: AsJson = False,
 ) -> None:
-    """Fit a detector to a study that people have checked, and say how well it does on games it has not seen.
+    """Fit a detector to a study that people have checked, and say how well it does on texts it has not seen.
 
     Example: `finecomb train games --detector boxscore -o weights.json`
     """
-    factory, whole = named(detector), read(study, from_)
-    truth = {annotation.document: annotation.marks for annotation in _gold(whole, gold)}
-    examples = ranker_training.examples(whole.iter_documents(), truth)
-    if not examples:
-        raise FinecombError(f"{study}: no text has both gold marks and what {factory.name} needs: {factory.needs}")
-    rows = ranker_training.validation(whole, ranker_training.cross_validate(examples, folds, seed), gold)
-    ranker = ranker_training.train(examples, folds, seed)
+    factory = named(detector)
+    if factory.training is None:
+        raise FinecombError(f"--detector {factory.name}: has nothing to fit; {listed(TRAININGS)} can be fitted")
+    choices = {name: training.options for name, training in TRAININGS.items()}
+    refuse_others(values.given, {factory.name: factory.training.options}, choices)
+    options: Any = values.of(factory.training.options)
+    whole = read(study, from_)
+    fitted = factory.training.fit(whole, _gold(whole, gold), gold, options)
     if output:
-        output.write_text(ranker.to_json(), encoding="utf-8")
-    signature = f"detector:{factory.name}|texts:{len(examples)}|folds:{folds}|seed:{seed}|threshold:{ranker.threshold}"
+        output.write_text(fitted.weights, encoding="utf-8")
     if as_json_:
-        typer.echo(as_json(rows, signature))
+        typer.echo(as_json(fitted.rows, fitted.signature))
         return
-    print_rows(out, rows, "On games left out of fitting")
-    say(signature)
+    print_rows(out, fitted.rows, fitted.title)
+    say(fitted.signature)
     if output:
-        done(output, f"weights fitted on {counted(len(examples), 'text')}")
+        done(output, f"weights fitted on {counted(fitted.texts, 'text')}")
 
 
 def _gold(study: Study, name: str) -> list[Annotation]:

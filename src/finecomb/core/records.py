@@ -91,12 +91,12 @@ def _storable_json(value: Any) -> Any:
         case float() if not math.isfinite(value):
             raise ValueError("holds NaN or an infinity, which JSON cannot hold; use null")
         case dict():
-            for key, each in value.items():
+            for key, member in value.items():
                 storable(key)
-                _storable_json(each)
+                _storable_json(member)
         case list():
-            for each in value:
-                _storable_json(each)
+            for member in value:
+                _storable_json(member)
     return value
 
 

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.detect.base import Detector, DetectorOptions, Factory, detect
+from finecomb.detect.base import Detector, Factory, FittedDetector, Training, detect, detector_signature
 from finecomb.detect.boxscore import BOXSCORE
 
-__all__ = ["DETECTORS", "Detector", "DetectorOptions", "Factory", "detect", "named"]
+__all__ = [
+    "DETECTORS",
+    "Detector",
+    "Factory",
+    "FittedDetector",
+    "Training",
+    "detect",
+    "detector_signature",
+    "named",
+]
 
 DETECTORS: dict[str, Factory] = {factory.name: factory for factory in (BOXSCORE,)}
+"""Every detector by name: a new one is a module of this package and one more row here."""
 
 
 def named(name: str) -> Factory:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import typing
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
+from finecomb.core.estimate import Signature
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Kind
+from finecomb.core.study import Study
 
 log = logging.getLogger(__name__)
-Basis = Literal["record", "all"]
 
 
 class Detector(typing.Protocol):
@@ -28,20 +29,33 @@ class Detector(typing.Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class DetectorOptions:
-    """What a user may say about a detector beyond its name."""
+class FittedDetector:
+    """What fitting a detector gives: the file to use it with, and how well it does on texts it has not seen."""
 
-    threshold: float | None = None
-    """Report only what is at least this sure; the detector's own choice when None."""
-    basis: Basis = "all"
-    """`record`: only what the data proves, nothing that is merely likely."""
-    weights: Path | None = None
-    """What `train` has written, instead of the weights that come with Finecomb."""
+    weights: str
+    """The text of the file that `detect --weights` reads."""
+    texts: int
+    """How many texts it was fitted on."""
+    title: str
+    """What `rows` are about, e.g. `On games left out of fitting`."""
+    rows: Sequence[dict[str, object]]
+    """Recall, precision and the like on texts left out."""
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """How a detector is fitted to texts that people have checked."""
+
+    options: type
+    """A frozen dataclass (see `finecomb.core.options`): flags of `train` and arguments of `fit`."""
+    fit: Callable[[Study, Sequence[Annotation], str, Any], FittedDetector]
+    """From a study, its gold annotations, the name of the gold annotator ('' for those of kind gold), and options."""
 
 
 @dataclass(frozen=True, slots=True)
 class Factory:
-    """A detector by name: what it needs, and how it is made."""
+    """A detector by name: what it needs, its options, how it is made and how it is fitted. A row of `DETECTORS`."""
 
     name: str
     """For `--detector`; also the id of its annotator."""
@@ -53,7 +67,12 @@ class Factory:
     """The shipped protocol whose labels it uses."""
     kind: Kind
     """What sort of annotator it is."""
-    make: Callable[[Protocol, DetectorOptions], Detector]
+    options: type
+    """A frozen dataclass (see `finecomb.core.options`): flags of `detect`, signature, argument of `make`."""
+    make: Callable[[Protocol, Any], Detector]
+    """From the protocol whose labels it uses and options of the type `options`."""
+    training: Training | None = None
+    """None where there is nothing to fit."""
 
     def annotator(self, signature: str) -> Annotator:
         """The annotator that its annotations are by."""
@@ -66,3 +85,9 @@ def detect(documents: Iterable[Document], detector: Detector) -> Iterator[Annota
         annotation = detector(document)
         log.debug("%s: %d marks", document.id, len(annotation.marks))
         yield annotation
+
+
+def detector_signature(name: str, protocol: Protocol, options: Any, **facts: object) -> str:
+    """What made the marks: the detector, its protocol, its options (files left out), further facts, the version."""
+    values = {key: value for key, value in asdict(options).items() if value is not None and not isinstance(value, Path)}
+    return str(Signature.of(detector=name, protocol=protocol.id, **values, **facts))

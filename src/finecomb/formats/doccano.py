@@ -11,9 +11,9 @@ from pydantic_core import to_json
 from finecomb.core.records import Document
 from finecomb.core.study import Item
 from finecomb.formats import simple
+from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import Fields, json_lines, parse_json, record, starts_with
-from finecomb.formats.writing import sync
+from finecomb.formats.source import Fields, json_lines, parse_json, record, starts_with
 
 _LISTS = ("label", "labels", "entities")
 _KNOWN = (*_LISTS, "id", "text", "relations", "Comments", "annotator")
@@ -33,7 +33,7 @@ def read(path: Path, options: Options) -> Iterator[Item]:
 def _pass(row: Fields, line: int, annotator: str) -> simple.Pass:
     id = str(row.get("id", (int, str), line))
     document = record(Document, row.where, id=id, text=row.get("text", str), meta=row.rest(*_KNOWN))
-    name = next((each for each in _LISTS if row.value.get(each) is not None), None)
+    name = next((candidate for candidate in _LISTS if row.value.get(candidate) is not None), None)
     if name is None:
         return simple.Pass(document, "", row.where)
     spans = list(_spans(row, name))
@@ -44,7 +44,7 @@ def _pass(row: Fields, line: int, annotator: str) -> simple.Pass:
 def _spans(row: Fields, name: str) -> Iterator[simple.LabelledSpan]:
     for index, value in enumerate(row.get(name, list)):
         where = f"{row.where}: {name}[{index}]"
-        if isinstance(value, list) and [type(each) for each in value] == [int, int, str]:
+        if isinstance(value, list) and [type(member) for member in value] == [int, int, str]:
             start, end, label = value
             yield simple.LabelledSpan(start, end, label, where)
         elif isinstance(value, dict):

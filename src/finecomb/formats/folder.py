@@ -15,10 +15,10 @@ from finecomb.core.protocol_text import explain, format_yaml, parse_protocol, pa
 from finecomb.core.records import Annotation, Annotator, Document, Record, Settings
 from finecomb.core.study import Item
 from finecomb.formats import database
+from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
-from finecomb.formats.reading import json_lines, read_text
-from finecomb.formats.writing import sync
+from finecomb.formats.source import json_lines, read_text
 from finecomb.store.location import FILE
 
 R = TypeVar("R", bound=Record)
@@ -70,15 +70,15 @@ def records(path: Path, kind: type[R]) -> Iterator[R]:
     slips: list[Problem] = []
     for number, line in json_lines(path):
         try:
-            made = kind.model_validate_json(line)
+            value = kind.model_validate_json(line)
         except ValidationError as error:
             where = f"{path}:{number}"
-            slips += [Problem(_slip(each, kind), where=where) for each in error.errors()]
+            slips += [Problem(_slip(slip, kind), where=where) for slip in error.errors()]
             if len(slips) >= _MOST_SLIPS:
                 break
             continue
         if not slips:
-            yield made
+            yield value
     if slips:
         raise StudyError(slips)
 

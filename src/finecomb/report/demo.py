@@ -32,7 +32,7 @@ def show(study: Study, folder: Path, console: Console) -> None:
     id = SHOWN if SHOWN in ids else ids[0]
     readers = study.work().only(pl.col("annotator") != "truth")
     _heading(console, "A text with the errors that its author put into it")
-    truth = [each for each in study.annotations_on(id) if each.annotator == "truth"]
+    truth = [annotation for annotation in study.annotations_on(id) if annotation.annotator == "truth"]
     console.print(document_view(study.document(id), truth, study.protocols, min(96, console.width)))
     _heading(console, "What the simulated readers marked")
     print_rows(console, rows_of(counts(readers, ["model"])), digits=2)

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Mark
-from finecomb.gold.disputes import Decision, Dispute, What, finished, gold_marks, standings
+from finecomb.gold.disputes import Decision, Dispute, What, dispute_decisions, gold_marks, is_finished
 from finecomb.gold.merge import GOLD
 from finecomb.people.circumstances import Circumstances
 from finecomb.store import audit, rows, tables
@@ -130,7 +130,7 @@ def _apply(
             when=datetime.fromtimestamp(store.clock(), UTC),
             version=number,
             taken=ruling.taken,
-            readings=tuple(voice.mark.id for voice in ruling.place.voices),
+            readings=tuple(voice.mark.id for voice in ruling.place.opinions),
             gold=tuple(mark.id for mark in wanted),
         )
         marks.update({mark.id: mark for mark in wanted})
@@ -147,7 +147,7 @@ def _annotation(
     store: Store, text: Text, gold: Annotation | None, now: Mapping[str, Decision], count: int, marks: Iterable[Mark]
 ) -> Annotation:
     moment = datetime.fromtimestamp(store.clock(), UTC)
-    done = finished(standings(text.places, now))
+    done = is_finished(dispute_decisions(text.places, now))
     decided = {key: decision.model_dump(mode="json", exclude_defaults=True) for key, decision in now.items()}
     circumstances = Circumstances.from_meta(gold.meta if gold else {})
     return Annotation(

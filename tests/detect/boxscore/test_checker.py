@@ -15,8 +15,8 @@ from finecomb.core.check import check
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotator, Document
 from finecomb.core.study import Study
-from finecomb.detect import DETECTORS, DetectorOptions, detect, named
-from finecomb.detect.boxscore.checker import BoxScore, slips
+from finecomb.detect import DETECTORS, detect, named
+from finecomb.detect.boxscore.checker import BoxScore, BoxScoreOptions, slips
 from finecomb.detect.boxscore.claims import Slip
 from finecomb.detect.boxscore.ranker import shipped_ranker
 from finecomb.detect.boxscore.record import Game, read_game
@@ -265,7 +265,7 @@ def test_teams_of_one_city_are_told_apart_by_their_starters() -> None:
 
 
 def checker(**choices: Any) -> BoxScore:
-    program = named("boxscore").make(shipped("accuracy"), DetectorOptions(**choices))
+    program = named("boxscore").make(shipped("accuracy"), BoxScoreOptions(**choices))
     assert isinstance(program, BoxScore)
     return program
 

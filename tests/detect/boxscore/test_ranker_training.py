@@ -10,7 +10,8 @@ import pytest
 import finecomb as fc
 from finecomb.core.records import Annotator
 from finecomb.core.study import Study
-from finecomb.detect import DetectorOptions, detect, named
+from finecomb.detect import detect, named
+from finecomb.detect.boxscore.checker import BoxScoreOptions
 from finecomb.detect.boxscore.ranker_training import cross_validate, examples, validation
 
 EVALUATION = runpy.run_path(str(Path(__file__).parents[3] / "benchmarks" / "boxscore.py"))
@@ -31,7 +32,7 @@ def test_the_texts_set_aside_are_the_same_for_ever(games: Study) -> None:
 
 def test_marks_are_whole_tokens_that_the_task_can_score(games: Study, tmp_path: Path) -> None:
     texts = list(games.iter_documents_head(3))
-    annotations = list(detect(texts, named("boxscore").make(games.protocol(), DetectorOptions())))
+    annotations = list(detect(texts, named("boxscore").make(games.protocol(), BoxScoreOptions())))
     checker = Annotator(id="boxscore", kind="checker")
     fc.write(Study.from_items([games.protocol(), *texts, checker, *annotations]), tmp_path / "task", "gsml")
     again = fc.read(tmp_path / "task", "gsml")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from finecomb.detect.base import Factory
-from finecomb.detect.boxscore.checker import BoxScore
+from finecomb.detect.base import Factory, Training
+from finecomb.detect.boxscore.checker import NAME, BoxScore, BoxScoreOptions
+from finecomb.detect.boxscore.ranker_training import RankerOptions, fit_ranker
 
 BOXSCORE = Factory(
-    name="boxscore",
+    name=NAME,
     title="facts of basketball reports against their box score",
     needs="a RotoWire-style record in `data`",
     protocol="accuracy",
     kind="checker",
+    options=BoxScoreOptions,
     make=BoxScore.made_for,
+    training=Training(RankerOptions, fit_ranker),
 )

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.estimate import Signature
+from finecomb.core.options import option
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Exclusion, Mark
 from finecomb.core.span import Span
-from finecomb.detect.base import Basis, DetectorOptions
+from finecomb.detect.base import detector_signature
 from finecomb.detect.boxscore import game_claims, offrecord_claims, player_claims, stat_claims
 from finecomb.detect.boxscore.claims import Claim, Slip, solve
 from finecomb.detect.boxscore.discourse import Scene, Story, next_story
-from finecomb.detect.boxscore.ranker import Ranker, RatedSlip, parse_ranker, rated, shipped_ranker
+from finecomb.detect.boxscore.ranker import Ranker, RatedSlip, rated, read_ranker, shipped_ranker
 from finecomb.detect.boxscore.record import Game, read_game
 from finecomb.detect.boxscore.report_parser import sentences
 
 NAME = "boxscore"
 LABELS = ("number", "name", "word", "context", "not-checkable")
+Basis = Literal["record", "all"]
 Family = Callable[[Scene], Iterable[Claim | Slip]]
 FAMILIES: tuple[Family, ...] = (
     *stat_claims.FAMILY,
@@ -44,6 +48,19 @@ def slips(text: str, game: Game) -> Iterator[Slip]:
         story = next_story(scene, meant, player_claims.paired(scene))
 
 
+@dataclass(frozen=True, slots=True)
+class BoxScoreOptions:
+    """Options of the box-score checker."""
+
+    basis: Basis = option("all", "record: only what the data proves; all: also what people mostly find wrong.")
+    threshold: float | None = option(None, "Mark only what is at least this sure, from 0 to 1.")
+    weights: Path | None = option(None, "What `train` wrote, instead of the weights that come with Finecomb.")
+
+    def __post_init__(self) -> None:
+        if self.threshold is not None and not 0 <= self.threshold <= 1:
+            raise FinecombError(f"--threshold {self.threshold:g}: how sure to be is a number from 0 to 1")
+
+
 class BoxScore:
     """Marks what contradicts the record, and what people have found wrong often enough."""
 
@@ -55,18 +72,14 @@ class BoxScore:
             raise FinecombError(f"protocol {protocol.id} has no label {missing[0]!r}; {NAME} needs those of `accuracy`")
         self.protocol, self.ranker, self.basis = protocol, ranker, basis
         self.threshold = ranker.threshold if threshold is None else threshold
-        self.signature = str(
-            Signature.of(
-                detector=NAME, protocol=protocol.id, basis=basis, threshold=round(self.threshold, 4), games=ranker.games
-            )
-        )
+        options = BoxScoreOptions(basis, round(self.threshold, 4))
+        self.signature = detector_signature(NAME, protocol, options, games=ranker.games)
 
     @classmethod
-    def made_for(cls, protocol: Protocol, choices: DetectorOptions) -> BoxScore:
-        """With the shipped weights, or those in a file."""
-        path = choices.weights
-        ranker = parse_ranker(path.read_text(encoding="utf-8"), str(path)) if path else shipped_ranker()
-        return cls(protocol, ranker, choices.threshold, choices.basis)
+    def made_for(cls, protocol: Protocol, options: BoxScoreOptions) -> BoxScore:
+        """The checker with the shipped weights, or with those in a file."""
+        ranker = read_ranker(options.weights) if options.weights else shipped_ranker()
+        return cls(protocol, ranker, options.threshold, options.basis)
 
     def __call__(self, document: Document) -> Annotation:
         """Marks of one report; an excluded annotation with the reason where there is no record."""

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -56,6 +57,15 @@ def parse_ranker(text: str, where: str) -> Ranker:
     except (TypeError, ValueError, AttributeError) as error:
         message = f"{where}: not weights of the box-score checker ({error}); make them with `finecomb train`"
         raise FinecombError(message) from None
+
+
+def read_ranker(path: Path) -> Ranker:
+    """The ranker in a file that `finecomb train` wrote."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FinecombError(f"{path}: weights cannot be read: {error}") from None
+    return parse_ranker(text, str(path))
 
 
 @functools.cache

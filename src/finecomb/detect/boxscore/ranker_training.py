@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.records import Annotator, Document, Mark
+from finecomb.core.options import option
+from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study
-from finecomb.detect.base import Basis
-from finecomb.detect.boxscore.checker import NAME, BoxScore, slips
+from finecomb.detect.base import FittedDetector
+from finecomb.detect.boxscore.checker import NAME, Basis, BoxScore, slips
 from finecomb.detect.boxscore.claims import Slip
 from finecomb.detect.boxscore.ranker import Ranker, best_threshold, fit, rated
 from finecomb.detect.boxscore.record import read_game
@@ -23,6 +24,27 @@ from finecomb.gold.score import score
 FOLDS = 9
 RATIOS = ("recall", "precision")
 BASES: tuple[Basis, ...] = ("all", "record")
+
+
+@dataclass(frozen=True, slots=True)
+class RankerOptions:
+    """Options of fitting the ranker."""
+
+    folds: int = option(FOLDS, "Groups of games, each left out once.", minimum=3)
+    seed: int = option(0, "Same seed, same folds.")
+
+
+def fit_ranker(study: Study, gold: Sequence[Annotation], annotator: str, options: RankerOptions) -> FittedDetector:
+    """The ranker fitted to the checked texts of a study, and how well it does on games left out."""
+    texts = examples(study.iter_documents(), {annotation.document: annotation.marks for annotation in gold})
+    if not texts:
+        where = study.origin or "the study"
+        raise FinecombError(f"{where}: no text has both gold marks and a RotoWire-style record in `data`")
+    folds, seed = options.folds, options.seed
+    rows = validation(study, cross_validate(texts, folds, seed), annotator)
+    ranker = train(texts, folds, seed)
+    signature = f"detector:{NAME}|texts:{len(texts)}|folds:{folds}|seed:{seed}|threshold:{ranker.threshold}"
+    return FittedDetector(ranker.to_json(), len(texts), "On games left out of fitting", rows, signature)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from finecomb.core.errors import FinecombError, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.study import Study
-from finecomb.gold.disputes import Dispute, DisputeDecision, finished, places, standings
+from finecomb.gold.disputes import Dispute, DisputeDecision, dispute_decisions, disputes, is_finished
 from finecomb.gold.merge import GOLD
 from finecomb.measure.view import Filters, Rounds, View, view
 from finecomb.server.adjudication import schema
@@ -64,7 +64,7 @@ class DisputeCache:
         with self._lock:
             changed = [id for id in seen.study.documents["id"] if self._prints.get(id) != prints[id]]
             if changed:
-                self._places |= places(seen.of(pl.Series(changed)))
+                self._places |= disputes(seen.of(pl.Series(changed)))
                 self._prints |= {id: prints[id] for id in changed}
             return {id: self._places[id] for id in prints}
 
@@ -110,9 +110,9 @@ def _golds(now: Snapshot) -> Iterator[Annotation]:
 
 def _row(id: str, text: str, readers: int, own: Sequence[Dispute], gold: Annotation | None) -> schema.Wanting:
     elsewhere = gold is not None and not adjudication.is_ours(gold)
-    standing = standings(own, {} if elsewhere else adjudication.decisions(gold))
-    open_ = [each.place for each in standing if each.decision is None]
-    done = gold is not None and gold.status == "submitted" and finished(standing)
+    standing = dispute_decisions(own, {} if elsewhere else adjudication.decisions(gold))
+    open_ = [each.dispute for each in standing if each.decision is None]
+    done = gold is not None and gold.status == "submitted" and is_finished(standing)
     return schema.Wanting(
         id=id,
         start=shorten(text, 80),
@@ -143,7 +143,7 @@ class Open:
     @property
     def standing(self) -> tuple[DisputeDecision, ...]:
         """Every place with what was decided, in text order."""
-        return standings(self.places, adjudication.decisions(self.gold))
+        return dispute_decisions(self.places, adjudication.decisions(self.gold))
 
     @property
     def text(self) -> Text:
@@ -177,7 +177,7 @@ def _open(store: Store, id: str, align: schema.Align) -> Open:
         raise ProblemError("not-found", "Nobody has handed in this text yet.")
     with store.database.reading() as transaction:
         gold = adjudication.adjudicated(store, transaction, id, head.protocol.id)
-    return Open(document, head.protocol, seen, places(seen, align)[id], gold, head.settings.seed)
+    return Open(document, head.protocol, seen, disputes(seen, align)[id], gold, head.settings.seed)
 
 
 @router.get("/document")
@@ -207,19 +207,19 @@ def _page(own: Open) -> schema.AdjudicatePage:
 
 def _start(standing: DisputeDecision, marks: Mapping[str, Mark]) -> tuple[int, int]:
     """Where a place comes in the list: what nobody marked where gold has it."""
-    if standing.place.voices or standing.decision is None:
-        return standing.place.start
+    if standing.dispute.opinions or standing.decision is None:
+        return standing.dispute.start
     spans = [span for id in standing.decision.gold for span in marks[id].spans]
-    return min(((span.start, span.end) for span in spans), default=standing.place.start)
+    return min(((span.start, span.end) for span in spans), default=standing.dispute.start)
 
 
 def _ordered(place: Dispute, numbers: Mapping[str, int]) -> list[tuple[int, Mark]]:
     """The readings of a place by the numbers of their annotators: the order in which cards count from 1."""
-    return sorted(((numbers[voice.annotator], voice.mark) for voice in place.voices), key=lambda each: each[0])
+    return sorted(((numbers[voice.annotator], voice.mark) for voice in place.opinions), key=lambda each: each[0])
 
 
 def _card(standing: DisputeDecision, marks: Mapping[str, Mark], numbers: Mapping[str, int]) -> schema.PlaceCard:
-    place, decision = standing.place, standing.decision
+    place, decision = standing.dispute, standing.decision
     readings = _ordered(place, numbers)
     ids = [mark.id for _, mark in readings]
     taken = decision.taken if decision else None
@@ -274,7 +274,7 @@ async def undo(
 ) -> schema.AdjudicatePage:
     """Take a decision back; the place is open again."""
     own = await run_in_threadpool(_open, snapshots.store, id, align)
-    found = next((each.place for each in own.standing if each.place.key == place), None)
+    found = next((each.dispute for each in own.standing if each.dispute.key == place), None)
     return await _write(snapshots, session.who, own, [Ruling(found, base, None)], align) if found else _page(own)
 
 
@@ -284,8 +284,8 @@ async def agreed(
 ) -> schema.AdjudicatePage:
     """Take places on which all agree, in one go; in a text without any mark, say that gold has none either."""
     own = await run_in_threadpool(_open, snapshots.store, id, align)
-    open_ = {each.place.key: each.place for each in own.standing if each.decision is None}
-    settled = {each.place.key for each in own.standing if each.decision is not None}
+    open_ = {each.dispute.key: each.dispute for each in own.standing if each.decision is None}
+    settled = {each.dispute.key for each in own.standing if each.decision is not None}
     rulings = []
     for key in dict.fromkeys(wanted.places):
         if key in settled:
@@ -310,7 +310,7 @@ async def _write(
 
 
 def _place(own: Open, key: str, what: str) -> Dispute:
-    found = next((each.place for each in own.standing if each.place.key == key), None)
+    found = next((each.dispute for each in own.standing if each.dispute.key == key), None)
     if found is None and what == "added" and key.startswith("new-"):
         return Dispute(key, (), len(own.readers))
     if found is None:
@@ -325,7 +325,7 @@ def _ruling(own: Open, place: Dispute, new: schema.NewRuling) -> Ruling:
     if new.reading is not None and new.reading > len(readings):
         raise ProblemError("refused", f"This place has {len(readings)} readings, not {new.reading}.")
     taken = readings[new.reading - 1] if new.reading is not None else None
-    if (new.what == "added") != (not place.voices) and new.what in ("added", "taken", "merged"):
+    if (new.what == "added") != (not place.opinions) and new.what in ("added", "taken", "merged"):
         raise ProblemError("refused", "What nobody marked is added; what somebody marked is taken or changed.")
     chosen = tuple(_checked(own, place.key, _chosen(place, taken, new), sent=bool(new.marks)))
     return Ruling(place, new.base, new.what, chosen, taken.id if taken else None)
