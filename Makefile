@@ -30,7 +30,7 @@ test:
 test-long: $(VENV)/.test frontend browser
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n auto -q -rs -m long
 
-# Which lines the quick tests reach. It slows them down, so it is no part of `make test`.
+# Which lines the quick tests reach. It makes them a third slower, so it is no part of `make test`.
 coverage: $(VENV)/.test frontend browser
 	$(BIN)/python -m pytest -n auto -q -rs --cov --cov-report=term
 
