@@ -30,6 +30,7 @@ class World(NamedTuple):
     mean: float
     draw: Callable[[np.random.Generator], Texts]
     bar: bool = False
+    signed: bool = False
 
 
 def counts(dispersion: float, found: float, alarms: float) -> Callable[[np.random.Generator], Texts]:
@@ -72,7 +73,7 @@ WORLDS = (
     World("heavier tail, mean 2, k = .2", 2.0, counts(0.2, 0.7, 10.37)),
     World("share of the text marked", 0.6 / 7, shares),
     World("ratings from 1 to 5", 4.0, ratings),
-    World("paired differences of errors", 0.0, differences),
+    World("paired differences of errors", 0.0, differences, signed=True),
 )
 
 
@@ -112,9 +113,9 @@ def studies(world: World, n: int, studies: int, seed: int) -> dict[str, Held]:
         human, judge, noise = world.draw(rng)
         for name, other in (("judge", judge), ("noise", noise)):
             values = TextValues(human[:n], np.arange(n), other[None])
-            results.setdefault(name, []).append(powered_mean(values).interval())
+            results.setdefault(name, []).append(powered_mean(values).interval(signed=world.signed))
         values = TextValues(human[:n], np.arange(n), judge[None])
-        results.setdefault("classic", []).append(powered_mean(values.plain()).interval())
+        results.setdefault("classic", []).append(powered_mean(values.plain()).interval(signed=world.signed))
         results.setdefault("student", []).append(student(values.plain()))
         results.setdefault("published", []).append(many_texts(values))
     return {name: held(np.array(each), world.mean) for name, each in results.items()}

@@ -47,6 +47,12 @@ def test_without_skewness_the_interval_is_students() -> None:
     assert (low, high) == pytest.approx(scipy.stats.t.interval(0.95, 9, 1.0, 0.2))
 
 
+def test_differences_take_the_farther_ends() -> None:
+    bent, student = (interval(0.0, Spread(1.0, third, 19)) for third in (0.6, 0.0))
+    both = interval(0.0, Spread(1.0, 0.6, 19), signed=True)
+    assert both == (min(bent[0], student[0]), max(bent[1], student[1]))
+
+
 @pytest.mark.parametrize("skewness", [-0.8, -0.1, 0.3, 0.9])
 @pytest.mark.parametrize("z", [-2.3, 0.0, 2.3])
 def test_unbending_inverts_halls_cubic(skewness: float, z: float) -> None:

@@ -41,7 +41,7 @@ class HelpEffect:
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Both ends."""
-        return interval(self.value, self.spread, confidence)
+        return interval(self.value, self.spread, confidence, signed=True)
 
 
 def help_effect(values: Floats, helped: Bools, texts: Ints) -> HelpEffect:

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
@@ -16,7 +18,7 @@ from finecomb.core.frames import entries
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study
 from finecomb.gold.disagreements import confusion, kinds_table
-from finecomb.gold.score import Scores, score
+from finecomb.gold.score import GOLD, MATCHED, PREDICTED, Scores, score
 from finecomb.judges.alt_test import FEWEST_CLUSTERS, AltTest, alt_test
 from finecomb.judges.contract import JudgeBinding, JudgeContract, Verdict
 from finecomb.judges.judge_agreement import LESS, NO_LESS, judge_agreement
@@ -25,6 +27,7 @@ from finecomb.judges.reliability import probes
 from finecomb.judges.score_rules import characters, set_f1, typed_characters
 from finecomb.judges.text_values import PeopleAndJudges, people_and_judges
 from finecomb.measure.grid import Level
+from finecomb.measure.inference import estimated_sums, ratio
 from finecomb.measure.view import ANY, Filters
 
 FITTED = "trained_on"
@@ -67,6 +70,7 @@ class Calibration:
     agreement: tuple[Finding, ...]
     bias: tuple[Finding, ...]
     found: tuple[Finding, ...]
+    """Share of people's marks that it finds, and overlap with gold where there is gold."""
     probes: tuple[Finding, ...]
     costs: tuple[dict[str, object], ...]
     scores: Scores | None
@@ -132,11 +136,11 @@ def calibrate(
     binding = judge_binding(study, judge, sides.seen.protocol.id if sides.seen.protocol else "")
     calibration = Calibration(
         judge, answer, held, "", test, agreement, bias,
-        tuple(found_shares(marks, options.draws, options.seed)) if marks else (),
+        (*found_shares(marks, options.draws, options.seed), *_gold_overlap(study, scores, options)) if marks else (),
         tuple(probes(study, judge, options.tokens, options.draws, options.seed)),
         tuple(cost_rows(sides, marks)) if marks else (), scores, len(sides.documents), sides.people,
         tuple(sorted({row[0] for row in sides.metas([options.by])})) if sides.has_meta(options.by) else (),
-        binding, _notes(sides, test, labels, held), test.rate.signature,
+        binding, _notes(test), test.rate.signature,
     )  # fmt: skip
     return replace(calibration, paragraph=paragraph(calibration))
 
@@ -238,6 +242,26 @@ def _scores(study: Study, judge: str, options: CalibrationOptions) -> Scores | N
     )  # fmt: skip
 
 
+def _gold_overlap(study: Study, scores: Scores | None, options: CalibrationOptions) -> list[Finding]:
+    """Characters that judge and gold both marked, of those that either did (IoU)."""
+    if scores is None:
+        return []
+    compared = score(
+        study, match="char", gold_annotator=str(scores.fields["gold_annotator"]),
+        judges=[scores.judged[0].judge.name], unread="leave-out", draws=0,
+    )  # fmt: skip
+    sums = compared.judged[0].sums[0]
+    signature = Signature.of(**{"statistic": "iou", **compared.fields, "draws": options.draws, "seed": options.seed})
+    columns = {"measure": "overlap with gold (IoU)", "part": "characters", "value of": ANY}
+    return [
+        Finding(columns, estimated_sums(sums, _iou, options.draws, options.seed, signature, "neither marked anything"))
+    ]
+
+
+def _iou(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    return ratio(sums[:, MATCHED], sums[:, GOLD] + sums[:, PREDICTED] - sums[:, MATCHED])
+
+
 def judge_binding(study: Study, judge: str, protocol: str) -> JudgeBinding:
     """What a judge is made of, as far as its annotator says so."""
     facts: Mapping[str, Any] = entries(dict(study.annotators.select("id", "meta").iter_rows()).get(judge))
@@ -277,9 +301,8 @@ def judged(test: AltTest, agreement: Sequence[Finding]) -> tuple[Verdict, tuple[
     return "may help, may not stand in", held
 
 
-def _notes(sides: PeopleAndJudges, test: AltTest, labels: Sequence[str], held: Sequence[str]) -> tuple[str, ...]:
-    notes = [*test.notes, *(f"{person} is left out of the test: {reason}" for person, reason in test.left_out)]
-    return tuple(notes)
+def _notes(test: AltTest) -> tuple[str, ...]:
+    return (*test.notes, *(f"{person} is left out of the test: {reason}" for person, reason in test.left_out))
 
 
 def paragraph(calibration: Calibration) -> str:
@@ -287,20 +310,26 @@ def paragraph(calibration: Calibration) -> str:
     test = calibration.test
     needed = math.ceil(len(test.people) / 2)
     wins = sum(person.wins for person in test.people)
-    parts = [
-        f"{calibration.judge}: {calibration.verdict}.",
-        f"It is at least as close to the others as a person is against {wins} of {len(test.people)} people, where "
-        f"{needed} are needed and {test.epsilon:g} is allowed for its lower cost.",
-    ]
+    close = f"It is at least as close to the others as a person is against {wins} of {len(test.people)} people"
+    allowed = f"where {needed} are needed and {test.epsilon:g} is allowed for its lower cost"
+    parts = [f"{calibration.judge}: {calibration.verdict}.", f"{close}, {allowed}."]
     judge, people = (alpha_of(calibration.agreement, who) for who in ("judge", "people"))
     if judge is not None and people is not None and math.isfinite(people.value) and math.isfinite(judge.value):
         parts.append(f"Agreement with a person (alpha) is {judge.short(2)}; of two people {people.short(2)}.")
     if calibration.labels:
         parts.append(f"By label it agrees no less than people for {', '.join(calibration.labels)}.")
     parts.append(_loss(calibration))
-    few = " That is few: a difference of a quarter could hide in it." if calibration.texts < 30 else ""
-    parts.append(f"Measured on {calibration.texts} texts and {len(calibration.people)} people.{few}")
+    parts.append(f"Measured on {calibration.texts} texts and {len(calibration.people)} people.{_few(calibration)}")
     return " ".join(part for part in parts if part)
+
+
+def _few(calibration: Calibration) -> str:
+    """What so few texts cannot show."""
+    difference = alpha_of(calibration.agreement, "difference")
+    if calibration.texts >= 30 or difference is None or not math.isfinite(difference.low):
+        return ""
+    hidden = (difference.high - difference.low) / 2
+    return f" That is few: a difference in alpha of less than {hidden:.2f} cannot be seen."
 
 
 def _loss(calibration: Calibration) -> str:

@@ -379,7 +379,7 @@ def _bounded_by_rule(values: TextValues, measure: str, signature: Signature, why
 
 
 def _estimate(mean: PoweredMean, measure: str, signature: Signature, options: EstimateOptions) -> Estimate:
-    low, high = mean.interval(options.confidence)
+    low, high = mean.interval(options.confidence, signed=measure.endswith("difference"))
     if math.isnan(low):
         return Estimate(mean.value, low, high, signature, "nothing is left to vary, so no interval")
     low = max(low, 0.0) if measure in NEVER_NEGATIVE else low
@@ -462,6 +462,6 @@ def _unpaired(
     for method in (ALONE, *((JUDGED,) if options.judges else ())):
         means = [powered_mean(each if method == JUDGED else each.plain()) for each in values]
         spread: Spread = means[0].spread + -means[1].spread
-        low, high = interval(means[0].value - means[1].value, spread, options.confidence)
+        low, high = interval(means[0].value - means[1].value, spread, options.confidence, signed=True)
         estimate = Estimate(means[0].value - means[1].value, low, high, Signature.of(**fields, method=method))
         yield Finding({**shown, "method": method}, estimate)

@@ -9,14 +9,14 @@ the judge sits in a person's chair: it is compared with one person less than the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from finecomb.core.estimate import Finding, Signature
+from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.judges.text_values import PeopleAndJudges
 from finecomb.measure.grid import Level, lay, placed, votes
 from finecomb.measure.inference import estimated, ratio, study_and_resample_weights
@@ -24,6 +24,7 @@ from finecomb.measure.view import ANY
 
 Floats = NDArray[np.float64]
 LESS, NO_LESS, UNKNOWN, UNUSED = "less than people", "no less than people", "cannot tell", "never used by the judge"
+NO_YARDSTICK = "cannot tell, people do not agree"
 
 
 @dataclass(frozen=True)
@@ -158,20 +159,23 @@ def _rows(
 ) -> list[Finding]:
     rows = []
     for at, label in enumerate(sums.labels):
-        unused = not sums.judge[at].sum()
-        why = UNUSED if unused else "nobody marked anything here"
+        why = "the judge never used this label" if not sums.judge[at].sum() else "nobody marked anything here"
         columns = {"level": fields["level"], "measure": measure, "label": label}
-        for who, values in (
-            ("people", both[0][:, at]),
-            ("judge", both[1][:, at]),
-            ("difference", (both[1] - both[0])[:, at]),
-        ):
-            signature = Signature.of(statistic=measure, of=who, label=label, **fields)
-            estimate = estimated(float(values[0]), values[1:], signature, why)
-            told = (
-                {}
-                if who != "difference"
-                else {"verdict": UNUSED if unused else verdict(estimate.low, estimate.high, margin)}
-            )
-            rows.append(Finding({**columns, "who": who, **told}, estimate))
+        values = {"people": both[0][:, at], "judge": both[1][:, at], "difference": (both[1] - both[0])[:, at]}
+        estimates = {
+            who: estimated(float(own[0]), own[1:], Signature.of(statistic=measure, of=who, label=label, **fields), why)
+            for who, own in values.items()
+        }
+        rows += [Finding({**columns, "who": who}, estimates[who]) for who in ("people", "judge")]
+        told = {"verdict": _told(estimates, not sums.judge[at].sum(), margin)}
+        rows.append(Finding({**columns, "who": "difference", **told}, estimates["difference"]))
     return rows
+
+
+def _told(estimates: Mapping[str, Estimate], unused: bool, margin: float) -> str:
+    """The verdict of one label; people who do not agree with each other beyond chance are no yardstick."""
+    if unused:
+        return UNUSED
+    if not estimates["people"].low > 0:
+        return NO_YARDSTICK
+    return verdict(estimates["difference"].low, estimates["difference"].high, margin)

@@ -98,9 +98,9 @@ class PoweredMean:
     influence: Floats
     """(n,): what each text that people read adds to the error of the estimate."""
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Both ends at a level of confidence."""
-        return interval(self.value, self.spread, level)
+    def interval(self, level: float = 0.95, signed: bool = False) -> tuple[float, float]:
+        """Both ends at a level of confidence; `signed` for differences."""
+        return interval(self.value, self.spread, level, signed=signed)
 
     @property
     def uses_judges(self) -> bool:

@@ -72,7 +72,7 @@ def paired_effect(base: Floats, variant: Floats, signature: Signature) -> Estima
         same = "no text changed" if difference[0] == 0 else "every text changed alike"
         return Estimate(float(difference[0]), math.nan, math.nan, signature, f"{same}, so no interval")
     value = float(difference.mean())
-    return Estimate(value, *interval(value, mean_spread(difference)), signature)
+    return Estimate(value, *interval(value, mean_spread(difference), signed=True), signature)
 
 
 def probes(study: Study, judge: str, tokens: str = "words", draws: int = 1000, seed: int = 0) -> list[Finding]:
@@ -136,4 +136,4 @@ def self_preference(sides: PeopleAndJudges, judge: str, system: str, by: str = "
         return Finding(columns, Estimate(math.nan, math.nan, math.nan, signature, why))
     value = float(sides_values[0].mean() - sides_values[1].mean())
     spread = mean_spread(sides_values[0]) + -mean_spread(sides_values[1])
-    return Finding(columns, Estimate(value, *interval(value, spread), signature))
+    return Finding(columns, Estimate(value, *interval(value, spread, signed=True), signature))
