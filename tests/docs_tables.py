@@ -176,8 +176,11 @@ class Extension(NamedTuple):
 
 EXTENSIONS = (
     Extension(
-        "a statistic: how often, how much", "src/finecomb/measure/", "measure.measures:MEASURES", "tests/measure/"
+        "a statistic: a mean over annotations", "src/finecomb/measure/", "measure.measures:MEASURES", "tests/measure/"
     ),
+    Extension("a statistic: any other", "src/finecomb/measure/", "measure.registry:STATISTICS", "tests/measure/"),
+    Extension("a statistic: agreement", "src/finecomb/agreement/", "agreement.measures:MEASURES", "tests/agreement/"),
+    Extension("a statistic: a test", "src/finecomb/agreement/", "agreement.registry:TESTS", "tests/agreement/"),
     Extension("a format", "src/finecomb/formats/", "formats:formats", "tests/formats/"),
     Extension("a protocol", "src/finecomb/protocols/", "protocols:names", "tests/protocols/"),
     Extension("a detector", "src/finecomb/detect/", "detect:DETECTORS", "tests/detect/"),

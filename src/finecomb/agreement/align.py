@@ -13,7 +13,7 @@ from finecomb.agreement.gamma.continuum import continua
 from finecomb.agreement.tally import Floats, Ints
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.study import Study
-from finecomb.measure.span_pairs import Line, Pairs, mark_pairs, span_pairs
+from finecomb.measure.span_pairs import Line, OverlapPairs, mark_pairs, span_pairs
 from finecomb.measure.view import View
 
 Alignment = Literal["item", "overlap", "overlap-label", "gamma"]
@@ -106,7 +106,7 @@ def candidates(rows: pl.DataFrame, study: Study) -> tuple[Ints, Ints, Floats]:
     marks = line.owner[pairs.one], line.owner[pairs.other]
     chosen = (marks[0] < marks[1]) & (people[marks[0]] != people[marks[1]])
     chosen &= empty[pairs.one] == empty[pairs.other]  # an omission is like another omission only
-    low, high, shared = mark_pairs(Pairs(*(column[chosen] for column in pairs)), line, line)
+    low, high, shared = mark_pairs(OverlapPairs(*(column[chosen] for column in pairs)), line, line)
     lengths = np.bincount(line.owner, line.end - line.start, len(rows))
     both = lengths[low] + lengths[high]
     return low, high, np.where(both > 0, 2 * shared / np.where(both > 0, both, 1.0), 1.0)

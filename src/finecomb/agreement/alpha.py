@@ -90,19 +90,6 @@ def alpha(ratings: Ratings, distance: Distance | str = nominal) -> float:
     return float(alpha_of(one.coincidences, values, _distance(distance))[0, 0])
 
 
-def observed_agreement(ratings: Ratings) -> float:
-    """1 - D_o, nominal: the share of pairs of ratings of one unit that agree, not corrected for chance.
-
-    NaN when no unit has two ratings.
-
-    >>> round(observed_agreement(np.array([[0.0, 1, 1], [0, 1, 0]])), 3)
-    0.667
-    """
-    values, counts = value_counts(ratings)
-    one = tally_counts("any", values, counts, np.array([0, len(counts)]))
-    return float(observed_of(one.coincidences)[0, 0])
-
-
 def observed_of(coincidences: Floats) -> Floats:
     """1 - D_o from coincidences, (..., V, V)."""
     return ratio(np.trace(coincidences, axis1=-2, axis2=-1), coincidences.sum(axis=(-2, -1)))

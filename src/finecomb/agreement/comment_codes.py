@@ -36,16 +36,16 @@ def comment_codes(
     if rows.is_empty():
         return [Finding({"measure": "% of codes", "level": "group"}, _none(seen, draws, seed))]
     parts = rows.partition_by(list(by), as_dict=True) if by else {(): rows}
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for key in sorted(parts, key=lambda key: tuple(map(str, key))):
         columns = dict(zip(by, key, strict=True))
-        said = {**seen.fields, "by": "+".join(by) or None, "left_out": "+".join(left_out) or None}
+        fields = {**seen.fields, "by": "+".join(by) or None, "left_out": "+".join(left_out) or None}
         signature = Signature.of(
-            statistic="share-of-codes", **said, comments=parts[key]["about"].n_unique(), draws=draws, seed=seed
+            statistic="share-of-codes", **fields, comments=parts[key]["about"].n_unique(), draws=draws, seed=seed
         )
         for level, names in (("group", [*dict.fromkeys(groups[code] for code in kept)]), ("code", kept)):
-            found += _level({"level": level, **columns}, parts[key], names, signature)
-    return found
+            findings += _level({"level": level, **columns}, parts[key], names, signature)
+    return findings
 
 
 def _none(seen: View, draws: int, seed: int) -> Estimate:
@@ -61,14 +61,14 @@ def _level(columns: dict[str, object], rows: pl.DataFrame, names: Sequence[str],
     )
     table = counts.drop("about").to_numpy().astype(np.float64)
     total = table.sum(axis=1)
-    found = []
+    findings = []
     for at, name in enumerate(names):
         sums = np.stack([table[:, at], total], axis=1)
         draws, seed = int(signature["draws"]), int(signature["seed"])
         estimate = estimated_sums(sums, lambda totals: 100 * ratio(totals[:, 0], totals[:, 1]), draws, seed, signature)
         columns = {"measure": "% of codes", **columns, "name": name, "codes": int(table[:, at].sum())}
-        found.append(Finding(columns, estimate))
-    return found
+        findings.append(Finding(columns, estimate))
+    return findings
 
 
 def coder_agreement(study: Study, protocol: str = "comments", draws: int = 1000, seed: int = 0) -> list[Finding]:

@@ -54,21 +54,21 @@ class Fit:
         self.precision = found / (found + false)
 
 
-def reader_matrix(seen: View, grid: Grid, annotators: list[str]) -> NDArray[np.bool_]:
+def reader_matrix(view: View, grid: Grid, annotators: list[str]) -> NDArray[np.bool_]:
     """Who read what, (documents, annotators)."""
     place = {name: at for at, name in enumerate(annotators)}
     read = np.zeros((len(grid.documents), len(annotators)), dtype=np.bool_)
-    who = seen.study.annotations["annotator"].replace_strict(place, return_dtype=pl.Int64).to_numpy()
-    read[grid.index(seen.study.annotations["document"]), who] = True
+    who = view.study.annotations["annotator"].replace_strict(place, return_dtype=pl.Int64).to_numpy()
+    read[grid.index(view.study.annotations["document"]), who] = True
     return read
 
 
-def mark_matrix(seen: View, grid: Grid, annotators: list[str], label: str = ANY) -> NDArray[np.bool_]:
+def mark_matrix(view: View, grid: Grid, annotators: list[str], label: str = ANY) -> NDArray[np.bool_]:
     """Who marked what, (units, annotators); `any` for all labels."""
     place = {name: at for at, name in enumerate(annotators)}
-    rows = placed(seen.study, grid)
+    rows = placed(view.study, grid)
     rows = rows if label == ANY else rows.filter(pl.col("label") == label)
-    who = seen.study.annotations.select(
+    who = view.study.annotations.select(
         annotation="id", who=pl.col("annotator").replace_strict(place, return_dtype=pl.Int64)
     )
     own = merged(rows.join(who, on="annotation", how="left"), ["who"])

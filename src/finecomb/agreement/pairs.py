@@ -94,7 +94,7 @@ def _depth(
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class AnnotatorPairs:
     """One row per document and pair of annotators who both read it, with sums of each."""
 
     documents: Ints
@@ -126,14 +126,14 @@ class Pairs:
 
 
 def _numbered(names: Sequence[str], one: Ints, other: Ints) -> tuple[Ints, tuple[tuple[str, str], ...]]:
-    """Pairs of annotators as positions, and their names."""
+    """AnnotatorPairs of annotators as positions, and their names."""
     low, high = np.minimum(one, other), np.maximum(one, other)
     keys, pair = np.unique(low * max(len(names), 1) + high, return_inverse=True)
     first, second = np.divmod(keys, max(len(names), 1))
     return pair, tuple((names[a], names[b]) for a, b in zip(first, second, strict=True))
 
 
-def cell_pairs(own: Cells) -> Pairs:
+def cell_pairs(own: Cells) -> AnnotatorPairs:
     """Of each pair and document: what both marked (product of depths), what each marked, and the units: K = 4."""
     documents, one, other, sums = [], [], [], [np.zeros((len(own.depth), 0, 4))]
     for document, some in own.by_document():
@@ -151,10 +151,10 @@ def cell_pairs(own: Cells) -> Pairs:
         other.append(people[b])
     none = [np.zeros(0, dtype=np.int64)]
     pair, names = _numbered(own.names, np.concatenate([*none, *one]), np.concatenate([*none, *other]))
-    return Pairs(np.concatenate([*none, *documents]), pair, names, np.concatenate(sums, axis=1))
+    return AnnotatorPairs(np.concatenate([*none, *documents]), pair, names, np.concatenate(sums, axis=1))
 
 
-def rated_pairs(rated: UnitRatings, values: Floats) -> Pairs:
+def rated_pairs(rated: UnitRatings, values: Floats) -> AnnotatorPairs:
     """Of each pair and document: how often each pair of values was given, one row, K = V squared."""
     people, size = len(rated.annotators), len(values)
     codes = np.where(np.isnan(rated.matrix), -1, np.searchsorted(values, rated.matrix))
@@ -172,10 +172,10 @@ def rated_pairs(rated: UnitRatings, values: Floats) -> Pairs:
     used, pair = np.unique(np.concatenate([*none, *pairs]), return_inverse=True)
     first, second = np.triu_indices(people, 1)
     names = tuple((rated.annotators[first[at]], rated.annotators[second[at]]) for at in used)
-    return Pairs(np.concatenate([*none, *documents]), pair, names, np.concatenate(sums)[None])
+    return AnnotatorPairs(np.concatenate([*none, *documents]), pair, names, np.concatenate(sums)[None])
 
 
-def f1(pairs: Pairs, weights: Weights) -> Floats:
+def f1(pairs: AnnotatorPairs, weights: Weights) -> Floats:
     r"""Micro F1 over pairs of annotators and documents: $2 \sum o / \sum (a + b)$, (draws, categories).
 
     NaN when nobody marked anything.
@@ -184,30 +184,30 @@ def f1(pairs: Pairs, weights: Weights) -> Floats:
     return ratio(2 * sums[..., 0], sums[..., 1] + sums[..., 2])
 
 
-def f1_typed(pairs: Pairs, weights: Weights) -> Floats:
+def f1_typed(pairs: AnnotatorPairs, weights: Weights) -> Floats:
     """Micro F1 where only marks of one category match: overlaps and lengths of all categories added up, (draws, 1)."""
     sums = _by_document(pairs, weights, pairs.sums[1:, :, :3]).sum(axis=1, keepdims=True)
     return ratio(2 * sums[..., 0], sums[..., 1] + sums[..., 2])
 
 
-def f1_macro(pairs: Pairs, weights: Weights) -> Floats:
+def f1_macro(pairs: AnnotatorPairs, weights: Weights) -> Floats:
     """Mean over pairs and documents of their own F1, 1 where neither marked anything, (draws, categories)."""
     return _macro(pairs, weights, pairs.sums)
 
 
-def f1_typed_macro(pairs: Pairs, weights: Weights) -> Floats:
+def f1_typed_macro(pairs: AnnotatorPairs, weights: Weights) -> Floats:
     """The same where only marks of one category match, (draws, 1)."""
     return _macro(pairs, weights, pairs.sums[1:].sum(axis=0, keepdims=True))
 
 
-def _macro(pairs: Pairs, weights: Weights, sums: Floats) -> Floats:
+def _macro(pairs: AnnotatorPairs, weights: Weights, sums: Floats) -> Floats:
     lengths = sums[..., 1] + sums[..., 2]
     own = np.where(lengths > 0, 2 * sums[..., 0] / np.where(lengths > 0, lengths, 1), 1.0)
     both = _by_document(pairs, weights, np.stack([own, np.ones_like(own)], axis=-1))
     return ratio(both[..., 0], both[..., 1])
 
 
-def _by_document(pairs: Pairs, weights: Weights, sums: Floats) -> Floats:
+def _by_document(pairs: AnnotatorPairs, weights: Weights, sums: Floats) -> Floats:
     """Summed over pairs and the documents drawn, (draws, categories, K)."""
     rows, _, width = sums.shape
     own = np.zeros((weights.shape[1], rows, width))
@@ -215,7 +215,7 @@ def _by_document(pairs: Pairs, weights: Weights, sums: Floats) -> Floats:
     return pooled(weights, own)
 
 
-def cohen_pairs(pairs: Pairs, weights: Weights) -> Floats:
+def cohen_pairs(pairs: AnnotatorPairs, weights: Weights) -> Floats:
     """Cohen's kappa of each pair of annotators over what both read, (draws, categories, pairs)."""
     result = np.full((len(weights), len(pairs.sums), len(pairs.names)), np.nan)
     for some, sums in pairs.pooled(weights):
@@ -223,10 +223,10 @@ def cohen_pairs(pairs: Pairs, weights: Weights) -> Floats:
     return result
 
 
-def marked_confusion(pairs: Pairs) -> Pairs:
+def marked_confusion(pairs: AnnotatorPairs) -> AnnotatorPairs:
     """Units marked by both, by one, by neither in place of the sums of `cell_pairs` (of depths 0 and 1): K = 4."""
     both, one, other, units = np.moveaxis(pairs.sums, -1, 0)
-    return Pairs(
+    return AnnotatorPairs(
         pairs.documents,
         pairs.pair,
         pairs.names,
@@ -248,12 +248,12 @@ def mean_defined(values: Floats) -> Floats:
 # --- counts ------------------------------------------------------------------------------------------------------
 
 
-def count_pairs(study: Study, own: Cells, categories: Sequence[str]) -> Pairs:
+def count_pairs(study: Study, own: Cells, categories: Sequence[str]) -> AnnotatorPairs:
     """Of each pair and document: 1, x, y, xx, yy, xy of their numbers of marks, any label first: K = 6."""
     paired = cell_pairs(_counted(study, own, categories))
     both, one, other, _ = np.moveaxis(paired.sums, -1, 0)
     sums = np.stack([np.ones_like(both), one, other, one * one, other * other, both], axis=-1)
-    return Pairs(paired.documents, paired.pair, paired.names, sums)
+    return AnnotatorPairs(paired.documents, paired.pair, paired.names, sums)
 
 
 def _counted(study: Study, own: Cells, categories: Sequence[str]) -> Cells:
@@ -272,7 +272,7 @@ def _counted(study: Study, own: Cells, categories: Sequence[str]) -> Cells:
     return Cells(depth, np.arange(len(order) + 1), own.documents, own.annotators, own.names)
 
 
-def pearson_pairs(pairs: Pairs, weights: Weights) -> Floats:
+def pearson_pairs(pairs: AnnotatorPairs, weights: Weights) -> Floats:
     """Pearson's r of each pair's numbers of marks over the texts both read, (draws, categories, pairs).
 
     NaN for a pair whose counts do not vary.
@@ -306,7 +306,7 @@ def _least(readers: Floats, rest: Rest) -> Floats:
     return np.ones_like(readers) if rest == "union" else np.floor((readers - 1) / 2) + 1
 
 
-def rest_pairs(own: Cells, rest: Rest = "union") -> Pairs:
+def rest_pairs(own: Cells, rest: Rest = "union") -> AnnotatorPairs:
     """The same sums for each annotator and document; each annotator is `paired` with the rest: K = 3."""
     documents, people, sums = [], [], [np.zeros((len(own.depth), 0, 3))]
     for document, some in own.by_document():
@@ -322,7 +322,7 @@ def rest_pairs(own: Cells, rest: Rest = "union") -> Pairs:
     none = [np.zeros(0, dtype=np.int64)]
     used, pair = np.unique(np.concatenate([*none, *people]), return_inverse=True)
     names = tuple((own.names[at], "the rest") for at in used)
-    return Pairs(np.concatenate([*none, *documents]), pair, names, np.concatenate(sums, axis=1))
+    return AnnotatorPairs(np.concatenate([*none, *documents]), pair, names, np.concatenate(sums, axis=1))
 
 
 def scores(sums: Floats) -> dict[str, Floats]:
@@ -331,7 +331,7 @@ def scores(sums: Floats) -> dict[str, Floats]:
     return {"precision": ratio(hits, one), "recall": ratio(hits, rest), "f1": ratio(2 * hits, one + rest)}
 
 
-def rest_scores(pairs: Pairs, weights: Weights, score: str) -> Floats:
+def rest_scores(pairs: AnnotatorPairs, weights: Weights, score: str) -> Floats:
     """Each annotator's precision, recall or F1 against the rest, (draws, categories, annotators)."""
     result = np.full((len(weights), len(pairs.sums), len(pairs.names)), np.nan)
     for some, sums in pairs.pooled(weights):

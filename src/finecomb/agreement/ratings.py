@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -29,11 +29,6 @@ class UnitRatings:
     """(documents + 1,): document i has the units `bounds[i]` to `bounds[i + 1]`."""
     names: tuple[str, ...] = ()
     """What the values 0, 1, ... stand for; empty where the values are numbers."""
-
-    def binarised(self, threshold: float) -> UnitRatings:
-        """1 where the value is at least `threshold`, 0 where it is less."""
-        above = np.where(np.isnan(self.matrix), np.nan, (self.matrix >= threshold).astype(np.float64))
-        return replace(self, matrix=above, names=())
 
 
 def _rated(rows: pl.DataFrame, view: View, names: tuple[str, ...] = ()) -> UnitRatings:

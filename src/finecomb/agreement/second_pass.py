@@ -10,7 +10,8 @@ import polars as pl
 from pydantic_core import to_json
 
 from finecomb.agreement import alpha as alphas
-from finecomb.agreement.agree import AgreeOptions, source
+from finecomb.agreement.agree_options import AgreeOptions
+from finecomb.agreement.sources import source_of
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.frames import entries
 from finecomb.core.study import Study
@@ -171,7 +172,7 @@ def _agreement(before: View, after: View, draws: int, seed: int) -> Sequence[Fin
         return ()
     weights = study_and_resample_weights(len(texts), draws, seed)
     asked = AgreeOptions(by_label=False)
-    both = [source(each, asked) for each in (before, after)]
+    both = [source_of(each, asked) for each in (before, after)]
     first, last = (alphas.pooled_alpha(own.tallies[0], weights)[:, 0] for own in both)
     whys = [own.why(ANY) if np.isnan(values[0]) else "" for own, values in zip(both, (first, last), strict=True)]
     values = {
@@ -182,15 +183,15 @@ def _agreement(before: View, after: View, draws: int, seed: int) -> Sequence[Fin
     fields = {name: value for name, value in before.fields.items() if name != "rounds"}
     said = {"unit": "token", "tokens": asked.tokens, **fields, "rounds": "first-and-last"}
     people = before.study.annotations["annotator"].n_unique()
-    found = []
+    findings = []
     for which, (own, why) in values.items():
         signature = Signature.of(
             statistic="alpha", which=which, **said, annotators=people, documents=len(texts), draws=draws, seed=seed
         )
-        found.append(
+        findings.append(
             Finding(
                 {"measure": "alpha", "pass": which, "label": ANY},
                 estimated(own[0], own[1:], signature, why, few_documents(len(texts))),
             )
         )
-    return found
+    return findings

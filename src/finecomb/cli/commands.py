@@ -144,13 +144,13 @@ COMMANDS = (
     ),
     CommandRow(
         "test",
-        "statistics",
+        "agreement",
         Panel.COUNT,
         "Are two systems different? Can people tell human from machine? Permutation and classical tests, corrected.",
     ),
     CommandRow(
         "agree",
-        "statistics",
+        "agreement",
         Panel.TRUST,
         "How far annotators agree, by label: alpha, two-agree, kappas, pairwise F1, gamma, each under its own name.",
     ),
@@ -222,7 +222,7 @@ class LazyCommands(TyperGroup):
     """A group that knows its commands by their rows and imports the module of the one that is called."""
 
     def __init__(self, *, commands: MutableMapping[str, Any] | None = None, **attributes: Any) -> None:
-        plain = attributes | {"rich_markup_mode": "rich"}  # Markdown takes a tenth of a second to load
+        plain = attributes | {"rich_markup_mode": "rich"}  # drawn quicker than Markdown
         super().__init__(commands=_in_order(commands or {}), **plain)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -40,6 +40,7 @@ def with_options(choices: Iterable[type]) -> Callable[[Callable[..., None]], Cal
         run.__signature__ = signature.replace(parameters=keywords)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in keywords} | {"return": None}
         run.__name__, run.__doc__ = command.__name__, command.__doc__
+        run.__wrapped__ = command  # type: ignore[attr-defined]
         return run
 
     return decorate

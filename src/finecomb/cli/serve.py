@@ -57,8 +57,10 @@ def serve(
         address = public_url.rstrip("/") or address
         documents = len(store.plan().documents)
         title = store.head.settings.title or store.name
-        each = counted(store.head.annotators, "annotator")
-        out.print(f"{title}: {counted(documents, 'text')}, {each} per text, {store.head.protocol.id}", soft_wrap=True)
+        annotators = counted(store.head.annotators, "annotator")
+        out.print(
+            f"{title}: {counted(documents, 'text')}, {annotators} per text, {store.head.protocol.id}", soft_wrap=True
+        )
         link = _researchers_link(store, address)
         _line("researchers", f"{link}  (works once)")
         if joining := _joining_link(store, address):
@@ -86,15 +88,15 @@ def preview(
 
     Example: `finecomb preview scarecrow --skip training --skip qualification`
     """
-    asked = protocols.load(protocol)
-    items = preview_study(asked, _phases(skip or ()))
+    chosen = protocols.load(protocol)
+    items = preview_study(chosen, _phases(skip or ()))
     from finecomb.store.store import open_store
 
     with tempfile.TemporaryDirectory() as temporary, _listening(host, port) as (listening, address):
         store = open_store(place(Path(temporary) / FILE), items)
         link = _joining_link(store, address)
         out.print(
-            f"{asked.id}: {counted(len(store.plan().documents), 'example text')}; nothing is kept", soft_wrap=True
+            f"{chosen.id}: {counted(len(store.plan().documents), 'example text')}; nothing is kept", soft_wrap=True
         )
         _line("preview", link)
         try:
@@ -104,11 +106,11 @@ def preview(
 
 
 def _phases(names: Iterable[str]) -> tuple[WayPhase, ...]:
-    known = {str(phase): phase for phase in PHASES}
+    phases = {str(phase): phase for phase in PHASES}
     for name in names:
-        if name not in known:
+        if name not in phases:
             raise FinecombError(f"--skip {name}: expected one of {', '.join(PHASES)}{did_you_mean(name, PHASES)}")
-    return tuple(known[name] for name in names)
+    return tuple(phases[name] for name in names)
 
 
 @app.command()
@@ -131,8 +133,8 @@ def links(
     if not new and not name:
         raise FinecombError("say for whom: --new 3 for three new annotators, or --name ann")
     with _opened(study, db) as store:
-        for made in store.do_now(researcher_actions.make_links, "finecomb links", new, tuple(name or ())):
-            typer.echo(f"{made.annotator}\t{public_url.rstrip('/')}/join/{made.token}")
+        for link in store.do_now(researcher_actions.make_links, "finecomb links", new, tuple(name or ())):
+            typer.echo(f"{link.annotator}\t{public_url.rstrip('/')}/join/{link.token}")
 
 
 @app.command()
@@ -176,8 +178,8 @@ def restore(
     if not file.is_file():
         raise FinecombError(f"{file}: no such file")
     where = work_place(study, "")
-    if kept := put_back(file, where, force):
-        say(f"what was there is kept in {kept}")
+    if copy := put_back(file, where, force):
+        say(f"what was there is kept in {copy}")
     done(study, f"restored from {file}")
 
 
@@ -189,8 +191,8 @@ def work_place(study: Path, db: str) -> StudyLocation:
     if db and not is_url(db):
         raise FinecombError(f"--db {db}: expected postgresql://HOST/DATABASE#STUDY; without --db the work is in {FILE}")
     if db:
-        found = place(db)
-        return found if found.study else StudyLocation(found.url, study.resolve().name)
+        location = place(db)
+        return location if location.study else StudyLocation(location.url, study.resolve().name)
     return place(study / FILE) if study.is_dir() else place(study)
 
 
@@ -228,8 +230,8 @@ def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
         way_out = "; choose another with --port, or 0 for any free one" if port else ""
         raise FinecombError(f"cannot listen on {host} port {port}: {error.strerror}{way_out}") from None
     with listening:
-        shown = f"[{host}]" if ":" in host else "127.0.0.1" if host == "0.0.0.0" else host
-        yield listening, f"http://{shown}:{listening.getsockname()[1]}"
+        address = f"[{host}]" if ":" in host else "127.0.0.1" if host == "0.0.0.0" else host
+        yield listening, f"http://{address}:{listening.getsockname()[1]}"
 
 
 def _researchers_link(store: Store, address: str) -> str:

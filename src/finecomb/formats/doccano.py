@@ -13,7 +13,7 @@ from finecomb.core.study import Item
 from finecomb.formats import simple
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source import Fields, json_lines, parse_json, record, starts_with
+from finecomb.formats.source import Fields, record, starts_with
 
 _LISTS = ("label", "labels", "entities")
 _KNOWN = (*_LISTS, "id", "text", "relations", "Comments", "annotator")
@@ -21,13 +21,7 @@ _KNOWN = (*_LISTS, "id", "text", "relations", "Comments", "annotator")
 
 def read(path: Path, options: Options) -> Iterator[Item]:
     """Documents and annotations; doccano writes a file for each person, so the file's name is the annotator's."""
-
-    def passes() -> Iterator[simple.Pass]:
-        for line, text in json_lines(path):
-            where = f"{path}:{line}"
-            yield _pass(Fields(parse_json(text, where), where), line, options.annotator or path.stem)
-
-    return simple.records(passes, path, options)
+    return simple.line_records(_pass, path, options)
 
 
 def _pass(row: Fields, line: int, annotator: str) -> simple.Pass:

@@ -14,7 +14,7 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark, Status
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
 from finecomb.formats.base import Options
-from finecomb.formats.source import implied_protocol, label_name, record
+from finecomb.formats.source import Fields, implied_protocol, json_lines, label_name, parse_json, record
 
 
 @dataclass(slots=True)
@@ -39,6 +39,17 @@ class Pass:
     spans: list[LabelledSpan] = field(default_factory=list)
     status: Status = "submitted"
     meta: dict[str, Any] = field(default_factory=dict)
+
+
+def line_records(make: Callable[[Fields, int, str], Pass], path: Path, options: Options) -> Iterator[Item]:
+    """The records of a file of JSON lines; `make` gets a line's fields, its number and the annotator's name."""
+
+    def passes() -> Iterator[Pass]:
+        for line, text in json_lines(path):
+            where = f"{path}:{line}"
+            yield make(Fields(parse_json(text, where), where), line, options.annotator or path.stem)
+
+    return records(passes, path, options)
 
 
 def records(passes: Callable[[], Iterator[Pass]], path: Path, options: Options) -> Iterator[Item]:

@@ -35,7 +35,7 @@ _MARKED = ("mark", "label", "start", "end", "quote", "unlocated")
 
 def records(rows: Callable[[], Iterator[Row]], path: Path, options: Options) -> Iterator[Item]:
     """Protocols, documents, annotators, annotations and notes of a table whose `rows` can be gone through again."""
-    table = _Table(rows, path, options)
+    table = _MarkTable(rows, path, options)
     survey = _Survey(path, options.annotator)
     for line, cells in table.rows():
         survey.see(line, cells)
@@ -60,7 +60,7 @@ def records(rows: Callable[[], Iterator[Row]], path: Path, options: Options) -> 
 
 
 @dataclass(frozen=True)
-class _Table:
+class _MarkTable:
     """A file's rows under our names."""
 
     source: Callable[[], Iterator[Row]]

@@ -62,7 +62,7 @@ def _id(name: str) -> str:
 
 
 @dataclass(slots=True)
-class _Token:
+class _WebannoToken:
     """One row: offsets (in UTF-16 units until they are checked), the word, and its annotation cells."""
 
     where: str
@@ -83,14 +83,14 @@ class _Layer:
 @dataclass(slots=True)
 class _WebannoFile:
     layers: list[_Layer] = field(default_factory=list)
-    sentences: list[tuple[str, list[_Token]]] = field(default_factory=list)
+    sentences: list[tuple[str, list[_WebannoToken]]] = field(default_factory=list)
 
     @property
     def columns(self) -> int:
         return self.layers[-1].first + len(self.layers[-1].features) if self.layers else 0
 
     @property
-    def tokens(self) -> Iterator[_Token]:
+    def tokens(self) -> Iterator[_WebannoToken]:
         return (token for _, tokens in self.sentences for token in tokens)
 
 
@@ -141,7 +141,7 @@ def _take(line: str, number: int, where: str, parsed: _WebannoFile) -> None:
         parsed.sentences[-1][1].append(_token(line, where, parsed.columns))
 
 
-def _token(line: str, where: str, columns: int) -> _Token:
+def _token(line: str, where: str, columns: int) -> _WebannoToken:
     id, *rest = line.split("\t")
     offsets = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", rest[0], re.ASCII) if rest else None
     if not re.fullmatch(r"\d+-\d+(\.\d+)*", id, re.ASCII) or offsets is None or len(rest) < 2 + columns:
@@ -149,7 +149,7 @@ def _token(line: str, where: str, columns: int) -> _Token:
             f"{where}: expected a token: number, start-end, word and {columns} cells with tabs between them, "
             f"found {shorten(line, 40)!r}"
         )
-    return _Token(where, int(offsets[1]), int(offsets[2]), rest[1], rest[2 : 2 + columns])
+    return _WebannoToken(where, int(offsets[1]), int(offsets[2]), rest[1], rest[2 : 2 + columns])
 
 
 def _rebuilt(parsed: _WebannoFile, where: str) -> str:

@@ -91,9 +91,9 @@ class AnnotationMatrix:
     def explanations(self) -> Floats:
         """Tokens in the explanation of each mark, (marks,); 0 where there is none."""
         words = tokenizer(self.grid.tokens)
-        said = self.marks.select(entry("answers", "explanation"))["explanation"].fill_null("")
-        lengths = {each: len(words(each)) for each in said.unique()}
-        return said.replace_strict(lengths, return_dtype=pl.Float64).to_numpy()
+        fields = self.marks.select(entry("answers", "explanation"))["explanation"].fill_null("")
+        lengths = {each: len(words(each)) for each in fields.unique()}
+        return fields.replace_strict(lengths, return_dtype=pl.Float64).to_numpy()
 
     @functools.cached_property
     def weights(self) -> Floats:
@@ -154,8 +154,8 @@ def grouped(view: View) -> View:
     groups = {name: label.group for name, label in named.items() if label and label.group}
     marks = view.study.marks.with_columns(pl.col("label").replace(groups))
     categories = tuple(dict.fromkeys(groups.get(each, each) for each in view.categories))
-    said = {**view.fields, "back_off": "group"}
-    return replace(view, study=replace(view.study, marks=marks), categories=categories, fields=said)
+    fields = {**view.fields, "back_off": "group"}
+    return replace(view, study=replace(view.study, marks=marks), categories=categories, fields=fields)
 
 
 def _weight(protocol: Protocol) -> pl.Expr:

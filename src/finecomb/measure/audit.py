@@ -66,8 +66,8 @@ def verdicts(audit: Study | View | Iterable[Annotation]) -> pl.DataFrame:
             (each.about, each.answers.get("verdict")) for each in audit if each.status == "submitted" and each.about
         ]
         rows = pl.DataFrame(told, schema={"mark": pl.String, "verdict": pl.String}, orient="row")
-    said = [(pl.col("verdict") == name).sum().alias(name.replace("-", "_")) for name in VERDICTS]
-    return rows.filter(pl.col("verdict").is_in(VERDICTS)).group_by("mark").agg(*said).sort("mark")
+    fields = [(pl.col("verdict") == name).sum().alias(name.replace("-", "_")) for name in VERDICTS]
+    return rows.filter(pl.col("verdict").is_in(VERDICTS)).group_by("mark").agg(*fields).sort("mark")
 
 
 VERDICTS = ("legitimate", "not-legitimate", "artefact")
@@ -122,11 +122,11 @@ def audited(
     for columns, at in reading.groups(by):
         cells = _cells(reading, counts, judged, stratum, at, np.random.default_rng(seed), draws)
         of = "+".join(f"{name}={value}" for name, value in columns.items()) or None
-        said: dict[str, Any] = {"artefacts": artefacts, "strata": "+".join(strata) or None, "of": of, **view.fields}
-        said |= {"documents": cells.documents}
+        fields: dict[str, Any] = {"artefacts": artefacts, "strata": "+".join(strata) or None, "of": of, **view.fields}
+        fields |= {"documents": cells.documents}
         for label, chosen in _rows(cells.labels).items():
             more = {"judged": int(cells.judged[chosen].sum()), "artefacts": int(cells.artefacts[chosen].sum())}
-            made = {**said, "judged": more["judged"], "draws": draws, "seed": seed}
+            made = {**fields, "judged": more["judged"], "draws": draws, "seed": seed}
             for name in ("audited-count", "legitimate"):
                 estimate = _estimate(cells, chosen, name, Signature.of(statistic=name, label=label, **made))
                 findings.append(Finding({"measure": name, "label": label, **columns, **more}, estimate))
@@ -139,9 +139,9 @@ def _rows(labels: Sequence[str]) -> dict[str, Ints]:
     return rows | {ANY: np.arange(len(labels))}
 
 
-def _judged(reading: AnnotationMatrix, said: pl.DataFrame, artefacts: Artefacts) -> pl.DataFrame:
+def _judged(reading: AnnotationMatrix, fields: pl.DataFrame, artefacts: Artefacts) -> pl.DataFrame:
     """One row per judged mark of the view: at (annotation), category, share (that call it legitimate), artefact."""
-    rows = reading.marks.select("mark", "at", "category").join(said, on="mark", how="inner")
+    rows = reading.marks.select("mark", "at", "category").join(fields, on="mark", how="inner")
     legitimate, against, odd = (pl.col(name).cast(pl.Int64) for name in ("legitimate", "not_legitimate", "artefact"))
     is_artefact = odd * 2 >= legitimate + against + odd
     share = pl.when(is_artefact).then(0.0).otherwise(legitimate / (legitimate + against))

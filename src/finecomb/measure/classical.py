@@ -114,18 +114,18 @@ def tukey(groups: Groups, level: float = 0.95, fields: Fields = None) -> list[Fi
     columns = [{"test": "Tukey's HSD", "a": names[i], "b": names[j]} for i, j in pairs]
     if why := _not_groups(kept):
         return [_finding(each, math.nan, signature=signature, why=why) for each in columns]
-    found: Any = scipy.stats.tukey_hsd(*kept)
-    bounds = found.confidence_interval(level)
+    findings: Any = scipy.stats.tukey_hsd(*kept)
+    bounds = findings.confidence_interval(level)
     df = sum(map(len, kept)) - len(kept)
     return [
         _finding(
             each,
-            float(found.statistic[i, j]),
+            float(findings.statistic[i, j]),
             (float(bounds.low[i, j]), float(bounds.high[i, j])),
             signature,
             None,
             df,
-            found.pvalue[i, j],
+            findings.pvalue[i, j],
         )
         for each, (i, j) in zip(columns, pairs, strict=True)
     ]

@@ -30,9 +30,9 @@ PerAnnotation = Callable[[View], pl.DataFrame]
 A document's value is the mean over its annotations."""
 
 
-def measured(seen: View, name: str, tokens: str = "words", overlap: Overlap = "add") -> pl.DataFrame:
+def measured(view: View, name: str, tokens: str = "words", overlap: Overlap = "add") -> pl.DataFrame:
     """One of the measures of `finecomb measure` for each annotation, all its marks together."""
-    measure, reading = MEASURES[name], read_view(seen, tokens=tokens)
+    measure, reading = MEASURES[name], read_view(view, tokens=tokens)
     amounts = measure.amounts(reading, MeasureOptions(tokens=tokens, overlap=overlap))
     top, bottom = amounts.top[-1], amounts.bottom[-1]
     lacking = 0 if amounts.lacking is None else int(amounts.lacking[-1].sum())
@@ -42,14 +42,14 @@ def measured(seen: View, name: str, tokens: str = "words", overlap: Overlap = "a
     return reading.rows.select("annotation", "document", value=pl.Series(ratio(top, bottom))).filter(pl.Series(kept))
 
 
-def answer_of(seen: View, question: str) -> pl.DataFrame:
+def answer_of(view: View, question: str) -> pl.DataFrame:
     """A numeric answer of each annotation, e.g. `rating`; who did not answer is left out."""
-    answered = seen.study.answers.filter(pl.col("of") == "annotation")["question"].unique().sort().to_list()
-    asked = [each.name for each in seen.protocol.document_questions] if seen.protocol else []
+    answered = view.study.answers.filter(pl.col("of") == "annotation")["question"].unique().sort().to_list()
+    asked = [each.name for each in view.protocol.document_questions] if view.protocol else []
     if question not in (*asked, *answered):
         near = did_you_mean(question, dict.fromkeys([*asked, *answered]))
         raise FinecombError(f"answer:{question}: no such question of the document{near}")
-    rows = seen.study.annotations.with_columns(value=answer(question).cast(pl.Float64, strict=False))
+    rows = view.study.annotations.with_columns(value=answer(question).cast(pl.Float64, strict=False))
     return rows.filter(pl.col("value").is_not_null()).select("document", "value", annotation="id")
 
 
@@ -67,10 +67,10 @@ def named(statistic: str | PerAnnotation, tokens: str = "words", overlap: Overla
     return statistic, functools.partial(measured, name=statistic, tokens=tokens, overlap=overlap)
 
 
-def annotation_values(seen: View, statistic: str | PerAnnotation, label: str = ANY) -> pl.DataFrame:
+def annotation_values(view: View, statistic: str | PerAnnotation, label: str = ANY) -> pl.DataFrame:
     """Columns annotation, document, annotator and value of a statistic of one label."""
-    values = named(statistic)[1](only_label(seen, label))
-    who = seen.study.annotations.select("annotator", annotation="id")
+    values = named(statistic)[1](only_label(view, label))
+    who = view.study.annotations.select("annotator", annotation="id")
     return values.join(who, on="annotation", how="left", maintain_order="left")
 
 
@@ -99,13 +99,13 @@ def compare(
     """
     if pairing not in ("auto", "yes", "no"):
         raise FinecombError(f"pairing is auto, yes or no, not {pairing!r}")
-    seen = as_view(study)
+    view = as_view(study)
     name, per_annotation = named(statistic, tokens, overlap)
-    parts = [(str(group[by]), part) for group, part in seen.split([by]) if group[by] is not None]
+    parts = [(str(group[by]), part) for group, part in view.split([by]) if group[by] is not None]
     if len(parts) < 2:
         there = f"only {parts[0][0]!r}" if parts else "none"
         raise FinecombError(f"a comparison needs two systems; by {by} there is {there}")
-    keys, uses = _keys(seen, parts, key), MEASURES[name].uses if name in MEASURES else ()
+    keys, uses = _keys(view, parts, key), MEASURES[name].uses if name in MEASURES else ()
     rows = []
     for label in labels:
         values = {system: _keyed(per_annotation(only_label(part, label)), keys) for system, part in parts}
@@ -113,8 +113,8 @@ def compare(
             signature = Signature.of(
                 statistic=f"compare:{name}", label=label, by=by, correction=correction, pairing=pairing,
                 key=key or None, tokens=tokens if "tokens" in uses else None,
-                overlap=overlap if "overlap" in uses else None, **seen.fields,
-                annotators=seen.study.annotations["annotator"].n_unique(), documents=len(seen.study.documents),
+                overlap=overlap if "overlap" in uses else None, **view.fields,
+                annotators=view.study.annotations["annotator"].n_unique(), documents=len(view.study.documents),
                 draws=draws, seed=seed,
             )  # fmt: skip
             rng = np.random.default_rng([seed, zlib.crc32(f"{a}\x1f{b}\x1f{label}".encode())])
@@ -145,15 +145,15 @@ def only_label(seen: View, label: str) -> View:
     return replace(seen, study=replace(seen.study, marks=seen.study.marks.filter(pl.col("label") == label)))
 
 
-def pairing_keys(seen: View, by: str, key: str = "") -> pl.DataFrame:
+def pairing_keys(view: View, by: str, key: str = "") -> pl.DataFrame:
     """Columns document and key: which documents of different systems belong together, as `compare` pairs them."""
-    parts = [(str(group[by]), part) for group, part in seen.split([by]) if group[by] is not None]
-    return _keys(seen, parts, key)
+    parts = [(str(group[by]), part) for group, part in view.split([by]) if group[by] is not None]
+    return _keys(view, parts, key)
 
 
-def _keys(seen: View, parts: Iterable[tuple[str, View]], key: str) -> pl.DataFrame:
+def _keys(view: View, parts: Iterable[tuple[str, View]], key: str) -> pl.DataFrame:
     """Columns document and key; key is null where the document has none."""
-    texts = seen.study.documents
+    texts = view.study.documents
     shared = pl.concat([part.study.documents["id"] for _, part in parts]).is_duplicated().any()
     if shared and not key:
         return texts.select(document="id", key="id")

@@ -30,7 +30,7 @@ def crossed(
     NaN where nothing was marked.
     """
     chosen = MeasureOptions(**choices)
-    reading = read_view(view, [column], chosen.unit, chosen.tokens, chosen.antecedents)
+    reading = read_view(view, [column], chosen.level, chosen.tokens, chosen.antecedents)
     amounts = named(measure).amounts(reading, chosen)
     groups = reading.groups([column])
     rngs = np.random.default_rng(chosen.seed).spawn(len(groups))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding, Signature
+from finecomb.core.options import option, options_of
 from finecomb.core.study import Study
 from finecomb.measure.annotation_matrix import AnnotationMatrix, Floats, Overlap, grouped, read_view
 from finecomb.measure.grid import Ints, Level
@@ -34,29 +35,70 @@ Detail = Literal["label", "group", "any"]
 Missing = Literal["undefined", "leave-out"]
 
 
-@dataclass(frozen=True, slots=True)
-class MeasureOptions:
-    """How to measure; each is an option of `measure`."""
+@dataclass(frozen=True)
+class IntervalOptions:
+    """Options of every statistic with an interval over documents."""
 
-    level: Detail = "label"
+    by: tuple[str, ...] = option((), "Document meta or annotator fields, with commas.", commas=True)
+    draws: int = option(1000, "Resamples behind each interval.", minimum=0)
+    seed: int = option(0, "Same seed, same intervals.")
+
+
+@dataclass(frozen=True)
+class MeanOptions(IntervalOptions):
+    """Options of every measure that is a mean over annotations."""
+
+    average: Average = option("annotation", "Mean over annotations, mean of document means, or all tokens in one pot.")
+    target: float | None = option(None, "Test each value against this one.")
+    resample: Resample = option("documents", "Intervals over documents, or over documents and annotators.")
+
+
+@dataclass(frozen=True)
+class ExplanationOptions(MeanOptions):
+    """Options of measures that count tokens of explanations."""
+
+    tokens: str = option("words", "words, whitespace, or spacy:NAME.")
+
+
+@dataclass(frozen=True)
+class TextOptions(ExplanationOptions):
+    """Options of measures that count tokens, or other units, of texts."""
+
+    level: Level = option("token", "What is covered or counted in the text.")
+
+
+@dataclass(frozen=True)
+class SpanOptions(TextOptions):
+    """Options of measures of the words that marks cover."""
+
+    antecedents: bool = option(False, "Count antecedents as covered too.")
+
+
+@dataclass(frozen=True)
+class CoverageOptions(SpanOptions):
+    """Options of coverage."""
+
+    overlap: Overlap = option("add", "A token in two marks counts twice, or once.")
+
+
+@dataclass(frozen=True)
+class ScoreOptions(MeanOptions):
+    """Options of measures for which every mark needs a weight."""
+
+    missing: Missing = option("undefined", "Marks without severity or weight: no value, or left out.")
+
+
+@dataclass(frozen=True)
+class SeverityCoverageOptions(ScoreOptions, SpanOptions):
+    """Options of coverage weighted by severity."""
+
+
+@dataclass(frozen=True)
+class MeasureOptions(SeverityCoverageOptions, CoverageOptions):
+    """All options of measures as values."""
+
+    detail: Detail = "label"
     """Whether there is a row for each label, for each group of labels, or for all marks together only."""
-    unit: Level = "token"
-    """What coverage and lengths count."""
-    tokens: str = "words"
-    """Name of the tokenizer."""
-    overlap: Overlap = "add"
-    """Whether a token in two marks of one annotation counts twice (Scarecrow) or once."""
-    antecedents: bool = False
-    """Whether the earlier words that a mark refers to count as covered."""
-    average: Average = "annotation"
-    """Mean over annotations, mean of document means, or all tokens in one pot."""
-    missing: Missing = "undefined"
-    """What to do with marks that have no severity or weight: no value, or leave their annotations out."""
-    target: float | None = None
-    """A value to test against."""
-    resample: Resample = "documents"
-    draws: int = 1000
-    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +129,11 @@ class Measure:
     strict: bool = False
     """Whether a mark without it leaves its annotation without a value; otherwise only the mark is left out."""
     uses: tuple[str, ...] = ()
-    """Choices that change it, for the signature."""
+    """Options that change it, for the signature."""
+    options: type = MeanOptions
+    """The dataclass of its options."""
+    page: str = "counts-and-rates"
+    """The page of `docs/statistics` that describes it."""
 
 
 def _per_annotation(reading: AnnotationMatrix, top: Floats) -> Amounts:
@@ -158,21 +204,50 @@ def _share(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
     return Amounts(top, np.broadcast_to(top[-1], top.shape).copy())
 
 
-_TEXT = ("unit", "tokens", "average", "antecedents")
+_SIGNED = {"level": "unit"}
+"""What an option is called in a signature, where that is another word."""
+_TEXT = ("level", "tokens", "average", "antecedents")
 _NO_TOKENS = "no text that was read has a token"
 
 MEASURES: dict[str, Measure] = {
-    "coverage": Measure(_coverage, "share of the tokens covered", _NO_TOKENS, uses=("overlap", *_TEXT)),
+    "coverage": Measure(
+        _coverage,
+        "share of the tokens covered",
+        _NO_TOKENS,
+        uses=("overlap", *_TEXT),
+        options=CoverageOptions,
+        page="coverage",
+    ),
     "severity-coverage": Measure(
-        _severity_coverage, "coverage with each mark times its severity", _NO_TOKENS, "severity", True, uses=_TEXT
+        _severity_coverage,
+        "coverage with each mark times its severity",
+        _NO_TOKENS,
+        "severity",
+        True,
+        uses=_TEXT,
+        options=SeverityCoverageOptions,
+        page="coverage",
     ),
     "count": Measure(_count, "marks per annotation", "no annotations"),
-    "score": Measure(_score, "points per annotation by the protocol's weights", "no annotations", "weight", True),
-    "rate-1000": Measure(_rate, "marks per 1,000 tokens", _NO_TOKENS, uses=("unit", "tokens")),
+    "score": Measure(
+        _score,
+        "points per annotation by the protocol's weights",
+        "no annotations",
+        "weight",
+        True,
+        options=ScoreOptions,
+        page="scores",
+    ),
+    "rate-1000": Measure(_rate, "marks per 1,000 tokens", _NO_TOKENS, uses=("level", "tokens"), options=TextOptions),
     "marked-documents": Measure(_marked, "share of annotations with a mark", "no annotations"),
     "severity": Measure(_severity, "mean severity", "no mark has a severity that is a number", "severity"),
     "span-length": Measure(
-        _span_length, "mean tokens of a mark", "no mark covers a token", "place", uses=("unit", "tokens", "antecedents")
+        _span_length,
+        "mean tokens of a mark",
+        "no mark covers a token",
+        "place",
+        uses=("level", "tokens", "antecedents"),
+        options=SpanOptions,
     ),
     "explanation-length": Measure(
         _explanation_length,
@@ -180,45 +255,34 @@ MEASURES: dict[str, Measure] = {
         "no mark has an explanation",
         "explanation",
         uses=("tokens",),
+        options=ExplanationOptions,
     ),
     "fraction": Measure(_share, "share of all marks", "no marks"),
 }
 
 
 def measure(
-    study: Study | View,
-    measures: Sequence[str] = ("coverage",),
-    by: Sequence[str] = (),
-    *,
-    level: Detail = "label",
-    unit: Level = "token",
-    tokens: str = "words",
-    overlap: Overlap = "add",
-    antecedents: bool = False,
-    average: Average = "annotation",
-    missing: Missing = "undefined",
-    target: float | None = None,
-    resample: Resample = "documents",
-    draws: int = 1000,
-    seed: int = 0,
+    study: Study | View, measures: Sequence[str] = ("coverage",), by: Sequence[str] = (), **options: Any
 ) -> list[Finding]:
     """Measures of a study or view by label and by the `by` columns, each with a bootstrap interval over documents.
 
-    Columns: measure, label (`any` for all together), the `by` columns and, with a `target`, target, t, df, p and test.
-    Undefined values are NaN with the reason; so are intervals of fewer than two documents, or when all documents give
-    the same value and drawing them again shows no spread.
+    `options` are the fields of `MeasureOptions`. Columns: measure, label (`any` for all together), the `by` columns
+    and, with a `target`, target, t, df, p and test. Undefined values are NaN with the reason; so are intervals of fewer
+    than two documents, or when all documents give the same value and drawing them again shows no spread.
     """
-    choices = MeasureOptions(level, unit, tokens, overlap, antecedents, average, missing, target, resample, draws, seed)
-    chosen, view = [(name, named(name)) for name in measures], as_view(study)
-    _refuse_pointless(view, resample)
-    reading = read_view(grouped(view) if level == "group" else view, by, unit, tokens, antecedents)
-    amounts = {name: each.amounts(reading, choices) for name, each in chosen}
+    choices = options_of(MeasureOptions, by=tuple(by), **options)
+    rows, view = {name: named(name) for name in measures}, as_view(study)
+    _refuse_pointless(view, choices.resample)
+    matrix = read_view(
+        grouped(view) if choices.detail == "group" else view, by, choices.level, choices.tokens, choices.antecedents
+    )
+    amounts = {name: row.amounts(matrix, choices) for name, row in rows.items()}
     findings: dict[str, list[Finding]] = {name: [] for name in amounts}
-    for columns, members in reading.groups(by):
-        group = MeasuredGroup(reading, choices, columns, members)
+    for columns, members in matrix.groups(by):
+        group = MeasuredGroup(matrix, choices, columns, members)
         for name in amounts:
             findings[name] += group.findings(name, amounts[name])
-    return [finding for each in findings.values() for finding in each]
+    return [finding for rows_of_one in findings.values() for finding in rows_of_one]
 
 
 def _refuse_pointless(view: View, resample: Resample) -> None:
@@ -274,7 +338,7 @@ class MeasuredGroup:
     def part(self, name: str, amounts: Amounts, annotations: Ints) -> GroupAmounts:
         """The amounts of some annotations and of the labels asked for."""
         labels = self.reading.labels
-        rows = np.arange(len(labels) - (name == "fraction"))[-1 if self.choices.level == "any" else 0 :]
+        rows = np.arange(len(labels) - (name == "fraction"))[-1 if self.choices.detail == "any" else 0 :]
         top, bottom, lacking = (
             None if each is None else each[np.ix_(rows, annotations)]
             for each in (amounts.top, amounts.bottom, amounts.lacking)
@@ -328,16 +392,25 @@ class MeasuredGroup:
     def _signatures(self, name: str, part: GroupAmounts, drawn: Resamples) -> list[Signature]:
         """What made each row's number."""
         choices, default = self.choices, MeasureOptions()
-        said = {each: getattr(choices, each) for each in MEASURES[name].uses}
-        quiet = [each for each in ("unit", "antecedents") if said.get(each) == getattr(default, each)]
-        said |= dict.fromkeys(quiet) | {"average": choices.average if choices.average != "annotation" else None}
+        uses = MEASURES[name].uses
+        fields = {_SIGNED.get(option, option): getattr(choices, option) for option in uses}
+        quiet = [option for option in ("level", "antecedents") if getattr(choices, option) == getattr(default, option)]
+        fields |= dict.fromkeys(_SIGNED.get(option, option) for option in quiet if option in uses) | {
+            "average": choices.average if choices.average != "annotation" else None
+        }
         of = "+".join(f"{column}={value}" for column, value in self.columns.items()) or None
         made: dict[str, Any] = {"annotations": len(drawn.document), "documents": drawn.documents.shape[1]}
         made |= {"resample": choices.resample if choices.resample != "documents" else None}
         made |= {"draws": choices.draws, "seed": choices.seed}
         return [
             Signature.of(
-                statistic=name, label=label, **said, left_out=lacking or None, of=of, **self.reading.view.fields, **made
+                statistic=name,
+                label=label,
+                **fields,
+                left_out=lacking or None,
+                of=of,
+                **self.reading.view.fields,
+                **made,
             )
             for label, lacking in zip(part.labels, part.lacking.tolist(), strict=True)
         ]

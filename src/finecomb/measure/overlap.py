@@ -30,7 +30,7 @@ def depth(
     by: Sequence[str] = (),
     *,
     of: Of = "annotators",
-    unit: Level = "token",
+    level: Level = "token",
     tokens: str = "words",
     draws: int = 1000,
     seed: int = 0,
@@ -43,29 +43,34 @@ def depth(
     """
     findings = []
     for columns, part in view.split(by):
-        reading = read_view(part, (), unit, tokens)
-        said: dict[str, Any] = {"of": of, "tokens": tokens, "unit": unit if unit != "token" else None, **view.fields}
-        said |= {"where": _where(view, columns), "draws": draws, "seed": seed}
+        reading = read_view(part, (), level, tokens)
+        fields: dict[str, Any] = {
+            "of": of,
+            "tokens": tokens,
+            "unit": level if level != "token" else None,
+            **view.fields,
+        }
+        fields |= {"where": _where(view, columns), "draws": draws, "seed": seed}
         drawn = document_resamples(len(reading.grid.documents), draws, seed)
         for label, counted in zip(reading.labels, _DEPTHS[of](reading), strict=True):
-            for deep, estimate in enumerate(_shares(counted, drawn, {"label": label, **said})):
+            for deep, estimate in enumerate(_shares(counted, drawn, {"label": label, **fields})):
                 findings.append(Finding({"measure": "depth", "label": label, "depth": deep, **columns}, estimate))
     return findings
 
 
-def _shares(counted: Floats, drawn: Resamples, said: dict[str, Any]) -> Iterator[Estimate]:
+def _shares(counted: Floats, drawn: Resamples, fields: dict[str, Any]) -> Iterator[Estimate]:
     """The share of each depth, from counts of shape (depths, documents)."""
     below = np.broadcast_to(counted.sum(axis=0), counted.shape)
     numbers = drawn.values(counted, below)
     for deep in range(len(counted)):
-        signature = Signature.of(statistic="depth", depth=deep, **said)
+        signature = Signature.of(statistic="depth", depth=deep, **fields)
         yield _share(counted[deep], below[deep], numbers[:, deep], signature)
 
 
 def _where(view: View, columns: dict[str, str | None]) -> str | None:
     own = [f"{name}={value}" for name, value in columns.items()]
-    said = view.fields.get("where")
-    return "+".join([*([str(said)] if said else []), *own]) or None
+    fields = view.fields.get("where")
+    return "+".join([*([str(fields)] if fields else []), *own]) or None
 
 
 def _share(top: Floats, bottom: Floats, drawn: Floats, signature: Signature) -> Estimate:
@@ -126,10 +131,10 @@ def noticed(
     findings = []
     for columns, part in view.split(by):
         reading = read_view(part, (), "token", tokens)
-        said = {"tokens": tokens, **view.fields, "where": _where(view, columns), "draws": draws, "seed": seed}
+        fields = {"tokens": tokens, **view.fields, "where": _where(view, columns), "draws": draws, "seed": seed}
         drawn, pairs = document_resamples(len(reading.grid.documents), draws, seed), _pairs(reading)
         for row, label in enumerate(reading.labels):
-            for severity, estimate in _noticed(reading, pairs, row, drawn, {"label": label, **said}):
+            for severity, estimate in _noticed(reading, pairs, row, drawn, {"label": label, **fields}):
                 name = "vote-share-r" if severity == "r" else "vote-share"
                 shown = {"measure": name, "label": label, "severity": "all" if severity == "r" else severity, **columns}
                 findings.append(Finding(shown, estimate))
@@ -165,7 +170,7 @@ def _pairs(reading: AnnotationMatrix) -> _Pairs:
 
 
 def _noticed(
-    reading: AnnotationMatrix, pairs: _Pairs, row: int, drawn: Resamples, said: dict[str, Any]
+    reading: AnnotationMatrix, pairs: _Pairs, row: int, drawn: Resamples, fields: dict[str, Any]
 ) -> list[tuple[str, Estimate]]:
     """Estimates of one label: all its marks, each severity, and the correlation."""
     last = row == len(reading.labels) - 1
@@ -175,12 +180,12 @@ def _noticed(
     size = len(reading.grid.documents)
     found = []
     for name, chosen in _by_severity(severity):
-        signature = Signature.of(statistic="vote-share", severity=name, **said)
+        signature = Signature.of(statistic="vote-share", severity=name, **fields)
         top, bottom = (_sums(document[chosen], each[chosen], size) for each in (share, np.ones_like(share)))
         found.append((name, _mean(top, bottom, drawn, signature)))
     known = np.isfinite(severity)
     products = correlation_sums(severity[known], share[known], document[known], size)
-    signature = Signature.of(statistic="vote-share-r", **said)
+    signature = Signature.of(statistic="vote-share-r", **fields)
     return [*found, ("r", correlated(products, drawn, signature))]
 
 

@@ -191,19 +191,19 @@ def power(
     _check(half_width, difference, budget, annotators, wanted, runs)
     pilot = as_view(study)
     values = pilot_values(pilot, measure, label)
-    found = components(values)
-    said = {"statistic": "power", "measure": measure, "label": label, **pilot.fields}
-    said |= {"annotators": values.shape[1], "documents": values.shape[0], "runs": runs, "seed": seed}
-    rows = component_findings(values, found, said)
-    if math.isnan(found.residual):
+    findings = components(values)
+    fields = {"statistic": "power", "measure": measure, "label": label, **pilot.fields}
+    fields |= {"annotators": values.shape[1], "documents": values.shape[0], "runs": runs, "seed": seed}
+    rows = component_findings(values, findings, fields)
+    if math.isnan(findings.residual):
         return rows
-    planner = Planner(sampler(found), statistic, runs, seed)
+    planner = Planner(sampler(findings), statistic, runs, seed)
     if half_width is not None:
-        rows += [_documents_for(planner, half_width, each, said) for each in annotators]
+        rows += [_documents_for(planner, half_width, each, fields) for each in annotators]
     if difference is not None:
-        rows += [_documents_to_find(planner, difference, each, wanted, said) for each in annotators]
+        rows += [_documents_to_find(planner, difference, each, wanted, fields) for each in annotators]
     if budget is not None or (half_width is None and difference is None):
-        rows += curve(planner, budget or int((~np.isnan(values)).sum()), annotators, said)
+        rows += curve(planner, budget or int((~np.isnan(values)).sum()), annotators, fields)
     return rows
 
 
@@ -238,23 +238,25 @@ def pilot_values(pilot: View, measure: str = "coverage", label: str = ANY) -> Va
     return table.drop("document").to_numpy().astype(np.float64)
 
 
-def component_findings(values: Values, found: Components, said: dict[str, object], draws: int = 200) -> list[Finding]:
+def component_findings(
+    values: Values, findings: Components, fields: dict[str, object], draws: int = 200
+) -> list[Finding]:
     """Mean and the standard deviation of each part, with intervals over studies like the pilot, simulated anew."""
-    signature = Signature.of(**said, draws=draws)
-    if math.isnan(found.residual):
+    signature = Signature.of(**fields, draws=draws)
+    if math.isnan(findings.residual):
         why = "documents, annotators and the rest cannot be told apart: two annotators must share two documents or more"
         return [
             Finding(_row(f"sd of {name}"), Estimate(math.nan, math.nan, math.nan, signature, why))
             for name in ("documents", "annotators", "the rest")
         ]
-    rng = np.random.default_rng([int(str(said["seed"])), 2])
-    missing, sample = np.isnan(values), normal_sampler(found)
+    rng = np.random.default_rng([int(str(fields["seed"])), 2])
+    missing, sample = np.isnan(values), normal_sampler(findings)
     documents, people = values.shape
     drawn = [components(np.where(missing, np.nan, sample(1, documents, people, rng)[0])) for _ in range(draws)]
     low, high = np.nanquantile(np.array(drawn), [0.025, 0.975], axis=0)
-    rows = [Finding(_row("mean"), Estimate(found.mean, float(low[0]), float(high[0]), signature))]
+    rows = [Finding(_row("mean"), Estimate(findings.mean, float(low[0]), float(high[0]), signature))]
     for at, name in enumerate(("documents", "annotators", "the rest"), 1):
-        sds = [math.sqrt(each) for each in (found[at], low[at], high[at])]
+        sds = [math.sqrt(each) for each in (findings[at], low[at], high[at])]
         rows.append(Finding(_row(f"sd of {name}"), Estimate(sds[0], sds[1], sds[2], signature)))
     return rows
 
@@ -264,12 +266,12 @@ def _row(measure: str, documents: int | None = None, annotators: int | None = No
     return {"measure": measure, "annotators": annotators, "documents": documents, "annotations": total, **more}
 
 
-def curve(planner: Planner, budget: int, annotators: Sequence[int], said: dict[str, object]) -> list[Finding]:
+def curve(planner: Planner, budget: int, annotators: Sequence[int], fields: dict[str, object]) -> list[Finding]:
     """Half-width against the number of annotators of each document when the number of annotations is fixed."""
     rows = []
     for each in annotators:
         documents = budget // each
-        signature = Signature.of(**said, budget=budget)
+        signature = Signature.of(**fields, budget=budget)
         if documents < 1:
             estimate = Estimate(math.nan, math.nan, math.nan, signature, "the budget is less than one text")
         else:
@@ -279,10 +281,10 @@ def curve(planner: Planner, budget: int, annotators: Sequence[int], said: dict[s
     return rows
 
 
-def _documents_for(planner: Planner, half_width: float, annotators: int, said: dict[str, object]) -> Finding:
+def _documents_for(planner: Planner, half_width: float, annotators: int, fields: dict[str, object]) -> Finding:
     """Fewest documents whose half-width is small enough."""
     width = functools.cache(lambda documents: planner.half_width(documents, annotators))
-    signature = Signature.of(**said, half_width=half_width)
+    signature = Signature.of(**fields, half_width=half_width)
     why = f"{_MOST_DOCUMENTS:,} documents are not enough; ask for a wider interval or take more annotators"
     need = _fewest(width, half_width)
     if need is None:
@@ -293,11 +295,11 @@ def _documents_for(planner: Planner, half_width: float, annotators: int, said: d
 
 
 def _documents_to_find(
-    planner: Planner, difference: float, annotators: int, wanted: float, said: dict[str, object]
+    planner: Planner, difference: float, annotators: int, wanted: float, fields: dict[str, object]
 ) -> Finding:
     """Fewest documents per system with which a difference is found often enough."""
     missed = functools.cache(lambda documents: 1 - planner.power(difference, documents, annotators))
-    signature = Signature.of(**said, difference=difference, power=wanted, level=0.05)
+    signature = Signature.of(**fields, difference=difference, power=wanted, level=0.05)
     noise = 1.96 * math.sqrt(wanted * (1 - wanted) / planner.runs)
     chances = (1 - wanted + noise, 1 - wanted, max(1 - wanted - noise, 0))
     low, need, high = (_fewest(missed, each, least=2) for each in chances)

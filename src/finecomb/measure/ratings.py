@@ -24,7 +24,7 @@ def count_rating(
     question: str,
     ratings: View | None = None,
     *,
-    level: Literal["label", "group"] = "label",
+    detail: Literal["label", "group"] = "label",
     draws: int = 1000,
     seed: int = 0,
 ) -> list[Finding]:
@@ -36,7 +36,7 @@ def count_rating(
     of r, which takes the pairs for independent; the interval does not, it draws documents again). NaN with fewer than
     three pairs, or when counts or ratings do not vary.
     """
-    seen = grouped(view) if level == "group" else view
+    seen = grouped(view) if detail == "group" else view
     reading = read_view(seen, (), "document")
     rating = _ratings(reading.rows, ratings or view, question)
     counts, known = reading.spread(), np.isfinite(rating)

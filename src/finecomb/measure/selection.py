@@ -28,10 +28,10 @@ from finecomb.core.frames import entries, entry, names_in
 from finecomb.core.study import Study
 from finecomb.measure.condition import (
     Combination,
-    Comparison,
     Condition,
     ConditionError,
     Field,
+    FieldComparison,
     Negation,
     Value,
     condition,
@@ -142,13 +142,13 @@ def _mask(tree: Condition, values: _Values, rows: Rows) -> pl.Series:
             for mask in masks[1:]:
                 total = total & mask if tree.joint == "and" else total | mask
             return total
-        case Comparison():
+        case FieldComparison():
             column = values.of(tree.field, rows)
             _check_occurs(tree, column, values.where)
             return _compared(tree, column).fill_null(value=False)
 
 
-def _compared(comparison: Comparison, column: pl.Series) -> pl.Series:
+def _compared(comparison: FieldComparison, column: pl.Series) -> pl.Series:
     if comparison.reversed:
         return _listed(column, comparison.values[0])
     if comparison.operator == "contains":
@@ -202,7 +202,7 @@ _ORDERED: Mapping[str, Callable[[pl.Series, Value], pl.Series]] = {
 }
 
 
-def _check_occurs(comparison: Comparison, column: pl.Series, where: str) -> None:
+def _check_occurs(comparison: FieldComparison, column: pl.Series, where: str) -> None:
     """Refuse a value that no row has, so that a slip does not select nothing in silence."""
     if comparison.operator not in ("==", "in") or comparison.reversed or column.is_empty():
         return

@@ -20,7 +20,7 @@ class Line(NamedTuple):
     """Which mark a span belongs to."""
 
 
-class Pairs(NamedTuple):
+class OverlapPairs(NamedTuple):
     """Things of one side that meet things of the other."""
 
     one: Ints
@@ -29,7 +29,7 @@ class Pairs(NamedTuple):
     """Characters that both cover."""
 
 
-def span_pairs(one: Line, other: Line) -> Pairs:
+def span_pairs(one: Line, other: Line) -> OverlapPairs:
     """Every pair of spans that share a character; an omission meets what it lies in or touches.
 
     Looked at in half steps: a span is [2s, 2e), and an omission at s is [2s - 1, 2s + 1).
@@ -39,15 +39,15 @@ def span_pairs(one: Line, other: Line) -> Pairs:
     second = _starting_within(other_low, other_high, low, "right")  # those of this side that start later
     a, b = np.concatenate([first[0], second[1]]), np.concatenate([first[1], second[0]])
     shared = np.minimum(one.end[a], other.end[b]) - np.maximum(one.start[a], other.start[b])
-    return Pairs(a, b, np.maximum(shared, 0).astype(np.float64))
+    return OverlapPairs(a, b, np.maximum(shared, 0).astype(np.float64))
 
 
-def mark_pairs(pairs: Pairs, one: Line, other: Line) -> Pairs:
+def mark_pairs(pairs: OverlapPairs, one: Line, other: Line) -> OverlapPairs:
     """Each pair of marks once, in order, with the sum of what its spans share."""
     size = int(other.owner.max(initial=0)) + 1
     keys, inverse = np.unique(one.owner[pairs.one] * size + other.owner[pairs.other], return_inverse=True)
     a, b = np.divmod(keys, size)
-    return Pairs(a, b, np.bincount(inverse, pairs.shared, len(keys)).astype(np.float64))
+    return OverlapPairs(a, b, np.bincount(inverse, pairs.shared, len(keys)).astype(np.float64))
 
 
 def _half_steps(line: Line) -> tuple[Ints, Ints]:

@@ -43,11 +43,11 @@ def variation(
         each = drawn.per_document(counts[:, at])  # c_d, (labels, N)
         again = coefficient(drawn.documents, each)
         of = "+".join(f"{name}={value}" for name, value in columns.items()) or None
-        said: dict[str, Any] = {"replace": "yes" if replace else "no", "of": of, **view.fields}
-        said |= {"among": each.shape[1], "draws": draws, "seed": seed}
+        fields: dict[str, Any] = {"replace": "yes" if replace else "no", "of": of, **view.fields}
+        fields |= {"among": each.shape[1], "draws": draws, "seed": seed}
         for size in sizes:
             for row, label in enumerate(reading.labels):
-                signature = Signature.of(statistic="variation", label=label, documents=size, **said)
+                signature = Signature.of(statistic="variation", label=label, documents=size, **fields)
                 more, estimate = _drawn(size, each[row], again[:, row], replace, signature)
                 shown = {"measure": "variation", "label": label, "documents": size}
                 findings.append(Finding({**shown, **columns, **more}, estimate))

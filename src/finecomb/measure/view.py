@@ -241,11 +241,11 @@ def _category(name: str, protocol: Protocol | None, filters: Filters) -> str:
 
 def _fields(protocol: Protocol | None, filters: Filters) -> dict[str, object]:
     """What a signature says of the view."""
-    said: dict[str, object] = {"protocol": protocol.id if protocol else None}
+    fields: dict[str, object] = {"protocol": protocol.id if protocol else None}
     for name, of in (("labels", "labels"), ("drop", "drop"), ("who", "annotators"), ("kinds", "kinds")):
-        said[name] = "+".join(getattr(filters, of)) or None
-    said["where"] = "+".join("=".join(pair) for pair in filters.where) or None
-    said["rounds"] = filters.rounds if filters.rounds != "first" else None
-    said["back_off"] = filters.back_off if filters.back_off != "label" else None
-    said["merge"] = "+".join(f"{new}={','.join(old)}" for new, old in filters.merge) or None
-    return said
+        fields[name] = "+".join(getattr(filters, of)) or None
+    fields["where"] = "+".join("=".join(pair) for pair in filters.where) or None
+    fields["rounds"] = filters.rounds if filters.rounds != "first" else None
+    fields["back_off"] = filters.back_off if filters.back_off != "label" else None
+    fields["merge"] = "+".join(f"{new}={','.join(old)}" for new, old in filters.merge) or None
+    return fields

@@ -94,23 +94,23 @@ def restore(source: Path, target: StudyLocation, force: bool = False) -> Path | 
         copied = Path(shutil.copy(source, temporary))
         with opened(place(copied)) as backup, opened(target) as database:
             wanted = _wanted(backup, target)
-            kept = _keep(database, wanted, force)
+            replaced = _keep(database, wanted, force)
             if database.sqlite:
                 with closing(backup.connect()) as connection, closing(database.connect()) as to:
                     connection.backup(to)
             else:
                 _transfer(backup, database, wanted)
-    return kept
+    return replaced
 
 
 def _wanted(backup: Database, target: StudyLocation) -> dict[str, int]:
     """The studies of a backup under the names they are to have; one study takes the name of its new place."""
     with backup.reading() as transaction:
-        found = studies(transaction)
+        keys = studies(transaction)
         if not target.study or target.file:
-            return found
+            return keys
         return {
-            target.study: find(transaction, replace(backup.place, study=target.study if target.study in found else ""))[
+            target.study: find(transaction, replace(backup.place, study=target.study if target.study in keys else ""))[
                 0
             ]
         }
@@ -125,9 +125,9 @@ def _keep(database: Database, wanted: Mapping[str, int], force: bool) -> Path | 
         return None
     if not force:
         raise FinecombError(f"{database.place}: holds a study already; say --force to replace it (a copy is kept)")
-    kept = backup_name(database.place, "replaced")
-    back_up(database, kept)
-    return kept
+    saved = backup_name(database.place, "replaced")
+    back_up(database, saved)
+    return saved
 
 
 _OF_STUDY = (tables.protocol, tables.document, tables.annotator, tables.researcher, tables.link, tables.session)
@@ -177,9 +177,9 @@ class _Transfer:
             if table in (tables.entry, tables.change):
                 values["annotation"] = self.keys[values["annotation"]]
             key = values.pop("key", None)
-            made = _insert(self.new, table, values)
+            new_key = _insert(self.new, table, values)
             if table is tables.annotation:
-                self.keys[key] = made
+                self.keys[key] = new_key
 
 
 def _forget(transaction: Transaction, name: str) -> None:

@@ -45,13 +45,13 @@ class Transaction:
 
     def all(self, statement: sa.Executable, **values: object) -> list[Row]:
         """Every row."""
-        found: list[Row] = self.run(statement, **values).fetchall()
-        return found
+        rows: list[Row] = self.run(statement, **values).fetchall()
+        return rows
 
     def one(self, statement: sa.Executable, **values: object) -> Row | None:
         """The first row, if there is one."""
-        found: Row | None = self.run(statement, **values).fetchone()
-        return found
+        row: Row | None = self.run(statement, **values).fetchone()
+        return row
 
     def command(self, sql: str) -> None:
         """A bare command such as COMMIT."""

@@ -43,7 +43,7 @@ _BODIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class StudyRead:
     """A study as one moment saw it, and what each annotation looked like then."""
 
     study: Study
@@ -51,7 +51,7 @@ class Seen:
     """By id: columns that change, and how many entries and versions of entries there were."""
 
 
-def read_again(store: Store, before: Seen | None = None) -> Seen:
+def read_again(store: Store, before: StudyRead | None = None) -> StudyRead:
     """The study as it is now; annotations that look as they did `before` are taken from there."""
     with store.database.reading() as transaction:
         prints = {row[0]: row[1:] for row in transaction.all(_PRINTS, study=store.key)}
@@ -62,14 +62,14 @@ def read_again(store: Store, before: Seen | None = None) -> Seen:
         few = before is not None and len(changed) < _MANY
         read = _some(transaction, store.key, changed) if few else rows.all_annotations(transaction, store.key)
         fresh = Study.from_items([*items, *read], origin=str(store.database.place))
-    return Seen(_joined(before.study, fresh, list(prints), changed) if before and few else fresh, prints)
+    return StudyRead(_joined(before.study, fresh, list(prints), changed) if before and few else fresh, prints)
 
 
 def _some(transaction: Transaction, study: int, ids: Iterable[str]) -> Iterator[Annotation]:
     for id in ids:
-        found = transaction.one(_ONE, study=study, id=id)
-        assert found is not None
-        row = {column.name: value for column, value in zip(rows.FIELDS, found, strict=True)}
+        values = transaction.one(_ONE, study=study, id=id)
+        assert values is not None
+        row = {column.name: value for column, value in zip(rows.FIELDS, values, strict=True)}
         yield rows.assemble(row, transaction.all(_INSIDE, annotation=row["key"]))
 
 
@@ -77,9 +77,9 @@ def _joined(old: Study, fresh: Study, order: list[str], changed: list[str]) -> S
     """`fresh` with what did not change from `old`, in order."""
     places = pl.DataFrame({"own": pl.Series(order, dtype=pl.String), "place": range(len(order))})
 
-    def both(old: pl.DataFrame, fresh: pl.DataFrame, own: str) -> pl.DataFrame:
-        every = pl.concat([old.filter(~pl.col(own).is_in(changed)), fresh])
-        placed = every.join(places, left_on=own, right_on="own", maintain_order="left")
+    def both(old: pl.DataFrame, fresh: pl.DataFrame, column: str) -> pl.DataFrame:
+        joined = pl.concat([old.filter(~pl.col(column).is_in(changed)), fresh])
+        placed = joined.join(places, left_on=column, right_on="own", maintain_order="left")
         return placed.sort("place", maintain_order=True).drop("place")
 
     return replace(

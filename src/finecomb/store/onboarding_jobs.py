@@ -87,8 +87,8 @@ def show_step(store: Store, transaction: Transaction, annotator: Annotator, step
     """Remember when a page was first shown."""
     protocol = store.head.protocol
     if onboarding.recorded_step(protocol, annotator, step.id) is None:
-        shown = onboarding.with_step(protocol, annotator, step.id, shown=iso(store.clock()))
-        annotators.replace(store, transaction, shown)
+        person = onboarding.with_step(protocol, annotator, step.id, shown=iso(store.clock()))
+        annotators.replace(store, transaction, person)
 
 
 def step_done(

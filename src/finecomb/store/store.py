@@ -161,14 +161,14 @@ class Store:
 
     def document(self, id: str) -> Document:
         """A document by id; documents do not change while they are served, so each is read once."""
-        known = self._documents.get(id)
-        if known is None:
+        document = self._documents.get(id)
+        if document is None:
             with self.database.reading() as transaction:
-                found = transaction.one(_DOCUMENT, study=self.key, id=id)
-            if found is None:
+                row = transaction.one(_DOCUMENT, study=self.key, id=id)
+            if row is None:
                 raise FinecombError(f"no document has the id {id!r}")
-            known = self._documents[id] = Document.model_validate_json(found[0])
-        return known
+            document = self._documents[id] = Document.model_validate_json(row[0])
+        return document
 
     def items(self) -> Iterator[Item]:
         """Everything, as one moment saw it: settings, protocols, documents, annotators, annotations."""

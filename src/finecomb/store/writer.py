@@ -71,8 +71,8 @@ class Writer:
         while (first := self._queue.get()) is not None:
             batch, last = self._batch(first)
             self._commit(batch)
-            for each in batch:
-                _tell(each)
+            for waiting in batch:
+                _tell(waiting)
             if last:
                 return
 
@@ -92,23 +92,23 @@ class Writer:
     def _commit(self, batch: Iterable[_Waiting]) -> None:
         try:
             self._transaction.command(self._database.begin)
-            for each in batch:
-                self._run(each)
+            for waiting in batch:
+                self._run(waiting)
             self._transaction.command("COMMIT")
             self.commits += 1
         except Exception as error:  # e.g. the disk is full, or the database was restarted
             log.exception("a commit failed; nothing of it was kept")
             self._recover()
-            for each in batch:
-                each.error = each.error or error
+            for waiting in batch:
+                waiting.error = waiting.error or error
 
-    def _run(self, each: _Waiting) -> None:
+    def _run(self, waiting: _Waiting) -> None:
         """One change in a savepoint, so that a failing one does not take the others with it."""
         self._transaction.command("SAVEPOINT job")
         try:
-            each.result = each.job(self._transaction)
+            waiting.result = waiting.job(self._transaction)
         except Exception as error:
-            each.error = error
+            waiting.error = error
             self._transaction.command("ROLLBACK TO SAVEPOINT job")
         self._transaction.command("RELEASE SAVEPOINT job")
 
@@ -122,9 +122,9 @@ class Writer:
             log.exception("the database cannot be reached; the next change tries again")
 
 
-def _tell(each: _Waiting) -> None:
+def _tell(waiting: _Waiting) -> None:
     try:
-        each.answer(each.result, each.error)
+        waiting.answer(waiting.result, waiting.error)
     except RuntimeError:  # the event loop that waited is closed: the server is being stopped
         log.warning("nobody is left to hear that a change was written")
 

@@ -48,7 +48,7 @@ def all_of(store: Store) -> list[Arrival]:
 
 def kept(store: Store) -> recruits.PersonalData:
     with store.database.reading() as transaction:
-        return recruits.kept(store, transaction)
+        return recruits.personal_data(store, transaction)
 
 
 def test_a_worker_is_the_same_annotator_from_any_device(store: Store) -> None:

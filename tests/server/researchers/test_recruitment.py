@@ -1,4 +1,4 @@
-"""What researchers see of the people who came: signs, scores, pay; and who may see and change it."""
+"""What researchers see of the people who came: scores, pay, suggestions; and who may see and change it."""
 
 from __future__ import annotations
 
@@ -7,214 +7,25 @@ import io
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-import finecomb as fc
-from finecomb.core.protocol import Protocol, Work
+from finecomb.core.protocol import Protocol
 from finecomb.core.records import (
     PHASES,
     Annotation,
-    Annotator,
     Attempt,
     Document,
     Mark,
     Qualified,
     Recruitment,
-    Settings,
 )
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Item
 from finecomb.people import pay
-from finecomb.people.arrivals import Arrival, ArrivalSource
-from finecomb.people.pay import Earned, cost, earned, mturk_bonuses, pay_csv, prolific_bonuses, safe
-from finecomb.people.progress import Bonus
-from finecomb.people.signals import signals
 from finecomb.server.researchers.recruitment import attempts_of, router
 from finecomb.store import access, researcher_actions
 from finecomb.store.store import Store
 from tests.databases import Client
-
-TURING = fc.protocol("turing").model_copy(update={"work": Work(texts=2), "conditions": ()})
-SCARECROW = fc.protocol("scarecrow")
-TEXT = "word " * 200
-
-
-# --- what is noticed ---------------------------------------------------------------------------------------------
-
-
-def rated(n: int, who: str = "a", rating: int = 1, why: str = "", seconds: float = 60) -> Annotation:
-    answers: dict[str, Any] = {"rating": rating} | ({"why": why} if why else {})
-    return Annotation(
-        id=f"{who}{n}",
-        document=f"d{n}",
-        annotator=who,
-        protocol=TURING.id,
-        answers=answers,
-        active_seconds=seconds,
-    )
-
-
-def study(*work: Annotation, settings: Settings | None = None, **about: Any) -> Study:
-    documents = [Document(id=f"d{n}", text=TEXT) for n in range(9)]
-    ids = dict.fromkeys([each.annotator for each in work] + ["a", "b"])
-    who = [Annotator(id=id, kind="human", **about) for id in ids]
-    return Study.from_items([settings or Settings(), TURING, SCARECROW, *documents, *who, *work])
-
-
-def signs(found: Study, *came: Arrival) -> dict[str, list[str]]:
-    return {who: [each.sign for each in every] for who, every in signals(found, came).items()}
-
-
-def test_ordinary_work_is_not_noticed() -> None:
-    work = [rated(n, rating=1 + n % 4, why=f"Reason number {n} is about the pier") for n in range(6)]
-    assert signs(study(*work), Arrival("a", 0, ArrivalSource(device="x", address="y"))) == {}
-
-
-@pytest.mark.parametrize(("seconds", "expected"), [(2.0, True), (11.9, True), (12.1, False), (60.0, False)])
-def test_two_hundred_words_take_more_than_twelve_seconds(seconds: float, expected: bool) -> None:
-    found = signals(study(rated(0, seconds=seconds), rated(1)), [])
-    assert bool(found) == expected
-    if expected:
-        assert found["a"][0].say == (
-            f"1 of 2 texts handed in faster than anybody reads: d0, 200 words, in {seconds:.0f} s."
-        )
-
-
-def test_the_same_answer_twice_or_by_two_people_is_noticed() -> None:
-    why = "The pier is too odd for that"
-    assert signs(study(rated(0, why=why), rated(1, why=why.upper()))) == {"a": ["copied"]}
-    assert signs(study(rated(0, why=why), rated(1, "b", why=why))) == {"a": ["shared"], "b": ["shared"]}
-    assert signs(study(rated(0, why="so odd"), rated(1, why="so odd"))) == {}  # short ones happen
-
-
-def test_five_equal_ratings_are_noticed_and_four_are_not() -> None:
-    assert signs(study(*(rated(n) for n in range(5)))) == {"a": ["alike"]}
-    assert signs(study(*(rated(n) for n in range(4)))) == {}
-
-
-@pytest.mark.parametrize(
-    ("share", "count", "expected"), [(0.7, 2, ["broad"]), (1, 13, ["broad"]), (1, 1, []), (0.6, 9, [])]
-)
-def test_marks_over_most_of_a_tests_text_are_noticed(share: float, count: int, expected: list[str]) -> None:
-    asked = fc.protocol("accuracy")
-    assert asked.qualification is not None
-    exercise = asked.qualification.parts[0].exercises[0]
-    span = Span(0, round(share * len(exercise.text)))
-    quotes = (exercise.text[: span.end],)
-    marks = tuple(Mark(id=f"m{n}", spans=(span,), quotes=quotes, label="number") for n in range(count))
-    document = f"{asked.id}/{exercise.name}"
-    tested = Annotation(
-        id="t",
-        document=document,
-        annotator="a",
-        protocol=asked.id,
-        phase="qualification",
-        marks=marks,
-        active_seconds=900,
-    )
-    found = Study.from_items([Settings(), asked, Annotator(id="a", kind="human"), tested])
-    assert signs(found).get("a", []) == expected
-
-
-def test_one_browser_with_two_names_is_noticed_and_an_address_is_called_weak() -> None:
-    one, two = (
-        ArrivalSource("prolific", "w1", device="x", address="y"),
-        ArrivalSource("prolific", "w2", device="x", address="y"),
-    )
-    found = signals(study(), [Arrival("a", 0, one), Arrival("b", 1, two)])
-    assert {who: [each.sign for each in every] for who, every in found.items()} == {
-        "a": ["browser", "address"],
-        "b": ["browser", "address"],
-    }
-    assert found["a"][0].say == "The same browser signed in as b too."
-    assert found["a"][1].weak
-    assert "this alone says little" in found["a"][1].say
-
-
-def test_nobody_shares_what_is_not_known() -> None:
-    assert signs(study(), Arrival("a", 0, ArrivalSource()), Arrival("b", 0, ArrivalSource())) == {}
-
-
-def test_many_sign_ins_and_several_sessions_are_noticed() -> None:
-    assert signs(study(), *(Arrival("a", n, ArrivalSource(device="x")) for n in range(11))) == {"a": ["often"]}
-    assert signs(study(), *(Arrival("a", n, ArrivalSource(device=f"x{n}")) for n in range(4))) == {"a": ["often"]}
-    twice = [Arrival("a", n, ArrivalSource("mturk", "w", session=f"s{n}")) for n in range(2)]
-    assert signs(study(), *twice) == {"a": ["again"]}
-
-
-# --- money -------------------------------------------------------------------------------------------------------
-
-PRICED = Settings(price=0.5, base_pay=1, fees=0.2, staff_minutes=90, staff_rate=40)
-
-
-def test_pay_is_for_texts_handed_in_and_for_taking_part() -> None:
-    draft = rated(5).model_copy(update={"id": "draft", "status": "draft", "active_seconds": None})
-    found = earned(study(rated(0), rated(1), draft, settings=PRICED), [Arrival("b", 0, ArrivalSource())], TURING)
-    a, b = found
-    assert (a.stage, a.texts, a.minutes, a.pay, a.per_hour) == ("done", 2, 2, 2.0, 60.0)
-    assert (b.stage, b.texts, b.pay, b.per_hour) == ("working", 0, 0, None)
-
-
-def test_who_does_not_pass_is_paid_for_taking_part() -> None:
-    failed = Qualified(protocol=SCARECROW.id, score=10, passed=False, attempts=(Attempt(round=0, score=10),))
-    (one, _) = earned(study(settings=PRICED, qualification=failed), [], SCARECROW)
-    assert SCARECROW.qualification is not None
-    assert SCARECROW.qualification.attempts == 1
-    assert (one.stage, one.pay) == ("screened-out", 1)
-    (other, _) = earned(study(settings=PRICED, qualification=failed), [], TURING)  # another protocol's test
-    assert (other.stage, other.pay) == ("invited", 0)
-
-
-def test_who_passes_and_finds_no_text_left_is_paid_for_taking_part() -> None:
-    passed = Qualified(protocol=SCARECROW.id, score=95, passed=True, attempts=(Attempt(round=0, score=95),))
-    (one, _) = earned(study(settings=PRICED, qualification=passed), [Arrival("a", 0, ArrivalSource())], SCARECROW)
-    assert (one.stage, one.texts, one.pay) == ("working", 0, 1)
-
-
-def test_time_on_pages_counts() -> None:
-    steps = [{"step": "survey", "protocol": TURING.id, "seconds": 60}, {"step": "consent", "protocol": TURING.id}]
-    (one, _) = earned(study(rated(0), meta={"steps": steps}), [], TURING)
-    assert one.minutes == 2
-
-
-def person(who: str = "a", worker: str = "w1", amount: float = 0, reason: str = "", pay: float = 2) -> Earned:
-    return Earned(who, worker, "s1", "done", False, 2, 30.0, pay, Bonus(amount, reason))
-
-
-def test_cost_is_pay_and_bonus_with_fees_and_staff() -> None:
-    found = cost(PRICED, [person(amount=1, reason="well done"), person("b", pay=4), person("c", pay=0)])
-    assert (found.pay, found.bonus, found.staff) == (6, 1, 60)
-    assert found.fees == pytest.approx(1.4)
-    assert found.total == pytest.approx(68.4)
-    assert found.per_hour == pytest.approx(7)  # of 6 and 8; who is not paid does not count
-    assert cost(Settings(), []).per_hour is None
-
-
-def test_files_for_platforms() -> None:
-    everybody = [person(amount=1.255, reason="=careful, work"), person("b", "w2"), person("c", "", amount=3)]
-    assert prolific_bonuses(everybody) == "w1,1.26\n"
-    assert mturk_bonuses(everybody).splitlines()[1] == 'w1,s1,1.26,"\'=careful, work"'
-    rows = list(csv.DictReader(io.StringIO(pay_csv(everybody))))
-    assert rows[0] == {
-        "worker": "w1",
-        "session": "s1",
-        "annotator": "a",
-        "status": "done",
-        "texts": "2",
-        "minutes": "30.0",
-        "pay": "2.00",
-        "bonus": "1.26",
-        "reason": "'=careful, work",
-        "per_hour": "6.51",
-    }
-
-
-@given(st.text())
-def test_no_cell_is_a_formula(cell: str) -> None:
-    assert safe(cell)[:1] not in ("=", "+", "-", "@", "\t", "\r") or not cell
-    assert safe(cell).endswith(cell)
-
+from tests.people.worlds import PRICED, SCARECROW, TEXT, TURING, study
 
 # --- attempts ----------------------------------------------------------------------------------------------------
 
@@ -366,10 +177,6 @@ def test_unknown_names_are_said_in_words(editor: Client) -> None:
     assert "No annotator is called" in editor.get("/api/admin/attempts", params={"id": "nobody"}).json()["say"]
     kept = editor.put("/api/admin/annotation/kept", params={"id": "nothing"}, json={"rules": ["vague"]})
     assert "no annotation has the id" in kept.json()["say"]
-
-
-def test_money_is_rounded_half_up() -> None:
-    assert [pay.money(each) for each in (0.005, 0.015, 1.005, 2)] == ["0.01", "0.02", "1.01", "2.00"]
 
 
 def test_a_protocol_without_a_price_costs_nothing(store: Store) -> None:

@@ -101,7 +101,7 @@ def test_figures_are_those_of_the_command_line() -> None:
     assert page.agreement == Figure.of(alphas.pop("any"))
     assert {row.label: row.agreement for row in page.labels} == {k: Figure.of(v) for k, v in alphas.items()}
     rates = {
-        each.columns["model"]: each.estimate for each in fc.measures(people, ["rate-1000"], ["model"], level="any")
+        each.columns["model"]: each.estimate for each in fc.measures(people, ["rate-1000"], ["model"], detail="any")
     }
     for row in page.models:
         assert row.rate.value == pytest.approx(rates[row.model].value / 10)

@@ -100,6 +100,8 @@ def test_ratings_need_their_answers_and_nothing_else(tmp_path: Path) -> None:
 
 def test_the_api_describes_itself() -> None:
     found = openapi.description()
-    assert {"Task", "Me", "Next", "Saved", "Problem", "MarkChange", "MarkEntry"} <= set(found["components"]["schemas"])
+    assert {"Task", "Me", "NextResponse", "Saved", "ErrorResponse", "MarkChange", "MarkEntry"} <= set(
+        found["components"]["schemas"]
+    )
     assert not [name for name in found["components"]["schemas"] if "_" in name or "[" in name]
     assert "HTTPValidationError" not in str(found)

@@ -1,4 +1,4 @@
-"""Who gets which text: never too many, balanced, and the same for the same seed."""
+"""Giving texts out from a database: never to too many, by many at once."""
 
 from __future__ import annotations
 
@@ -10,124 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from finecomb.core.protocol import Condition, Work
 from finecomb.core.records import Document, Settings
 from finecomb.core.study import Item
-from finecomb.people import assignment_rules
-from finecomb.people.assignment_rules import Counts, Plan
 from finecomb.store import annotators, assignment, tasks
 from finecomb.store.rows import Declined
 from finecomb.store.store import Store
 from tests.databases import KINDS, Clocked, new_place, opened
 from tests.strategies import PROTOCOL
-
-names = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
-counts = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 4))
-
-
-def plan(documents: Sequence[str], checks: Sequence[str] = ()) -> Plan:
-    return Plan(documents, {each: [("model", "odd" if ord(each[0]) % 2 else "even")] for each in documents}, checks)
-
-
-@given(names, counts, counts, names, st.integers(1, 3), st.integers(0, 5))
-def test_the_choice_is_free_has_fewest_and_depends_on_the_seed_only(
-    documents: list[str], submitted: dict[str, int], working: dict[str, int], mine: list[str], most: int, seed: int
-) -> None:
-    known, taken = plan(documents), Counts(submitted, working)
-    free = assignment_rules.free(known, taken, most, mine, {}, documents)
-    assert free == [each for each in documents if each not in mine and taken.of(each) < most]
-    chosen = assignment_rules.choose(free, known, taken, mine, seed, "me")
-    assert (chosen is None) == (not free)
-    if chosen is not None:
-        assert taken.of(chosen) == min(taken.of(each) for each in free)
-        assert assignment_rules.choose(reversed(free), known, taken, mine, seed, "me") == chosen
-
-
-def test_among_equals_the_annotators_strata_are_balanced() -> None:
-    documents = ["a1", "a2", "a3", "b1", "b2", "b3"]
-    mine: list[str] = []
-    for _ in range(6):
-        left = [each for each in documents if each not in mine]
-        chosen = assignment_rules.choose(left, plan(documents), Counts({}, {}), mine, 0, "me")
-        assert chosen is not None
-        mine.append(chosen)
-        ours = Counter(each[0] for each in mine)
-        assert abs(ours["a"] - ours["b"]) <= 1
-
-
-def test_a_full_stratum_is_left_out() -> None:
-    documents = ["a1", "a2", "b1"]
-    free = assignment_rules.free(plan(documents), Counts({"a1": 2}, {}), 5, [], {"odd": 2}, documents)
-    assert free == ["b1"]
-
-
-@given(st.integers(0, 100), st.integers(1, 40), st.integers(1, 3))
-def test_everybody_gets_every_check_once_and_not_first(seed: int, texts: int, checks: int) -> None:
-    known = plan([f"d{n}" for n in range(texts)], [f"check{n}" for n in range(checks)])
-    given_: list[str] = []
-    left = list(known.documents)
-    while True:
-        check = assignment_rules.check_due(known, given_, seed, "me", texts, last=not left)
-        if check is None and not left:
-            break
-        given_.append(check or left.pop())
-    assert Counter(given_) == Counter([*known.documents, *known.checks])
-    assert given_[0] not in known.checks
-
-
-@given(st.floats(0, 1), st.integers(0, 1000))
-def test_the_blind_share_grows_with_its_size(share: float, seed: int) -> None:
-    blind = [assignment_rules.is_blind(seed, f"d{n}", share) for n in range(200)]
-    assert blind == [assignment_rules.is_blind(seed, f"d{n}", share) for n in range(200)]
-    assert abs(sum(blind) / 200 - share) < 0.2
-    assert not any(assignment_rules.is_blind(seed, f"d{n}", 0) for n in range(50))
-
-
-# --- one setting for each person ---------------------------------------------------------------------------------
-
-metas = st.dictionaries(
-    st.text("abcdef", min_size=1, max_size=3),
-    st.fixed_dictionaries(
-        {}, optional={"domain": st.sampled_from(["news", "story"]), "model": st.sampled_from(["human", "m1", "m2"])}
-    ),
-    max_size=12,
-)
-
-
-@given(metas)
-def test_texts_by_people_go_with_every_model_and_all_else_is_shared(documents: dict[str, dict[str, str]]) -> None:
-    found = assignment_rules.settings(documents, ("domain", "model"))
-    assert set(found) == set(documents)
-    for id, meta in documents.items():
-        domain, model = meta.get("domain", ""), meta.get("model", "")
-        machines = {
-            each.get("model", "")
-            for each in documents.values()
-            if each.get("domain", "") == domain and each.get("model") != "human"
-        }
-        expected = (machines or {"human"}) if model == "human" else {model}
-        assert set(found[id]) == {(domain, each) for each in expected}
-        assert len(set(found[id])) == len(found[id])
-
-
-def test_the_setting_with_fewest_people_is_chosen_and_one_with_room_before_others() -> None:
-    known = Plan(list("abcd"), {}, settings={"a": [("x",)], "b": [("x",)], "c": [("y",)], "d": [("x",), ("y",)]})
-    assert assignment_rules.choose_setting("abcd", known, {("x",): 2, ("y",): 1}, 2, 0, "me") == ("y",)
-    assert assignment_rules.choose_setting("abc", known, {("x",): 2, ("y",): 1}, 2, 0, "me") == ("x",)
-    assert assignment_rules.choose_setting("", known, {}, 2, 0, "me") is None
-    chosen = Counter(assignment_rules.choose_setting("abcd", known, {}, 2, seed, "me") for seed in range(200))
-    assert min(chosen.values()) > 60
-
-
-@given(st.integers(0, 50))
-def test_each_text_of_a_pair_comes_first_about_as_often(seed: int) -> None:
-    first = Counter(assignment_rules.first_of_pair(seed, f"reader-{n}", "d") for n in range(200))
-    assert set(first) == {"a", "b"}
-    assert min(first.values()) > 60
-
 
 # --- in a database, by many at once ------------------------------------------------------------------------------
 

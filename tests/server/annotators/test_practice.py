@@ -54,7 +54,7 @@ def answers(client: Client) -> dict[str, Any]:
 def test_every_protocol_can_be_gone_from_link_to_text(name: str, tmp_path: Path) -> None:
     asked = protocols.load(name)
     if asked.work.unit in ("annotation", "mark"):
-        pytest.skip("judges other people's work: see test_judging")
+        pytest.skip("judges other people's work: see test_judged_work")
     with opened(new_place("sqlite", tmp_path), study(asked), Clocked()) as store:
         client = Client(store).joined()
         now, met = walk(client, asked)

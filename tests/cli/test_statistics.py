@@ -158,3 +158,48 @@ def test_a_study_without_annotations_has_no_numbers_but_reasons(tmp_path: Path) 
         except FinecombError as error:
             rows = [{"value": None, "why": str(error)}]
         assert all(row["value"] is None and row["why"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["measure", "-o", "out"], "--output does not apply to coverage, count; it applies to --audit-sample"),
+        (["measure", "-m", "count", "--overlap", "union"], "--overlap does not apply to count; it applies to coverage"),
+        (["measure", "--sizes", "4"], "--sizes does not apply to coverage, count; it applies to variation"),
+        (["measure", "-m", "count-rating", "--by", "model"], "--by does not apply to count-rating"),
+        (
+            ["measure", "--audit-sample", "2", "-o", "out", "--tokens", "words"],
+            "--tokens does not apply to --audit-sample",
+        ),
+        (["agree", "--align", "overlap"], "--align does not apply to alpha, two-agree, marks on the units of a text"),
+        (["agree", "--gamma", "precision=0.1"], "it applies to gamma, gamma-mean, gamma-texts, gamma-cat, gamma-k"),
+        (["agree", "-m", "alpha", "--rest", "majority"], "--rest does not apply to alpha"),
+        (["agree", "--who", "--level", "char"], "--level does not apply to --who"),
+        (["agree", "--who", "-m", "alpha"], "--measure does not apply to --who"),
+        (
+            ["test", "--what", "human-or-machine", "--correction", "holm"],
+            "--correction does not apply to human-or-machine; it applies to systems",
+        ),
+        (
+            ["test", "--what", "coders", "--label", "redundant"],
+            "--label does not apply to coders; it applies to systems",
+        ),
+        (["test", "--what", "scores", "--draws", "10"], "--draws does not apply to scores"),
+        (["power", "--evaluators", "10"], "--evaluators does not apply to a plan from a pilot"),
+    ],
+)
+def test_an_option_that_does_not_apply_is_refused_by_name(words: list[str], message: str, demo: Path) -> None:
+    assert message in refused(words[0], demo, *words[1:])
+
+
+def test_a_plan_without_a_pilot_refuses_what_needs_one() -> None:
+    message = "--difference does not apply to a plan without a pilot; it applies to a plan from a pilot"
+    assert message in refused("power", "--difference", "0.1")
+
+
+def test_one_word_for_what_is_counted(demo: Path) -> None:
+    measured = table("measure", demo, "-m", "coverage", "--level", "char", "--draws", "0")
+    agreed = table("agree", demo, "-m", "alpha", "--level", "char", "--draws", "0")
+    assert all("unit:char" in str(row["signature"]) for row in measured) or measured
+    assert {row["level"] for row in agreed} == {"char"}
+    assert all(row["why"] == "no resamples were drawn, so no interval" for row in agreed if row["value"] is not None)

@@ -351,7 +351,7 @@ def test_our_own_mistakes_say_so_and_tell_nothing(client: Client, monkeypatch: p
     def broken(*_: object) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr("finecomb.store.assignment.standing", broken)
+    monkeypatch.setattr("finecomb.store.assignment.assignment_state", broken)
     answer = client.get("/api/me")
     assert (answer.status_code, answer.json()["code"]) == (500, "failed")
     assert "secret" not in answer.text
