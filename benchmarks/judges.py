@@ -97,7 +97,7 @@ def corpus(seed: int = 0) -> Iterator[Item]:
         for count in rng.negative_binomial(1, 0.25, TEXTS)
     ]
     for name, kind in readers:
-        yield Annotator(id=name, kind=kind)  # type: ignore[arg-type]
+        yield Annotator(id=name, kind=kind)
         for number, own in enumerate(errors):
             found = [error for error in own if rng.random() < 0.7]
             marks = tuple(

@@ -47,7 +47,7 @@ def test_estimate_says_what_the_judge_is_worth(folder: Path) -> None:
     found = result("estimate", folder, "--judge", "judge", "--measure", "count,coverage")
     assert [row["method"] for row in found["table"]] == ["people alone", "with judges"] * 2
     assert found["table"][0]["worth"] == 40
-    assert "judges add" in run("estimate", folder, "--judge", "judge").stdout
+    assert "people alone" in " ".join(run("estimate", folder, "--judge", "judge").stdout.split())
 
 
 @pytest.mark.parametrize(
