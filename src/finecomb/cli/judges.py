@@ -22,7 +22,7 @@ from finecomb.judges.estimate import estimate as estimated
 from finecomb.judges.validate import Judge
 from finecomb.judges.validate import validate as validated
 from finecomb.measure.grid import Level
-from finecomb.report.calibration import Section, calibration_page, readable, sections, short
+from finecomb.report.calibration import CalibrationTable, calibration_page, readable, sections, short
 from finecomb.report.tables import Row, as_json, finding_rows, print_rows
 
 CONTRACTS = "contracts"
@@ -79,7 +79,7 @@ def calibrate(
     parts = sections(result)
     if helped:
         rows, _ = finding_rows(anchoring(whole, judge))
-        parts.append(Section("help", "What its marks do to people who see them", rows))
+        parts.append(CalibrationTable("help", "What its marks do to people who see them", rows))
     contract = result.contract(datetime.now(UTC), days)
     _print_calibration(result, parts, everything, as_json_)
     if html:
@@ -108,7 +108,7 @@ def _levels(text: str) -> tuple[Level, ...]:
     return tuple(level for level in known if level in chosen)
 
 
-def _print_calibration(result: Calibration, parts: list[Section], everything: bool, as_json_: bool) -> None:
+def _print_calibration(result: Calibration, parts: list[CalibrationTable], everything: bool, as_json_: bool) -> None:
     if as_json_:
         rows = [{"section": section.key, **row} for section in parts for row in section.rows]
         typer.echo(as_json(rows, str(result.signature), [result.paragraph, *result.notes]))

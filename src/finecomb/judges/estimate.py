@@ -211,7 +211,7 @@ def _measure_findings(
 ) -> Iterator[Finding]:
     labels = (ANY, *(label for label in amounts.labels if label != ANY)) if options.by_label else (ANY,)
     for label in labels:
-        table = _Table.of(sides, amounts, label, chosen, inclusion)
+        table = _JudgedTexts.of(sides, amounts, label, chosen, inclusion)
         if label == ANY and options.judges and inclusion is None:
             notes += _not_random(table, options.judges)
         for group in groups:
@@ -223,7 +223,7 @@ def _measure_findings(
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _JudgedTexts:
     """Amounts of one label on the texts that every judge has read."""
 
     top: Floats
@@ -237,7 +237,7 @@ class _Table:
     @classmethod
     def of(
         cls, sides: PeopleAndJudges, amounts: MeasuredTexts, label: str, chosen: Ints, inclusion: Floats | None
-    ) -> _Table:
+    ) -> _JudgedTexts:
         row = amounts.labels.index(label)
         top, bottom = (each[chosen] for each in amounts.people(sides.people, label))
         tops, bottoms = (
@@ -256,7 +256,7 @@ class _Table:
         return TextValues(human, read, table, strata, inclusion)
 
 
-def _not_random(table: _Table, judges: Sequence[str]) -> list[str]:
+def _not_random(table: _JudgedTexts, judges: Sequence[str]) -> list[str]:
     """A note where judges see people's texts as different from the others: then they are no random sample."""
     read = np.isfinite(table.top)
     if read.sum() < 2 or (~read).sum() < 2:
@@ -392,7 +392,7 @@ def _estimate(mean: PoweredMean, measure: str, signature: Signature, options: Es
 
 def _differences(
     sides: PeopleAndJudges,
-    table: _Table,
+    table: _JudgedTexts,
     groups: Sequence[_Group],
     chosen: Ints,
     measure: str,
@@ -427,7 +427,7 @@ def _pairs(first: _Group, second: _Group, key_of: Sequence[str | None]) -> list[
     return [(sides[0][key], sides[1][key]) for key in sorted(set(sides[0]) & set(sides[1]))]
 
 
-def _paired_values(table: _Table, pairs: Sequence[tuple[int, int]]) -> TextValues:
+def _paired_values(table: _JudgedTexts, pairs: Sequence[tuple[int, int]]) -> TextValues:
     """Differences of people's values and of judges' over prompts."""
     one, other = (np.array(side, dtype=np.int64) for side in zip(*pairs, strict=True))
     sides = [_ratio_values(table, places) for places in (one, other)]
@@ -436,7 +436,7 @@ def _paired_values(table: _Table, pairs: Sequence[tuple[int, int]]) -> TextValue
     return TextValues(human[read], read, np.asarray(sides[0][1] - sides[1][1]))
 
 
-def _ratio_values(table: _Table, places: Ints) -> tuple[Floats, Floats]:
+def _ratio_values(table: _JudgedTexts, places: Ints) -> tuple[Floats, Floats]:
     """People's values of some texts, NaN where nobody read, and judges' values."""
     values = table.values(places, None)
     human = np.full(len(places), math.nan)
@@ -445,7 +445,7 @@ def _ratio_values(table: _Table, places: Ints) -> tuple[Floats, Floats]:
 
 
 def _unpaired(
-    table: _Table,
+    table: _JudgedTexts,
     first: _Group,
     second: _Group,
     columns: Mapping[str, object],

@@ -17,7 +17,7 @@ from finecomb.report.tables import Row, estimate_row
 _WIDTH, _ROW = 320, 24
 
 
-class Section(NamedTuple):
+class CalibrationTable(NamedTuple):
     """One table of a calibration."""
 
     key: str
@@ -26,28 +26,28 @@ class Section(NamedTuple):
     rows: Sequence[Row]
 
 
-def sections(calibration: Calibration) -> list[Section]:
+def sections(calibration: Calibration) -> list[CalibrationTable]:
     """Every table of a calibration, the answer first."""
     agreement = [finding for finding in calibration.agreement if finding.columns["measure"] in ("alpha", "f1")]
     chair = [finding for finding in calibration.agreement if str(finding.columns["measure"]).startswith("one-vs")]
     scores = [dict(row.row()) for row in calibration.scores.rows] if calibration.scores else []
     every = [
-        Section("answer", "May it stand in?", [_answer(calibration)]),
-        Section("agreement", "Agreement with people", _compared(agreement)),
-        Section("chair", "One against the rest, the judge in the chair", _compared(chair)),
-        Section("test", "Person by person: the alternative annotator test", list(calibration.test.rows())),
-        Section("bias", "Marks and severity beside people's", _rows(calibration.bias)),
-        Section("found", "What it finds of people's marks", _rows(calibration.found)),
-        Section("gold", "Against gold", scores),
-        Section("confusion", "Labels: gold in rows, judge in columns", list(calibration.confusion())),
-        Section("kinds", "Right, wrong, missed and extra", list(calibration.kinds())),
-        Section("probes", "Reliability", _rows(calibration.probes)),
-        Section("cost", "Time and cost", [_known(row) for row in calibration.costs if _has_cost(row)]),
+        CalibrationTable("answer", "May it stand in?", [_answer(calibration)]),
+        CalibrationTable("agreement", "Agreement with people", _compared(agreement)),
+        CalibrationTable("chair", "One against the rest, the judge in the chair", _compared(chair)),
+        CalibrationTable("test", "Person by person: the alternative annotator test", list(calibration.test.rows())),
+        CalibrationTable("bias", "Marks and severity beside people's", _rows(calibration.bias)),
+        CalibrationTable("found", "What it finds of people's marks", _rows(calibration.found)),
+        CalibrationTable("gold", "Against gold", scores),
+        CalibrationTable("confusion", "Labels: gold in rows, judge in columns", list(calibration.confusion())),
+        CalibrationTable("kinds", "Right, wrong, missed and extra", list(calibration.kinds())),
+        CalibrationTable("probes", "Reliability", _rows(calibration.probes)),
+        CalibrationTable("cost", "Time and cost", [_known(row) for row in calibration.costs if _has_cost(row)]),
     ]
     return [section for section in every if section.rows]
 
 
-def short(every: Sequence[Section]) -> list[Section]:
+def short(every: Sequence[CalibrationTable]) -> list[CalibrationTable]:
     """What fits a screen: of agreement alpha by label and the rest for all labels together, no confusion tables."""
     level = next((row["level"] for section in every if section.key == "agreement" for row in section.rows), "")
     shown: Mapping[str, Callable[[Row], bool]] = {
