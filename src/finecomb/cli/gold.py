@@ -17,7 +17,7 @@ from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
 from finecomb.gold import tables
 from finecomb.gold.disagreements import compare_judges, confusion, disagreements, kinds_table
-from finecomb.gold.merge import Gold
+from finecomb.gold.merge import MAJORITY, Gold, MinVotes
 from finecomb.gold.merge import gold as merged_gold
 from finecomb.gold.scalar import has_scores, scalar_scores
 from finecomb.gold.score import Category, Match, Score, Scores
@@ -110,7 +110,13 @@ def gold(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The gold study to write.", show_default=False)
     ] = None,
-    min_votes: Annotated[int, typer.Option(min=1, help="How many annotators must have marked an error.")] = 2,
+    min_votes: Annotated[
+        str | None,
+        typer.Option(
+            help="How many annotators must have marked an error, or majority: more than half of a text's readers.",
+            show_default="2; with --subsets the majority of each",
+        ),
+    ] = None,
     align: Annotated[
         str,
         typer.Option(help="Which marks are one error: item, overlap, overlap-label, gamma; auto: item where given."),
@@ -124,8 +130,14 @@ def gold(
     ] = "errors,annotators",
     subsets: Annotated[
         int | None,
-        typer.Option(help="Also score gold from every so many annotators against gold from all.", show_default=False),
+        typer.Option(
+            help="Also score gold from every so many annotators against gold from all, each with its own majority.",
+            show_default=False,
+        ),
     ] = None,
+    decisions: Annotated[
+        bool, typer.Option("--decisions/--votes-only", help="Let what an adjudicator decided count instead of votes.")
+    ] = True,
     by: Annotated[str, typer.Option("--by", help="For rates: the document meta that tells systems apart.")] = "model",
     protocol: Protocol = "",
     annotators: Annotators = None,
@@ -142,14 +154,17 @@ def gold(
     Examples: `finecomb gold demo-study -o demo-gold` · `finecomb gold demo-study --table confusion,rates --subsets 3`
     """
     table_names = _asked(tables_, list(GOLD_TABLES))
-    study_view = view(read(study, from_), filters(protocol, where=where, annotators=annotators, kinds=kinds))
-    merged = merged_gold(study_view, min_votes, align, size)
+    whole = read(study, from_)
+    study_view = view(whole, filters(protocol, where=where, annotators=annotators, kinds=kinds))
+    least = _votes(min_votes)
+    by_decisions = whole if decisions and not annotators and not kinds else None
+    merged = merged_gold(study_view, 2 if least is None else least, align, size, by_decisions)
     printer = _Printer(as_json_, several=len(table_names) + (subsets is not None) > 1)
     printable = _gold_tables(merged, by, draws, seed)
     for name in table_names:
         printer.add(name, GOLD_TABLES[name], printable[name]())
     if subsets is not None:
-        subset_scores = tables.subsets_table(study_view, subsets, min_votes, align, size, draws, seed)
+        subset_scores = tables.subsets_table(study_view, subsets, least or MAJORITY, align, size, draws, seed)
         printer.add("subsets", f"Gold from {subsets} annotators against gold from all", subset_scores)
     printer.finish([*merged.notes, *tables.recovered_notes(merged, study_view)])
     if output:
@@ -158,6 +173,14 @@ def gold(
         if not as_json_:
             left = f"{counted(len(merged.rest), 'error')} left for adjudication (--table rest)"
             done(output, f"{counted(len(merged.kept), 'error')} in {counted(_texts(merged), 'text')}; {left}")
+
+
+def _votes(text: str | None) -> MinVotes | None:
+    if text is None or text == MAJORITY:
+        return None if text is None else MAJORITY
+    if not text.isdecimal() or not int(text):
+        raise FinecombError(f"--min-votes {text}: expected a whole number from 1, or majority")
+    return int(text)
 
 
 def _texts(merged: Gold) -> int:
