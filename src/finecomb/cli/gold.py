@@ -20,13 +20,16 @@ from finecomb.gold.disagreements import compare_judges, confusion, disagreements
 from finecomb.gold.merge import MAJORITY, Gold, MinVotes
 from finecomb.gold.merge import gold as merged_gold
 from finecomb.gold.scalar import has_scores, scalar_scores
-from finecomb.gold.score import Category, Match, Score, Scores
+from finecomb.gold.score import Average, Category, RuleTable, Score, ScoreOptions, Scores, score_by_rules
 from finecomb.gold.score import score as scored
 from finecomb.gold.scored_pair import Unread
 from finecomb.measure.view import view
 from finecomb.report.scores import readable_rows, score_rows
 from finecomb.report.tables import Row, as_json, finding_rows, print_rows
 
+MatchOrAll = Literal[
+    "task", "optimal", "overlap", "exact", "partial", "iou", "mpp", "token", "char", "wmt25", "sentence", "all"
+]
 Table = Sequence[Row] | Sequence[Finding] | Sequence[Score]
 
 
@@ -216,7 +219,12 @@ def score(
         Path | None,
         typer.Argument(help="Who is to be scored; without it everybody else in the first study.", show_default=False),
     ] = None,
-    match: Annotated[Match, typer.Option(help="When a mark has found a gold mark.")] = "task",
+    match: Annotated[
+        MatchOrAll, typer.Option(help="When a mark has found a gold mark; all: F1 and rank of everybody by each rule.")
+    ] = "optimal",
+    average: Annotated[
+        Average, typer.Option(help="Ratios of the sums over texts (micro), or means of each text's ratios (macro).")
+    ] = "micro",
     category: Annotated[
         Category,
         typer.Option(help="For a label: both lists restricted to it, or gold for recall, marks for precision."),
@@ -251,17 +259,24 @@ def score(
 ) -> None:
     """Recall and precision of any person, model, detector or metric against gold, with intervals.
 
-    Examples: `finecomb score gsml.csv submission.csv` · `finecomb score demo-study --match optimal --by label,model` ·
-    `finecomb score demo-study --match optimal --table all --report validation`
+    Examples: `finecomb score gsml.csv submission.csv` · `finecomb score demo-study --by label,model` ·
+    `finecomb score demo-study --match all` · `finecomb score demo-study --table all --report validation`
     """
     table_names = _asked(tables_, list(SCORE_TABLES))
     truth, other = read(gold, from_), read(predicted, from_) if predicted else None
     if question or has_scores(truth if other is None else other):
         _scalar(truth, other, question, names(by), gold_annotator, draws, seed, as_json_)
         return
+    if match == "all":
+        options = ScoreOptions(
+            gold_annotator=gold_annotator, judges=judges or (), protocol=protocol, tokens=tokens, unread=unread,
+            average=average,
+        )  # fmt: skip
+        _by_rules(score_by_rules(truth, other, category, **options), average, as_json_)
+        return
     scores = scored(
         truth, other, match, category, names(by), gold_annotator=gold_annotator, judges=judges or (), protocol=protocol,
-        tokens=tokens, unread=unread, draws=draws, seed=seed,
+        tokens=tokens, unread=unread, average=average, draws=draws, seed=seed,
     )  # fmt: skip
     if tables_ == "all" and len(scores.judged) < 2:
         table_names.remove("compare")
@@ -272,6 +287,13 @@ def score(
     printer.finish(scores.notes)
     if report:
         _write_report(scores, report, as_json_)
+
+
+def _by_rules(by_rule: RuleTable, average: str, as_json_: bool) -> None:
+    printer = _Printer(as_json_, several=True)
+    printer.add("rules", f"F1 by each rule ({average}), labels ignored", by_rule.scores)
+    printer.add("ranks", "Rank by each rule: 1 is the best", by_rule.ranks)
+    printer.finish(by_rule.notes)
 
 
 def _score_tables(scores: Scores, seed: int) -> dict[str, Callable[[], Table]]:
