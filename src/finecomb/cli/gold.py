@@ -20,7 +20,7 @@ from finecomb.gold.disagreements import compare_judges, confusion, disagreements
 from finecomb.gold.merge import MAJORITY, Gold, MinVotes
 from finecomb.gold.merge import gold as merged_gold
 from finecomb.gold.scalar import has_scores, scalar_scores
-from finecomb.gold.score import Average, Category, RuleTable, Score, ScoreOptions, Scores, score_by_rules
+from finecomb.gold.score import Average, Category, RuleTable, Score, Scores, ScoreSettings, score_by_rules
 from finecomb.gold.score import score as scored
 from finecomb.gold.scored_pair import Unread
 from finecomb.measure.view import view
@@ -268,7 +268,7 @@ def score(
         _scalar(truth, other, question, names(by), gold_annotator, draws, seed, as_json_)
         return
     if match == "all":
-        options = ScoreOptions(
+        options = ScoreSettings(
             gold_annotator=gold_annotator, judges=judges or (), protocol=protocol, tokens=tokens, unread=unread,
             average=average,
         )  # fmt: skip

@@ -117,7 +117,7 @@ class OverlappingMarksError(FinecombError):
     """A judge's marks overlap each other, which the task's rule does not take."""
 
 
-class ScoreOptions(TypedDict, total=False):
+class ScoreSettings(TypedDict, total=False):
     """What `score` takes beside studies, rule, category and draws."""
 
     gold_annotator: str
@@ -182,7 +182,7 @@ class RuleTable:
 
 
 def score_by_rules(
-    gold: Study, predicted: Study | None = None, category: Category = "both", **options: Unpack[ScoreOptions]
+    gold: Study, predicted: Study | None = None, category: Category = "both", **options: Unpack[ScoreSettings]
 ) -> RuleTable:
     """F1, labels ignored, under every rule of `MATCHES`: does the order of the judges depend on the rule?"""
     f1: dict[str, dict[str, float]] = {}
