@@ -36,8 +36,8 @@ export function pointers(root: HTMLElement, marking: Marking): () => void {
   };
   const up = (event: PointerEvent) => {
     if (!pressed) return;
-    consumed = extending || drag !== undefined;
     const tapped = finger && !extending;
+    consumed = extending || drag !== undefined || tapped !== undefined;
     const resting = event.pointerType !== "touch" || tapped;
     if (!drag && resting) released(event, marking);
     lift();
