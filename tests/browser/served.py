@@ -27,7 +27,7 @@ CHROMIUM = os.environ.get("FINECOMB_CHROMIUM") or next(
 )
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
 QUIET += ["--disable-component-update", "--disable-sync", "--no-first-run"]
-_START = 60.0  # seconds a server may take on a busy machine
+_START = 180.0  # seconds a server may take on a busy machine
 
 
 @dataclass
@@ -98,8 +98,8 @@ def serving(study: Study, folder: Path) -> Iterator[Server]:
     """A study served from a new folder."""
     fc.write(study, folder)
     server = Server(folder, free_port())
-    server.start()
     try:
+        server.start()
         yield server
     finally:
         server.stop()

@@ -12,19 +12,9 @@ from finecomb.core.records import PHASES, Annotation, Annotator, Mark, Offer, Se
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from tests.browser.served import FIND, Reader, Server, new_reader, serving
-from tests.browser.studies import FERRY, REPORT, SECRET, text
+from tests.browser.studies import REPORT, SECRET, text
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One long text to mark by Scarecrow, for as many people as come."""
-    protocol = fc.protocol("scarecrow")
-    settings = Settings(protocols=(protocol.id,), annotators=20, skip=PHASES)
-    document = text("d1", "\n\n".join([FERRY] * 12))
-    with serving(Study.from_items([settings, protocol, document]), tmp_path_factory.mktemp("served") / "study") as it:
-        yield it
 
 
 @pytest.fixture(scope="module")
@@ -50,17 +40,17 @@ def grammar_mark(reader: Reader, nth: int) -> None:
     reader.answer("severity", "2")
 
 
-def test_the_tap_that_opens_the_tray_does_nothing_else(browser: Browser, server: Server) -> None:
+def test_the_tap_that_opens_the_tray_does_nothing_else(browser: Browser, scarecrow: Server) -> None:
     """The tray of a mark came up under the finger, and the same tap deleted the mark or changed its severity."""
-    reader = new_reader(browser, server, **PHONE)
+    reader = new_reader(browser, scarecrow, **PHONE)
     page = reader.page
     reader.long_press("carry", 6)
     reader.label("grammar-usage")
-    reader.answer("severity", "2")
+    reader.answer("severity", "3")
     reader.action("done")
     reader.saved()
     chosen = page.locator("[data-question=severity] input:checked")
-    for at in range(300, 700, 24):
+    for at in range(336, 660, 24):
         left, top, right, _ = page.evaluate(FIND, ["text", "carry", 6])
         page.evaluate("by => document.querySelector('.stage').scrollBy(0, by)", top - at)
         left, top, right, _ = page.evaluate(
@@ -70,15 +60,15 @@ def test_the_tap_that_opens_the_tray_does_nothing_else(browser: Browser, server:
             continue  # below the tray of the next step
         page.touchscreen.tap((left + right) / 2, top)
         expect(page.locator("[data-tray=mark]")).to_be_visible()
-        expect(chosen).to_have_value("2")
+        expect(chosen).to_have_value("3")
         reader.action("done")
     reader.saved()
     reader.action("list")
     expect(rows(reader)).to_have_count(1)
 
 
-def test_deleting_by_touch_can_be_taken_back(browser: Browser, server: Server) -> None:
-    reader = new_reader(browser, server, **PHONE)
+def test_deleting_by_touch_can_be_taken_back(browser: Browser, scarecrow: Server) -> None:
+    reader = new_reader(browser, scarecrow, **PHONE)
     reader.long_press("carry")
     reader.label("grammar-usage")
     reader.page.locator("[data-tray=mark] [data-action=delete]").tap()
@@ -88,9 +78,9 @@ def test_deleting_by_touch_can_be_taken_back(browser: Browser, server: Server) -
     reader.saved()
 
 
-def test_a_half_mark_is_shown_although_the_text_cannot_be_judged(browser: Browser, server: Server) -> None:
+def test_a_half_mark_is_shown_although_the_text_cannot_be_judged(browser: Browser, scarecrow: Server) -> None:
     """Finish did nothing and said nothing: the server declined, and the page did not tell."""
-    reader = new_reader(browser, server)
+    reader = new_reader(browser, scarecrow)
     grammar_mark(reader, 1)  # without its explanation
     reader.action("cannot")
     reader.page.locator("#because").fill("It stops in the middle.")
@@ -106,9 +96,9 @@ def test_a_half_mark_is_shown_although_the_text_cannot_be_judged(browser: Browse
     reader.checks_out()
 
 
-def test_what_the_server_misses_is_said(browser: Browser, server: Server) -> None:
+def test_what_the_server_misses_is_said(browser: Browser, scarecrow: Server) -> None:
     """Whatever the page overlooks, the server's answer is shown with a way to mend it."""
-    reader = new_reader(browser, server)
+    reader = new_reader(browser, scarecrow)
     grammar_mark(reader, 1)
     reader.answer("explanation", "carries")
     reader.saved()
@@ -145,9 +135,9 @@ def test_suggestions_may_be_left_as_they_are(browser: Browser, suggesting: Serve
     reader.sees_the_end()
 
 
-def test_keys_go_on_after_a_mark_was_chosen_in_the_list(browser: Browser, server: Server) -> None:
+def test_keys_go_on_after_a_mark_was_chosen_in_the_list(browser: Browser, scarecrow: Server) -> None:
     """Letters and Delete did nothing then, and undo took back another mark."""
-    reader = new_reader(browser, server)
+    reader = new_reader(browser, scarecrow)
     grammar_mark(reader, 1)
     grammar_mark(reader, 2)
     reader.page.locator("[data-list=marks] button").first.click()
@@ -166,8 +156,8 @@ def test_keys_go_on_after_a_mark_was_chosen_in_the_list(browser: Browser, server
     reader.checks_out()
 
 
-def test_a_dead_server_is_not_called_a_dead_network(browser: Browser, server: Server) -> None:
-    reader = new_reader(browser, server)
+def test_a_dead_server_is_not_called_a_dead_network(browser: Browser, scarecrow: Server) -> None:
+    reader = new_reader(browser, scarecrow)
     reader.page.route("**/api/tasks/**", lambda route: route.abort("connectionrefused"))
     grammar_mark(reader, 1)
     state = reader.page.locator(".save")
