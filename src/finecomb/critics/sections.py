@@ -38,8 +38,6 @@ from finecomb.critics.titles import normalised
 
 log = logging.getLogger(__name__)
 
-BACK_MATTER = "see also,external link,reference,further reading,note,source"
-"""What Appendix E takes out of every article."""
 _BATCH = 256  # documents whose sections are classified together
 _FOLDS = 5
 _ADDED = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # candidates for smoothing=auto
