@@ -24,8 +24,8 @@ def suggesting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     guesses = Annotation(id="g", document="r1", annotator=SECRET, protocol="accuracy@1", marks=(guess,))
     settings = Settings(protocols=("accuracy@1",), annotators=9, offer=Offer(annotator=SECRET, blind=0), skip=PHASES)
     machine = Annotator(id=SECRET, kind="detector")
-    items = [settings, fc.protocol("accuracy"), text("r1", REPORT), machine, guesses]
-    with serving(Study.from_items(items), tmp_path_factory.mktemp("served") / "study") as it:
+    study = Study.from_items([settings, fc.protocol("accuracy"), text("r1", REPORT), machine, guesses])
+    with serving(study, tmp_path_factory.mktemp("served") / "study") as it:
         yield it
 
 
