@@ -380,6 +380,7 @@ def _notes(criticisms: Sequence[Criticism], wanted: Sequence[UnfittedCritic | Cr
         sides = {"real": result.real, **result.systems}
         notes += [words for side, scores in sides.items() if (words := dropped_words(side, scores))]
         notes += [words] if (words := unused_words(result.critic)) else []
+        notes += [f"the {result.critic.name} critic: {caution}" for caution in result.critic.cautions]
         if isinstance(kind, Critic):
             notes.append(
                 f"the {kind.name} critic came fitted: make sure that it was not fitted on these real documents"

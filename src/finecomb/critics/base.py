@@ -43,6 +43,8 @@ class Critic(ABC):
     """What is compared unless another statistic is asked for."""
     unused: tuple[Dropped, ...] = ()
     """Documents that `fit` was given and could not use, and why; not stored."""
+    cautions: tuple[str, ...] = ()
+    """What whoever reads its figures should know about how it was fitted; not stored."""
 
     @classmethod
     @abstractmethod

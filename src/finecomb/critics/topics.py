@@ -41,6 +41,7 @@ class Topics(PriorCritic):
     """(K, words): P(word | topic)."""
     prior: GaussianPrior
     unused: tuple[Dropped, ...] = ()
+    cautions: tuple[str, ...] = ()
 
     @classmethod
     def fit(
@@ -63,7 +64,8 @@ class Topics(PriorCritic):
         bags, unused = _with_words(vocabulary.bags(document.text for document in real), real)
         steps = track(itertools.islice(em(bags, topics, rng), iterations), f"fitting {topics} topics", iterations)
         model = _converged(steps, tolerance * float(bags.sum())).model
-        return cls(vocabulary, model.topics, GaussianPrior(model.mean, model.covariance), unused)
+        prior = GaussianPrior(model.mean, model.covariance)
+        return cls(vocabulary, model.topics, prior, unused, _few_documents(bags.shape[0], topics))
 
     def project(self, document: Document) -> Posterior:
         """The variational posterior of one document."""
@@ -105,6 +107,15 @@ class Topics(PriorCritic):
     def from_state(cls, state: State) -> Self:
         """From storage."""
         return cls(Vocabulary(tuple(state["words"])), state["topics"], GaussianPrior.from_state(state["prior"]))
+
+
+def _few_documents(documents: int, topics: int) -> tuple[str, ...]:
+    """A caution where topics exceed documents: most of them then hold the words of one document or of none."""
+    if topics <= documents:
+        return ()
+    return (
+        f"{topics} topics were fitted on {documents} documents; say --set topics=N with fewer topics than documents",
+    )
 
 
 def _with_words(bags: csr_array, real: Sequence[Document]) -> tuple[csr_array, tuple[Dropped, ...]]:
