@@ -24,9 +24,10 @@ from finecomb.core.estimate import Signature
 from finecomb.core.records import Document
 from finecomb.core.study import Study
 from finecomb.critics import human_judgments, synthetic
-from finecomb.critics.base import Critic, Outlier, Statistic, annotated, outliers, parts
+from finecomb.critics.base import Critic, Statistic, annotated, parts
 from finecomb.critics.comparison import Comparison, compare, corrected, dropped_words, unused_words
 from finecomb.critics.criticism import Criticism, criticism, fitted, is_for_fitting, refuse_overlap, scores_by_system
+from finecomb.critics.outliers import Outlier, outliers
 from finecomb.critics.progress import track, watched
 from finecomb.critics.storage import (
     CRITICS,
@@ -320,7 +321,8 @@ def _outlier_rows(result: Criticism, corpora: _Corpora) -> Iterator[Row]:
     for (system, id), outlier in ranked.items():
         yield {
             "critic": result.critic.name, "system": system, "document": id, "nats": outlier.value,
-            "nats per step": outlier.per_step, "p": outlier.p, "text": _excerpt(result, documents[system, id]),
+            "nats per step": outlier.per_step, "usual": outlier.usual, "p": outlier.p,
+            "text": _excerpt(result, documents[system, id]),
         }  # fmt: skip
 
 

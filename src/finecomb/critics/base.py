@@ -330,28 +330,3 @@ def annotated(text: str, steps: Sequence[StateStep], below: float = UNLIKELY) ->
 
 def _short(value: float) -> str:
     return f"{round(value, 1) + 0.0:.1f}"  # never -0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Outlier:
-    """A document by how unlikely its structure is among real ones."""
-
-    id: str
-    value: float
-    """T(x)."""
-    per_step: float
-    p: float
-    """Conformal: the share of real documents, itself among them, at least as unlikely per step."""
-
-
-def outliers(real: CriticScores, other: CriticScores) -> list[Outlier]:
-    """Documents of `other`, the most unlikely first, with conformal p-values against held-out `real` ones.
-
-    p = (1 + real documents at least as unlikely) / (1 + real documents): if a document is exchangeable with the real
-    ones, p is at most u with probability at most u, whatever the critic (Vovk et al. 2005).
-    """
-    ranked = np.sort(real.rates)
-    above = len(ranked) - np.searchsorted(ranked, other.rates, side="left")
-    p = (1 + above) / (1 + len(ranked))
-    order = np.argsort(-other.rates, kind="stable")
-    return [Outlier(other.ids[at], float(other.values[at]), float(other.rates[at]), float(p[at])) for at in order]
