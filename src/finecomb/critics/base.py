@@ -43,6 +43,10 @@ class Critic(ABC):
     """What is compared unless another statistic is asked for."""
     unused: tuple[Dropped, ...] = ()
     """Documents that `fit` was given and could not use, and why; not stored."""
+    table_names: tuple[str, ...] = ()
+    """Names of the tables that it adds, so that a wish for another is refused before the work."""
+    fitted_on: frozenset[str] = frozenset()
+    """Fingerprints of the documents it was fitted on, stored with it; empty where they are not known."""
     cautions: tuple[str, ...] = ()
     """What whoever reads its figures should know about how it was fitted; not stored."""
 
@@ -178,6 +182,8 @@ class CriticScores:
     points: tuple[Z, ...]
     """The most probable z of each document, for tables and figures."""
     dropped: tuple[Dropped, ...] = ()
+    clusters: tuple[str, ...] = ()
+    """What each document belongs to, e.g. its prompt; empty where every document stands for itself."""
 
     def only(self, ids: Collection[str]) -> CriticScores:
         """The scores of some documents."""
@@ -190,6 +196,7 @@ class CriticScores:
             lengths=self.lengths[at],
             points=tuple(self.points[place] for place in at),
             dropped=tuple(loss for loss in self.dropped if loss.id in ids),
+            clusters=tuple(self.clusters[place] for place in at) if self.clusters else (),
         )
 
     @property
@@ -203,10 +210,16 @@ class CriticScores:
         return self.values / self.steps
 
 
-def scores(critic: Critic, documents: Iterable[Document], statistic: Statistic | None = None) -> CriticScores:
-    """T(x) of every document; what cannot be projected or has no finite value is listed with its reason."""
+def scores(
+    critic: Critic, documents: Iterable[Document], statistic: Statistic | None = None, cluster: str = ""
+) -> CriticScores:
+    """T(x) of every document; what cannot be projected or has no finite value is listed with its reason.
+
+    `cluster` names the document meta, e.g. `prompt`, by which documents belong together; one that lacks it stands for
+    itself.
+    """
     statistic = statistic or critic.statistic
-    rows: list[tuple[str, float, int, int, Z]] = []
+    rows: list[tuple[str, float, int, int, Z, str]] = []
     dropped: list[Dropped] = []
     for document, posterior in critic.project_all(documents):
         try:
@@ -217,10 +230,14 @@ def scores(critic: Critic, documents: Iterable[Document], statistic: Statistic |
             dropped.append(Dropped(document.id, str(error)))
             continue
         length = len(terms) if critic.discrete else len(document.text.split())
-        rows.append((document.id, float(terms.sum()), len(terms), length, posterior.point()))
-    ids, values, steps, lengths, points = zip(*rows, strict=True) if rows else ((),) * 5
+        group = str(document.meta.get(cluster, f"document {document.id}")) if cluster else ""
+        rows.append((document.id, float(terms.sum()), len(terms), length, posterior.point(), group))
+    ids, values, steps, lengths, points, groups = zip(*rows, strict=True) if rows else ((),) * 6
     numbers = np.array(values, float), np.array(steps, np.int64), np.array(lengths, np.int64)
-    return CriticScores(critic.name, statistic, critic.discrete, tuple(ids), *numbers, tuple(points), tuple(dropped))
+    clusters = tuple(groups) if cluster else ()
+    return CriticScores(
+        critic.name, statistic, critic.discrete, tuple(ids), *numbers, tuple(points), tuple(dropped), clusters
+    )
 
 
 def _finite(terms: Floats, statistic: Statistic) -> Floats:

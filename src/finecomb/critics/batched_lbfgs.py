@@ -19,11 +19,14 @@ Objective = Callable[[Ints, Floats], tuple[Floats, Floats]]
 _MEMORY, _HALVINGS, _DECREASE = 10, 30, 1e-4
 
 
-def minimised(objective: Objective, start: Floats, scale: Floats, tolerance: float, steps: int) -> Floats:
+def minimised(
+    objective: Objective, start: Floats, scale: Floats, tolerance: float, steps: int, reach: float = np.inf
+) -> Floats:
     """(rows, D): a local minimum of each row's objective from its `start`.
 
     `scale`, (rows, D), is about the inverse of the curvature along each coordinate. A row is done when half of its
-    gradient times its next step, which is about what is still to be won, is below `tolerance`.
+    gradient times its next step, about what is still to be won, is below `tolerance`. No step goes further than
+    `reach` along any coordinate.
     """
     points, active = start.copy(), np.arange(len(start))
     values, gradients = objective(active, points)
@@ -37,6 +40,8 @@ def minimised(objective: Objective, start: Floats, scale: Floats, tolerance: flo
         active, directions, slopes = active[going], directions[going], slopes[going]
         if not len(active):
             break
+        shorter = np.minimum(1.0, reach / np.maximum(np.abs(directions).max(axis=1), 1e-300))
+        directions, slopes = shorter[:, None] * directions, shorter * slopes
         move, change = np.zeros_like(points), np.zeros_like(points)
         reached = _searched(objective, active, points[active], directions, values[active], slopes)
         move[active], change[active] = reached[0] - points[active], reached[2] - gradients[active]

@@ -33,6 +33,7 @@ class Languages(PriorCritic):
     """Latent Dirichlet allocation of few topics, and the vocabulary it reads documents with."""
 
     name = "languages"
+    table_names = ("languages", "mixing")
     discrete = False
     statistic = "kl"
 

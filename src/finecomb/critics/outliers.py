@@ -1,9 +1,9 @@
 """Outliers: documents whose structure is unlikely for their length, with conformal p-values.
 
 T(x) depends on how long a document is, also per step, so the most unlikely documents of all are often simply the
-longest, or the shortest. A document is compared with the real documents nearest to it in length: a line is laid through their
-values and its own, and p is the share of them that lie at least as far above the line. The document takes part in the
-line like any other, so that among exchangeable documents its place is uniform (full conformal prediction, Vovk,
+longest, or the shortest. A document is compared with the real documents nearest to it in length: a line is laid through
+their values and its own, and p is the share of them that lie at least as far above the line. The document takes part in
+the line like any other, so that among exchangeable documents its place is uniform (full conformal prediction, Vovk,
 Gammerman and Shafer 2005, conditional on lengths).
 """
 

@@ -109,6 +109,7 @@ class Sections(PriorCritic):
     """Types of sections, by a classifier or by their titles, and a Markov chain over them."""
 
     name = "sections"
+    table_names = ("data", "transition-errors", "organisations")
     prior: Markov
 
     def __init__(
@@ -153,6 +154,8 @@ class Sections(PriorCritic):
         """
         if merge_repeats and posterior == "full":
             raise FinecombError("merge_repeats joins states, so it goes with posterior=map only")
+        _added(smoothing)  # a mistake is found before the work
+        costs, learner = _costs(cost, classifier), _learner(classifier, epochs, rate, rng)
         choices = SectionOptions(labels, posterior, merge_repeats, drop, min_sections, min_words, max_words, split)
         corpus, unused = _readable(real, choices)
         titles = [tuple(section.title for section in sections) for _, sections in corpus]
@@ -162,8 +165,7 @@ class Sections(PriorCritic):
             chain = _chain(_counted(titles, states, merge_repeats), states, smoothing, rng)
             return cls(chain, None, choices, facts, unused)
         types = _types(titles, min_count, classifier)
-        learner = _learner(classifier, epochs, rate, rng)
-        model, held_out = _cross_fitted(corpus, types, learner, _costs(cost, classifier), folds, posterior, rng)
+        model, held_out = _cross_fitted(corpus, types, learner, costs, folds, posterior, rng)
         posteriors = [Factorised(model.classes, table) for table in held_out]
         tables: Iterable[Floats]
         if prior == "title":
@@ -412,7 +414,8 @@ def _cross_fitted(
     ends = np.cumsum([len(sections) for _, sections in corpus])
     folds = max(2, min(folds, len(corpus)))
     fold = np.repeat(rng.permutation(len(corpus)) % folds, np.diff(ends, prepend=0))
-    parts = _SectionFolds(*learner(texts), titles, np.isin(titles, sorted(types)), fold, posterior)
+    learn, apply = learner(texts)
+    parts = _SectionFolds(learn, apply, titles, np.isin(titles, sorted(types)), fold, posterior)
     by_fold, cost = _best_costs(parts, costs, folds)
     classes, held_out = sorted(types), np.zeros((len(texts), len(types)))
     for number in track(range(folds), "fitting section classifiers", folds):

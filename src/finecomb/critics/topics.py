@@ -33,6 +33,7 @@ class Topics(PriorCritic):
     """A correlated topic model, and the vocabulary it reads documents with."""
 
     name = "topics"
+    table_names = ("topics",)
     discrete = False
     statistic = "kl"
 

@@ -32,7 +32,7 @@ Bags = csr_array  # (documents, vocabulary): how often each word occurs
 
 SMOOTHING = 1e-3  # what every word of every topic is given beside its expected count
 _CONJUGATE_STEPS, _VARIANCE_STEPS, _HALVINGS = 4, 3, 8
-_INFERENCE_STEPS, _INFERENCE_TOLERANCE = 300, 1e-4
+_INFERENCE_STEPS, _INFERENCE_TOLERANCE, _REACH = 300, 1e-4, 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def infer(model: CorrelatedTopics, bags: Bags) -> Beliefs:
     shares = lengths[read, None] * _softmax(start)
     scale = np.concatenate([1 / (diagonal + shares), np.full(shares.shape, 2.0)], axis=1)
     first = np.concatenate([start, np.log(1 / (diagonal + shares))], axis=1)
-    points = minimised(objective, first, scale, _INFERENCE_TOLERANCE, _INFERENCE_STEPS)
+    points = minimised(objective, first, scale, _INFERENCE_TOLERANCE, _INFERENCE_STEPS, _REACH)
     beliefs.mean[read], beliefs.variance[read] = points[:, :topics], np.exp(points[:, topics:])
     return beliefs
 
@@ -113,7 +113,8 @@ def _word_start(bags: Bags, model: CorrelatedTopics) -> Floats:
     topics = len(model.mean)
     counts = _word_evidence(bags, np.full((bags.shape[0], topics), 1 / topics), model.topics).counts + 1.0
     logs: Floats = np.log(counts)
-    return logs - logs.mean(axis=1, keepdims=True) + model.mean.mean()
+    start: Floats = logs - logs.mean(axis=1, keepdims=True) + model.mean.mean()
+    return start
 
 
 def word_log_likelihood(model: CorrelatedTopics, bags: Bags, beliefs: Beliefs) -> float:
