@@ -106,8 +106,8 @@ def test_seeds_give_splits_that_know_nothing_of_each_other() -> None:
 
 def test_real_documents_that_were_fitted_on_are_refused(corpora: Path) -> None:
     message = refused("criticize", "real.jsonl", "alike.jsonl", "--fit", "real.jsonl")
-    assert message.startswith("160 real documents are also fitted on, e.g. '0-0'")
-    with pytest.raises(FinecombError, match="also fitted on"):
+    assert message.startswith("all 160 real documents, e.g. '0-0', have texts that the critic was fitted on")
+    with pytest.raises(FinecombError, match="have texts that the critic was fitted on"):
         criticize("sections", articles(0, 20), {}, fit=articles(0, 20))
 
 
@@ -249,7 +249,8 @@ def test_what_could_not_be_fitted_on_is_told(corpora: Path) -> None:
 
 
 def test_a_short_step_is_shown_with_the_words_around_it(corpora: Path) -> None:
-    people = [Document(id=f"p{at}", text="Anna met Paul. She thanked him, and he smiled at her.") for at in range(20)]
+    story = "Anna met Paul. She thanked him, and he smiled at her."
+    people = [Document(id=f"p{at}", text=f"{story} It was day {at}.") for at in range(20)]
     odd = [Document(id=f"o{at}", text="Anna met Paul. He thanked her, and Anna smiled at Paul.") for at in range(3)]
     write(corpora / "people.jsonl", people)
     write(corpora / "odd.jsonl", odd)

@@ -34,7 +34,7 @@ def test_a_system_that_repeats_itself_has_little_entropy_and_recall() -> None:
     orders = [("a", "b", "c"), ("b", "c", "a"), ("c", "a", "b"), ("a", "c", "b")]
     real = [orders[at] for at in rng.integers(4, size=120)]
     alike = [orders[at] for at in rng.integers(4, size=60)]
-    result = criticism(real, alike=alike, stuck=[("a", "a", "b")] * 60)  # type: ignore[arg-type]
+    result = criticism(real, alike=alike, stuck=[("a", "a", "b")] * 60)
     rows = {row["system"]: row for row in diversity_rows(result, 100, 0)}
     assert rows["stuck"]["high"] < -0.2  # type: ignore[operator]
     assert rows["alike"]["high"] == pytest.approx(0)
@@ -76,5 +76,5 @@ def test_what_a_system_never_uses_is_listed() -> None:
 
 
 def test_few_documents_are_said() -> None:
-    rows = list(diversity_rows(criticism([("a",)] * 6, ours=[("a",)]), 10, 0))  # type: ignore[arg-type]
+    rows = list(diversity_rows(criticism([("a",)] * 6, ours=[("a",)]), 10, 0))
     assert rows[1]["why"] == "1 documents on a side, and 4 are needed"

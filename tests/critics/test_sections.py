@@ -142,9 +142,12 @@ def test_equal_neighbours_are_joined_with_their_text() -> None:
     assert rows[0].text == "words of a\n\nwords of a"
 
 
-def test_a_section_type_never_seen_is_a_reason() -> None:
+def test_section_types_of_which_none_was_seen_are_a_reason() -> None:
     critic = fit([titled("1", ["a", "b"]), titled("2", ["a", "b"])], labels="title")
-    assert scores(critic, [titled("x", ["a", "c"])]).dropped[0].why.startswith("state 'c' was never seen")
+    losses = scores(critic, [titled("x", ["c"]), titled("y", ["a", "c"])]).dropped
+    assert [(loss.id, loss.why) for loss in losses] == [
+        ("x", "has no transition between section types that were seen in fitting")
+    ]
 
 
 def test_smoothing_is_chosen_on_held_out_documents() -> None:
@@ -353,3 +356,11 @@ def test_the_cost_for_a_fold_knows_nothing_of_its_documents() -> None:
         assert len({fold[row] for row in learnt}) == len({fold[row] for row in judged}) == 1
         assert not set(learnt) & set(judged)
     assert _best_costs(sections, (0.1, 1.0, 10.0), 2) == ([1.0, 1.0], 1.0)
+
+
+def test_parts_of_a_document_with_an_unseen_title_keep_their_texts() -> None:
+    critic = fit([titled(str(at), ["a", "b", "c"]) for at in range(20)], labels="title", smoothing="add:1")
+    rows = parts(critic, titled("odd", ["a", "zzz", "b", "c"]))
+    assert [(row.state, row.text) for row in rows] == [("a", "words of a"), ("c", "words of c"), ("</s>", "")]
+    table = transition_errors(critic.prior, "s", scores(critic, [titled("odd", ["a", "zzz", "b", "c"])]))
+    assert table.filter(table["from"] == "zzz").is_empty()

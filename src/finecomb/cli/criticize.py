@@ -31,6 +31,7 @@ from finecomb.critics.comparison import (
     compare,
     contrasts,
     corrected,
+    domain_words,
     dropped_words,
     unused_words,
 )
@@ -514,6 +515,7 @@ def _notes(criticisms: Sequence[Criticism], wanted: Sequence[UnfittedCritic | Cr
     for result, kind in zip(criticisms, wanted, strict=True):
         sides = {"real": result.real, **result.systems}
         notes += [words for side, scores in sides.items() if (words := dropped_words(side, scores))]
+        notes += [words for side, scores in sides.items() if (words := domain_words(side, scores, result.real))]
         notes += [words] if (words := unused_words(result.critic)) else []
         notes += [f"the {result.critic.name} critic: {caution}" for caution in result.critic.cautions]
         if isinstance(kind, Critic) and not kind.fitted_on:

@@ -23,6 +23,7 @@ from finecomb.core.estimate import Estimate, Signature
 from finecomb.core.records import Document
 from finecomb.critics.posteriors import Floats, Point, Posterior, Samples, Z
 from finecomb.critics.priors import Prior, ProjectionError, State
+from finecomb.critics.vocabulary import word_count
 from finecomb.measure.inference import Sums, estimated_sums, ratio, undefined
 
 Statistic = Literal["nll", "plugin", "kl"]
@@ -79,6 +80,10 @@ class Critic(ABC):
                 yield document, self.project(document)
             except ProjectionError as error:
                 yield document, error
+
+    def familiarity(self, document: Document) -> float:
+        """The share of a document's words that the critic knows; NaN where it reads no words."""
+        return math.nan
 
     def names(self, z: Z) -> Sequence[str]:
         """What each step of z is called."""
@@ -184,6 +189,8 @@ class CriticScores:
     dropped: tuple[Dropped, ...] = ()
     clusters: tuple[str, ...] = ()
     """What each document belongs to, e.g. its prompt; empty where every document stands for itself."""
+    familiarity: float = math.nan
+    """The median share of a document's words that the critic knows."""
 
     def only(self, ids: Collection[str]) -> CriticScores:
         """The scores of some documents."""
@@ -210,6 +217,9 @@ class CriticScores:
         return self.values / self.steps
 
 
+_SAMPLE = 200  # documents whose words are counted to tell whether the critic knows them
+
+
 def scores(
     critic: Critic, documents: Iterable[Document], statistic: Statistic | None = None, cluster: str = ""
 ) -> CriticScores:
@@ -221,6 +231,7 @@ def scores(
     statistic = statistic or critic.statistic
     rows: list[tuple[str, float, int, int, Z, str]] = []
     dropped: list[Dropped] = []
+    familiar: list[float] = []
     for document, posterior in critic.project_all(documents):
         try:
             if isinstance(posterior, ProjectionError):
@@ -229,15 +240,18 @@ def scores(
         except ProjectionError as error:
             dropped.append(Dropped(document.id, str(error)))
             continue
-        length = len(terms) if critic.discrete else len(document.text.split())
+        length = len(terms) if critic.discrete else word_count(document.text)
+        if len(familiar) < _SAMPLE:
+            familiar.append(critic.familiarity(document))
         group = str(document.meta.get(cluster, f"document {document.id}")) if cluster else ""
         rows.append((document.id, float(terms.sum()), len(terms), length, posterior.point(), group))
     ids, values, steps, lengths, points, groups = zip(*rows, strict=True) if rows else ((),) * 6
     numbers = np.array(values, float), np.array(steps, np.int64), np.array(lengths, np.int64)
     clusters = tuple(groups) if cluster else ()
     return CriticScores(
-        critic.name, statistic, critic.discrete, tuple(ids), *numbers, tuple(points), tuple(dropped), clusters
-    )
+        critic.name, statistic, critic.discrete, tuple(ids), *numbers, tuple(points), tuple(dropped), clusters,
+        float(np.median(familiar)) if familiar else math.nan,
+    )  # fmt: skip
 
 
 def _finite(terms: Floats, statistic: Statistic) -> Floats:

@@ -25,8 +25,8 @@ def minimised(
     """(rows, D): a local minimum of each row's objective from its `start`.
 
     `scale`, (rows, D), is about the inverse of the curvature along each coordinate. A row is done when half of its
-    gradient times its next step, about what is still to be won, is below `tolerance`. No step goes further than
-    `reach` along any coordinate.
+    gradient times its next step, about what is still to be won, is below `tolerance`, also by the first guess of the
+    curvature. No step goes further than `reach` along any coordinate.
     """
     points, active = start.copy(), np.arange(len(start))
     values, gradients = objective(active, points)
@@ -36,18 +36,23 @@ def minimised(
             gradients[active], [m[active] for m in moves], [c[active] for c in changes], scale[active]
         )
         slopes = (directions * gradients[active]).sum(axis=1)
-        going = -slopes / 2 > tolerance
+        plain = (scale[active] * gradients[active] ** 2).sum(axis=1)  # the same with the first guess of the curvature
+        going = np.maximum(-slopes, plain) / 2 > tolerance
         active, directions, slopes = active[going], directions[going], slopes[going]
         if not len(active):
             break
         shorter = np.minimum(1.0, reach / np.maximum(np.abs(directions).max(axis=1), 1e-300))
-        directions, slopes = shorter[:, None] * directions, shorter * slopes
+        directions = shorter[:, None] * directions
         move, change = np.zeros_like(points), np.zeros_like(points)
-        reached = _searched(objective, active, points[active], directions, values[active], slopes)
+        reached = _searched(objective, active, points[active], directions, values[active], gradients[active])
         move[active], change[active] = reached[0] - points[active], reached[2] - gradients[active]
         points[active], values[active], gradients[active] = reached
+        stuck = active[np.abs(move[active]).max(axis=1) == 0]
+        hopeless = stuck[np.sum([np.abs(old[stuck]).sum(axis=1) for old in moves], axis=0) == 0] if moves else stuck
         moves, changes = [*moves, move][-_MEMORY:], [*changes, change][-_MEMORY:]
-        active = active[np.abs(move[active]).max(axis=1) > 0]
+        for old in (*moves, *changes):
+            old[stuck] = 0  # what was learnt of the curvature misleads: start anew from here
+        active = np.setdiff1d(active, hopeless)
     return points
 
 
@@ -71,12 +76,12 @@ def _inverse(products: Floats) -> Floats:
 
 
 def _searched(
-    objective: Objective, rows: Ints, points: Floats, directions: Floats, values: Floats, slopes: Floats
+    objective: Objective, rows: Ints, points: Floats, directions: Floats, values: Floats, before: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Points along the directions with a lower value, or the same point; their values and gradients."""
     size, pending = np.ones(len(rows)), np.arange(len(rows))
-    reached, lower = points.copy(), values.copy()
-    gradients = np.zeros_like(points)
+    reached, lower, gradients = points.copy(), values.copy(), before.copy()
+    slopes = (directions * before).sum(axis=1)
     for _ in range(_HALVINGS):
         tried = points[pending] + size[pending, None] * directions[pending]
         value, gradient = objective(rows[pending], tried)

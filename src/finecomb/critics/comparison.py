@@ -442,6 +442,17 @@ def dropped_words(side: str, corpus: CriticScores) -> str:
     return f"{lost}: {_reasons(corpus.dropped)}" if corpus.dropped else ""
 
 
+_FAMILIAR = 0.75  # of what real documents have, before a corpus counts as of another domain
+
+
+def domain_words(side: str, corpus: CriticScores, real: CriticScores) -> str:
+    """A warning where a critic knows far fewer words of a corpus than of real documents; empty where it does not."""
+    if not corpus.familiarity < _FAMILIAR * real.familiarity:
+        return ""
+    known = f"{100 * corpus.familiarity:.0f}% of the words of a document, {100 * real.familiarity:.0f}% of a real one"
+    return f"{side}: out of domain? The {corpus.critic} critic knows {known}; what it says may be about words"
+
+
 def unused_words(critic: Critic) -> str:
     """The same of documents that a critic could not be fitted on."""
     lost = f"fitting: {len(critic.unused)} documents could not be used by the {critic.name} critic"

@@ -90,6 +90,10 @@ class Languages(PriorCritic):
                 none = ProjectionError(NO_WORD)
                 yield document, Dirichlet(self.prior.alpha + shares) if has_words else none
 
+    def familiarity(self, document: Document) -> float:
+        """The share of its words that are in the vocabulary."""
+        return self.vocabulary.share(document.text)
+
     def tables(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, pl.DataFrame]:
         """`languages` (Table 10): the words of each; `mixing`: how much of documents is not of their main language."""
         return {"languages": top_words(self), "mixing": mixing({"real": real, **systems})}

@@ -33,7 +33,7 @@ from finecomb.critics.classifier import (
 )
 from finecomb.critics.classifier_models import Encoder, Transformer
 from finecomb.critics.posteriors import Factorised, Floats, Point, Posterior, Spans
-from finecomb.critics.priors import Markov, ProjectionError, State, transition_counts
+from finecomb.critics.priors import END, Markov, ProjectionError, State, transition_counts
 from finecomb.critics.progress import track
 from finecomb.critics.titles import normalised
 
@@ -178,6 +178,30 @@ class Sections(PriorCritic):
         chain = _chain(tables, model.classes, smoothing, rng)
         return cls(chain, model, choices, facts | _accuracy(titles, posteriors, types), unused)
 
+    def log_prior(self, z: Sequence[str]) -> Floats:
+        """log P of each transition; one from or into a title never seen in fitting is skipped."""
+        return self.prior.log_transitions[self._seen_transitions(z)[:2]]
+
+    def names(self, z: Sequence[str]) -> Sequence[str]:
+        """The states that transitions which count lead to, the end among them."""
+        return [(*z, END)[at] for at in self._seen_transitions(z)[2]]
+
+    def likeliest(self, z: Sequence[str]) -> Sequence[tuple[str, float]]:
+        """The most probable successor of each predecessor."""
+        rows = self.prior.log_transitions[self._seen_transitions(z)[0]]
+        called = (*self.prior.states, END)
+        return [(called[int(row.argmax())], float(row.max())) for row in rows]
+
+    def _seen_transitions(self, z: Sequence[str]) -> tuple[Ints, Ints, Ints]:
+        """Rows and columns of the chain for each transition that counts, and the number of the state it leads to."""
+        at = np.array([self.prior.index.get(state, -1) for state in z], np.int64)
+        rows = np.concatenate([[0], np.where(at >= 0, at + 1, -1)])
+        columns = np.concatenate([at, [len(self.prior.states)]])
+        seen = np.flatnonzero((rows >= 0) & (columns >= 0))
+        if not len(seen):
+            raise ProjectionError("has no transition between section types that were seen in fitting")
+        return rows[seen], columns[seen], seen
+
     def project(self, document: Document) -> Posterior:
         """The types of its sections."""
         sections = self.choices.sections(document)
@@ -196,7 +220,18 @@ class Sections(PriorCritic):
         ]
         tables = iter(self._probabilities(readable))
         for document, sections in zip(batch, cut, strict=True):
-            yield document, self._posterior(sections, next(tables)) if isinstance(sections, list) else sections
+            if isinstance(sections, list):
+                yield document, self._posterior_or_reason(sections, next(tables))
+            else:
+                yield document, sections
+
+    def _posterior_or_reason(
+        self, sections: Sequence[Section], probabilities: Floats | None
+    ) -> Posterior | ProjectionError:
+        try:
+            return self._posterior(sections, probabilities)
+        except ProjectionError as error:
+            return error
 
     def _probabilities(self, corpus: Sequence[tuple[Document, list[Section]]]) -> list[Floats | None]:
         """(sections, types) of each document; None where titles are believed."""
@@ -207,11 +242,21 @@ class Sections(PriorCritic):
     def _posterior(self, sections: Sequence[Section], probabilities: Floats | None) -> Posterior:
         spans = tuple((section.start, section.end) for section in sections)
         if probabilities is None:
-            return _point([section.title for section in sections], spans, self.choices.merge_repeats)
+            return self._titled(_point([section.title for section in sections], spans, self.choices.merge_repeats))
         factors = Factorised(self.prior.states, probabilities, spans)
         return (
             factors if self.choices.posterior == "full" else _point(factors.point(), spans, self.choices.merge_repeats)
         )
+
+    def _titled(self, point: Point) -> Point:
+        """The same with the texts of those states only to which a transition that counts leads."""
+        seen = self._seen_transitions(point.z)[2]
+        return Point(point.z, tuple(point.spans[at] for at in seen if at < len(point.spans)))
+
+    def familiarity(self, document: Document) -> float:
+        """The share of words and pairs of neighbours that the classifier knows; NaN where it reads none."""
+        features = getattr(self.classifier, "features", None)
+        return features.share(document.text) if isinstance(features, TfIdf) else math.nan
 
     def tables(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, pl.DataFrame]:
         """Data (Table 11), transition errors (Table 12) and organisations (Table 18)."""

@@ -90,6 +90,10 @@ class Topics(PriorCritic):
             else:
                 yield ProjectionError(NO_WORD)
 
+    def familiarity(self, document: Document) -> float:
+        """The share of its words that are in the vocabulary."""
+        return self.vocabulary.share(document.text)
+
     def tables(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, pl.DataFrame]:
         """`topics`: the share of each in real documents, and its words."""
         return {"topics": top_words(self, real)}

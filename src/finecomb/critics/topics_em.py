@@ -32,7 +32,7 @@ Bags = csr_array  # (documents, vocabulary): how often each word occurs
 
 SMOOTHING = 1e-3  # what every word of every topic is given beside its expected count
 _CONJUGATE_STEPS, _VARIANCE_STEPS, _HALVINGS = 4, 3, 8
-_INFERENCE_STEPS, _INFERENCE_TOLERANCE, _REACH = 300, 1e-4, 3.0
+_INFERENCE_STEPS, _INFERENCE_TOLERANCE, _REACH = 300, 1e-6, 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def em(bags: Bags, topics: int, rng: np.random.Generator) -> Iterator[EmStep]:
 def infer(model: CorrelatedTopics, bags: Bags) -> Beliefs:
     """The posterior of each document under a fitted model, whatever the other documents are.
 
-    The bound is climbed by L-BFGS in lambda and log nu^2 together until about 1e-4 nats are left to be won. It has
+    The bound is climbed by L-BFGS in lambda and log nu^2 together until about 1e-6 nats are left to be won. It has
     several summits; the climb starts where a document's words point if all topics were equally likely.
     """
     mean, precision = model.mean, _inverse(model.covariance)
