@@ -373,7 +373,7 @@ class _Pairs:
 
 # --- equal lengths -----------------------------------------------------------------------------------------------
 
-_STRATA = 10  # tenths of all lengths
+_STRATA = 20  # so many lengths are told apart; where there are more, twentieths of all documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,10 +389,12 @@ class _LengthMatch:
 
     @classmethod
     def of(cls, real: CriticScores, generated: CriticScores, draws: int, rng: np.random.Generator) -> _LengthMatch:
-        """With tenths of all lengths as strata."""
+        """With every length as a stratum, or with twentieths of all documents where lengths are many."""
         (first, first_lengths), (second, second_lengths) = _units(generated), _units(real)
         both = np.concatenate([first_lengths, second_lengths])
-        edges = np.unique(np.quantile(both, np.linspace(0, 1, _STRATA + 1)[1:-1])) if len(both) else both
+        edges = np.unique(both)
+        if len(edges) > _STRATA:
+            edges = np.unique(np.quantile(both, np.linspace(0, 1, _STRATA + 1)[1:-1]))
         strata = [np.searchsorted(edges, side, side="left") for side in (first_lengths, second_lengths)]
         matchable = np.isin(strata[0], strata[1])
         sums = np.zeros((3, 2, max(draws, 1), 3))  # as they are, when they change sides, drawn again
