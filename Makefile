@@ -18,6 +18,7 @@ NODE := $(if $(shell command -v npm),,$(VENV)/.node)
 
 demo: $(VENV)/.demo frontend
 	$(BIN)/finecomb demo demo-study
+	$(BIN)/finecomb report demo-study -o demo-report
 	$(BIN)/finecomb serve demo-study --open
 
 # First what waits for the network, then what keeps one core busy, then the tests on all cores.
@@ -30,7 +31,7 @@ test:
 test-long: $(VENV)/.test frontend browser
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n auto -q -rs -m long
 
-# Which lines the quick tests reach. It slows them down, so it is no part of `make test`.
+# Which lines the quick tests reach. It makes them a third slower, so it is no part of `make test`.
 coverage: $(VENV)/.test frontend browser
 	$(BIN)/python -m pytest -n auto -q -rs --cov --cov-report=term
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import importlib.util
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 import typer.main
@@ -16,6 +18,7 @@ from finecomb.cli import app
 from finecomb.cli.commands import load_commands
 from finecomb.core import frames, practice, protocol, question, records
 from finecomb.formats.features import EVERYTHING
+from tests.test_layers import LAYERS
 
 
 def _cell(text: object) -> str:
@@ -138,6 +141,68 @@ def protocol_list() -> str:
     return markdown(["name", "labels", "work by", "annotators per text", "qualification"], rows)
 
 
+# --- the map -----------------------------------------------------------------------------------------------------
+
+
+def layers() -> str:
+    """Every package from the top layer to the lowest, with the first line of its docstring."""
+    rows = (
+        (number, f"`{package}`", purpose)
+        for number, layer in zip(range(len(LAYERS), 0, -1), reversed(LAYERS), strict=True)
+        for package in sorted(layer)
+        if (purpose := _purpose(package))
+    )
+    return markdown(["layer", "package", "what it is for"], rows)
+
+
+def _purpose(package: str) -> str:
+    """The first line of a package's docstring; nothing for single modules such as `version`."""
+    if importlib.util.find_spec(f"finecomb.{package}") is None:
+        return ""
+    module = importlib.import_module(f"finecomb.{package}")
+    return (module.__doc__ or "").partition("\n")[0] if hasattr(module, "__path__") else ""
+
+
+class Extension(NamedTuple):
+    """One thing that Finecomb can be given more of."""
+
+    what: str
+    folder: str
+    """Where its module or file goes."""
+    registry: str
+    """`module:name` of what lists them all."""
+    tests: str
+
+
+EXTENSIONS = (
+    Extension(
+        "a statistic: a mean over annotations", "src/finecomb/measure/", "measure.measures:MEASURES", "tests/measure/"
+    ),
+    Extension("a statistic: any other", "src/finecomb/measure/", "measure.registry:STATISTICS", "tests/measure/"),
+    Extension("a statistic: agreement", "src/finecomb/agreement/", "agreement.measures:MEASURES", "tests/agreement/"),
+    Extension("a statistic: a test", "src/finecomb/agreement/", "agreement.registry:TESTS", "tests/agreement/"),
+    Extension("a format", "src/finecomb/formats/", "formats:formats", "tests/formats/"),
+    Extension("a protocol", "src/finecomb/protocols/", "protocols:names", "tests/protocols/"),
+    Extension("a detector", "src/finecomb/detect/", "detect:DETECTORS", "tests/detect/"),
+    Extension("a critic", "src/finecomb/critics/", "critics.storage:CRITICS", "tests/critics/"),
+    Extension("a type of question", "src/finecomb/core/", "core.scales:SCALES", "tests/core/"),
+    Extension(
+        "a page for researchers",
+        "src/finecomb/server/researchers/",
+        "server.researchers.routes:router",
+        "tests/server/",
+    ),
+    Extension("an export", "src/finecomb/formats/", "server.researchers.export:writable", "tests/formats/"),
+    Extension("a command", "src/finecomb/cli/", "cli.commands:COMMANDS", "tests/cli/"),
+)
+
+
+def extensions() -> str:
+    """Where each thing is added: its folder, and the registry that lists it."""
+    rows = ((row.what, f"`{row.folder}`", f"`finecomb.{row.registry}`", f"`{row.tests}`") for row in EXTENSIONS)
+    return markdown(["what", "goes into", "is listed by", "is tested in"], rows)
+
+
 _RECORDS: Mapping[str, type[BaseModel]] = {
     kind.__name__.lower(): kind
     for module in (records, question, practice, protocol)
@@ -152,6 +217,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "formats": format_list,
     "holdings": holdings,
     "protocols": protocol_list,
+    "layers": layers,
+    "extensions": extensions,
 }
 """By the name that stands in the page: `<!-- table: frame marks -->`."""
 

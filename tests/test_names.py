@@ -15,7 +15,22 @@ ROOT = Path(finecomb.__file__).parent
 FILLERS = frozenset("found own each said seen made asked kept known shown told".split())
 """Names that say how a value came about, and not what it is."""
 MOST = 0.02
-ROOMS: tuple[str, ...] = ()
+ROOMS = (
+    "people/*.py",
+    "store/*.py",
+    "server/**/*.py",
+    "cli/serve.py",
+    "cli/recruitment.py",
+    "cli/second_pass.py",
+    "measure/*.py",
+    "agreement/**/*.py",
+    "engine/*.py",
+    "cli/statistics.py",
+    "cli/agreement.py",
+    "cli/filters.py",
+    "cli/shared.py",
+    "cli/options.py",
+)
 """Where locals are nouns already; every room is to be here in the end."""
 
 

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from finecomb.agreement.agree import FAMILIES, MEASURES, UnitMarks, agree, source
-from finecomb.agreement.agree import AgreeOptions as Asks
+from finecomb.agreement.agree import agree
+from finecomb.agreement.agree_options import AgreeOptions
 from finecomb.agreement.alpha import agreement, alpha, masi
+from finecomb.agreement.measures import FAMILIES, MEASURES
 from finecomb.agreement.ratings import CONVENTIONS
+from finecomb.agreement.sources import AnswerRatings, ItemLabels, UnitMarks, source_of
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
@@ -18,9 +20,9 @@ from tests.agreement.worlds import TEXT, rated, studies, study
 from tests.agreement.worlds import Marked as Given
 
 fewer = settings(max_examples=settings().max_examples // 2)
-ON_MARKS = [name for name, measure in MEASURES.items() if "marks" in measure.kinds]
-ON_ITEMS = [name for name, measure in MEASURES.items() if "items" in measure.kinds]
-ON_ANSWERS = [name for name, measure in MEASURES.items() if "answers" in measure.kinds]
+ON_MARKS = [name for name, measure in MEASURES.items() if UnitMarks in measure.reads]
+ON_ITEMS = [name for name, measure in MEASURES.items() if ItemLabels in measure.reads]
+ON_ANSWERS = [name for name, measure in MEASURES.items() if AnswerRatings in measure.reads]
 
 
 def values(found: list[Finding], measure: str) -> dict[str, float]:
@@ -97,7 +99,7 @@ def test_on_one_corpus_the_names_give_very_different_numbers() -> None:
 @fewer
 @given(studies())
 def test_sets_of_labels_equal_alpha_of_their_codes(one: Study) -> None:
-    own = source(view(one), Asks())
+    own = source_of(view(one), AgreeOptions())
     assert isinstance(own, UnitMarks)
     cells, texts = own.cells, len(own.grid.documents)
     bits = ((cells.depth[1:] > 0).T @ (1 << np.arange(len(own.categories)))).tolist()
@@ -133,7 +135,7 @@ def ratings(documents: int = 12) -> Study:
 @pytest.mark.parametrize("scale", ["nominal", "ordinal", "interval", "ratio"])
 def test_alpha_of_ratings_is_that_of_their_matrix(scale: str) -> None:
     one = ratings()
-    own = source(view(one), Asks("document", question="rating"))
+    own = source_of(view(one), AgreeOptions(level="document", question="rating"))
     assert not isinstance(own, UnitMarks)
     name = "alpha" if scale == "nominal" else f"alpha-{scale}"
     found = agree(one, [name], "document", question="rating", draws=200)
@@ -145,9 +147,10 @@ def test_alpha_of_ratings_is_that_of_their_matrix(scale: str) -> None:
 
 def test_ratings_are_cut_where_that_gives_the_best_agreement() -> None:
     one = ratings()
-    own = source(view(one), Asks("document", question="rating"))
+    own = source_of(view(one), AgreeOptions(level="document", question="rating"))
     assert not isinstance(own, UnitMarks)
-    each = {cut: alpha(own.rated.binarised(cut).matrix) for cut in (2, 3, 4, 5)}
+    matrix = own.rated.matrix
+    each = {cut: alpha(np.where(np.isnan(matrix), np.nan, 1.0 * (matrix >= cut))) for cut in (2, 3, 4, 5)}
     found = agree(one, ["alpha-binarised"], "document", question="rating", draws=50)[0]
     assert found.estimate.value == pytest.approx(max(each.values()))
     assert float(str(found.columns["threshold"])) == max(each, key=lambda cut: each[cut])

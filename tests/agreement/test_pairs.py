@@ -37,7 +37,7 @@ def pairs(one: Study) -> list[tuple[str, str, str, Marks, Marks]]:
 
 
 def value(one: Study, measure: str, label: str = "any", **asked: str) -> float:
-    found = agree(one, [measure], "char", draws=0, **asked)  # type: ignore[arg-type]
+    found = agree(one, [measure], "char", draws=0, **asked)
     return next(each.estimate.value for each in found if each.columns["label"] == label)
 
 

@@ -76,7 +76,6 @@ def test_answers_about_documents_are_numbers_or_places_among_the_options() -> No
     assert verdicts.names == ("bad", "fair", "good")
     same(verdicts.matrix, [[2, N], [0, 1]])
     assert verdicts.bounds.tolist() == [0, 1, 2]
-    same(document_ratings(view(one), "rating").binarised(4).matrix, [[1], [0]])
 
 
 def test_a_question_nobody_answered_and_several_answers_at_once_are_refused() -> None:

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Error, Response, expect
 
 from tests.browser.served import Reader, new_reader, serving
-from tests.browser.test_marking import FERRY, PROMPT, REPORT, SECRET, marked, study_of, text, work
+from tests.browser.studies import FERRY, PROMPT, REPORT, SECRET, marked, study_of, text, work
 
 pytestmark = pytest.mark.long
 

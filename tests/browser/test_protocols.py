@@ -1,7 +1,7 @@
 """Every protocol in a real browser, from the recruiting link to the code, and what the researcher has afterwards.
 
-What would take minutes by hand is entered over HTTP in the same session. `test_way` walks turing, accuracy and the
-first exercise of sections.
+What would take minutes by hand is entered over HTTP in the same session. `test_onboarding` walks turing, accuracy
+and the first exercise of sections.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from finecomb.core.study import Study
 from finecomb.people import onboarding
 from finecomb.server.auth import TOKEN
 from tests.browser.served import Reader, Server, serving
-from tests.browser.test_marking import FERRY, PROMPT, STORY, marked, quotes_hold, text
-from tests.browser.test_way import arrive, study_of
+from tests.browser.studies import FERRY, PROMPT, STORY, marked, quotes_hold, text
+from tests.browser.test_onboarding import arrive, study_of
 from tests.walking import Knows, ahead, everything, hand_in, nothing, turn
 
 pytestmark = pytest.mark.long

@@ -11,7 +11,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Answer
-from finecomb.core.scales import SCALES, Scale, joined
+from finecomb.core.scales import SCALES, QuestionScale, joined
 from finecomb.gold.merge import merged_answers
 from finecomb.simulate.annotators import _answers
 
@@ -81,7 +81,7 @@ def _worst(answers: Sequence[Answer]) -> Answer:
     return max(map(str, answers))
 
 
-GRADE = Scale("grade", _check, _parse, _example, merge=_worst, ordered=True)
+GRADE = QuestionScale("grade", _check, _parse, _example, merge=_worst, ordered=True)
 PROTOCOL = {
     "name": "p",
     "version": "1",

@@ -19,7 +19,6 @@ from finecomb.core.records import Document, Segment
 from finecomb.critics import Factorised, latent_nll, load, parts, save, scores
 from finecomb.critics.base import Ints
 from finecomb.critics.sections import (
-    BACK_MATTER,
     SectionOptions,
     Sections,
     _best_costs,
@@ -102,7 +101,8 @@ def test_permuting_labels_is_seen(data: Path, csabstruct: Sections, name: str) -
 
 def test_titles_are_normalised_and_back_matter_is_left_out() -> None:
     document = titled("x", ["1 Introduction", "Results", "See also", "References"])
-    sections = SectionOptions(labels="title", drop=BACK_MATTER).sections(document)
+    back_matter = "see also,external link,reference,further reading,note,source"
+    sections = SectionOptions(labels="title", drop=back_matter).sections(document)
     assert [section.title for section in sections] == ["introduction", "result"]
 
 

@@ -11,7 +11,7 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.detect import Factory, FittedDetector, Training, detector_signature
+from finecomb.detect import DetectorTraining, Factory, FittedDetector, detector_signature
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ WORDS = Factory(
     kind="checker",
     options=WordOptions,
     make=WordDetector,
-    training=Training(WordFitOptions, fit_word),
+    training=DetectorTraining(WordFitOptions, fit_word),
 )
 SILENT = Factory(
     name="silent", title="", needs="nothing", protocol="accuracy", kind="checker", options=WordOptions,

@@ -8,8 +8,8 @@ import finecomb as fc
 from finecomb.core.errors import FinecombError, FormatError
 from finecomb.core.records import Document
 from finecomb.formats import Options, convert, format_for_writing, format_of, formats, save, stream
+from finecomb.formats.atomic_file import replacing
 from finecomb.formats.features import EVERYTHING, FeatureCounter, features
-from finecomb.formats.writing import replacing
 
 
 def test_every_format_is_described_and_promises_only_known_features() -> None:

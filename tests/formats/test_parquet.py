@@ -13,7 +13,7 @@ from finecomb.core.frames import FRAMES
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
-from finecomb.formats import format_of, framed, parquet, read, write
+from finecomb.formats import format_of, parquet, read, study_tables, write
 from finecomb.formats.base import Options
 from tests.formats.damage import damage, places, read_or_refuse
 from tests.strategies import PROTOCOL, canonical, round_trip, studies
@@ -51,7 +51,7 @@ def test_a_study_written_to_parquet_and_read_is_equal(items: list[Item]) -> None
 
 
 def test_batches_make_no_difference(tmp_path: Path) -> None:
-    parts = framed.Parts(tmp_path / "parts", batch=2)
+    parts = study_tables.Parts(tmp_path / "parts", batch=2)
     work = [
         ITEMS[3].model_copy(update={"id": f"x{n}", "round": n, "marks": (_mark(n),) * (n % 3)})
         for n in range(9)
@@ -61,9 +61,9 @@ def test_batches_make_no_difference(tmp_path: Path) -> None:
         parts.add(item)  # type: ignore[arg-type]
     parts.finish(tmp_path)
     tables = {name: pl.scan_parquet(tmp_path / f"{name}.parquet") for name in FRAMES}
-    assert list(framed.records(tables, str, batch=2)) == [*ITEMS[1:3], *work]
+    assert list(study_tables.records(tables, str, batch=2)) == [*ITEMS[1:3], *work]
     shuffled = tables | {"marks": tables["marks"].reverse()}
-    assert list(framed.records(shuffled, str, batch=2)) == [*ITEMS[1:3], *work]
+    assert list(study_tables.records(shuffled, str, batch=2)) == [*ITEMS[1:3], *work]
 
 
 def _mark(number: int) -> Mark:

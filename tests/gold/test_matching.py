@@ -15,11 +15,11 @@ from tests.gold.worlds import (
     LABELS,
     TEXT,
     TEXTS,
+    alternative,
     compared,
     mark,
     pairs,
     positions,
-    reading,
     row,
     slow_optimal,
     slow_task,
@@ -44,12 +44,12 @@ def one_scope(both: Compared) -> Ints:
 @given(pairs())
 def test_the_tasks_rule_equals_its_definition(both: Both) -> None:
     ready = compared(both)
-    assert task(ready, one_scope(ready)).found.sum() == sum(slow_task(*sides) for sides in each(both))
+    assert task(ready, one_scope(ready)).credit.sum() == sum(slow_task(*sides) for sides in each(both))
     same = task(ready.same_label(), one_scope(ready))
-    assert same.found.sum() == sum(slow_task(*sides, same=True) for sides in each(both))
+    assert same.credit.sum() == sum(slow_task(*sides, same=True) for sides in each(both))
     for code, label in enumerate(LABELS):
         expected = sum(slow_task(*sides) for sides in each(restricted(both, label)))
-        assert same.found[ready.gold.label == code].sum() == expected
+        assert same.credit[ready.gold.label == code].sum() == expected
         assert same.right[ready.judge.label == code].sum() == expected
 
 
@@ -57,7 +57,7 @@ def test_the_tasks_rule_equals_its_definition(both: Both) -> None:
 def test_scopes_of_gold_are_matched_as_if_alone(both: Both) -> None:
     """Category `gold`: gold of one label against all marks of the judge."""
     ready = compared(both)
-    found = task(ready, ready.gold.label + 1).found
+    found = task(ready, ready.gold.label + 1).credit
     for code, label in enumerate(LABELS):
         alone = [([m for m in gold if m[2] == label], judge) for gold, judge in each(both)]
         assert found[ready.gold.label == code].sum() == sum(slow_task(*sides) for sides in alone)
@@ -67,9 +67,9 @@ def test_scopes_of_gold_are_matched_as_if_alone(both: Both) -> None:
 def test_optimal_matching_makes_the_most_pairs(both: Both) -> None:
     ready = compared(both)
     found = optimal(ready, one_scope(ready))
-    assert found.found.sum() == found.right.sum() == sum(slow_optimal(*sides) for sides in each(both))
+    assert found.credit.sum() == found.right.sum() == sum(slow_optimal(*sides) for sides in each(both))
     same = optimal(ready.same_label(), ready.gold.label + 1)
-    assert same.found.sum() == sum(slow_optimal(*sides, same=True) for sides in each(both))
+    assert same.credit.sum() == sum(slow_optimal(*sides, same=True) for sides in each(both))
 
 
 @given(pairs())
@@ -80,7 +80,7 @@ def test_overlap_asks_each_mark_whether_it_meets_any(both: Both) -> None:
     def meeting(own: Sequence[Marked], others: Sequence[Marked]) -> int:
         return sum(any(Span(*m[:2]).meets(Span(*o[:2])) for o in others) for m in own)
 
-    assert found.found.sum() == sum(meeting(gold, judge) for gold, judge in each(both))
+    assert found.credit.sum() == sum(meeting(gold, judge) for gold, judge in each(both))
     assert found.right.sum() == sum(meeting(judge, gold) for gold, judge in each(both))
 
 
@@ -98,7 +98,7 @@ def test_a_pair_shares_what_its_spans_share(both: Both) -> None:
 def test_rules_are_ordered_and_credit_never_exceeds_a_pair(both: Both) -> None:
     ready = compared(both)
     found = {name: rule(ready, one_scope(ready)) for name, rule in RULES.items()}
-    sums = {name: float(each.found.sum()) for name, each in found.items()}
+    sums = {name: float(each.credit.sum()) for name, each in found.items()}
     assert sums["exact"] <= sums["task"] <= sums["optimal"] <= sums["overlap"]
     assert sums["iou"] <= sums["partial"] + 1e-9
     assert sums["partial"] <= sums["optimal"] + 1e-9
@@ -110,7 +110,7 @@ def test_a_judge_who_is_gold_is_perfect(both: Both) -> None:
     ready = compared({(document, name): both[document, "gold"] for document in TEXTS for name in ("gold", "judge")})
     for rule in RULES.values():
         found = rule(ready, one_scope(ready))
-        assert found.found == pytest.approx(np.ones(len(ready.gold)))
+        assert found.credit == pytest.approx(np.ones(len(ready.gold)))
         assert found.right == pytest.approx(np.ones(len(ready.judge)))
 
 
@@ -157,7 +157,7 @@ NAME, FIRST, SECOND = (0, 12, "red"), (20, 22, "blue"), (38, 39, "blue")
 
 
 def with_alternative(*judge: Marked) -> tuple[float, float, float]:
-    way = (reading(STORY, 20, 22, "blue"), reading(STORY, 38, 39, "blue"))
+    way = (alternative(STORY, 20, 22, "blue"), alternative(STORY, 38, 39, "blue"))
     gold = mark("g", STORY, *NAME, alternatives=(way,))
     found = row(score(world({"d": STORY}, {("d", "gold"): [gold], ("d", "judge"): judge}), draws=0), "any")
     return found.matched, found.right, found.predicted
@@ -178,7 +178,7 @@ def test_any_complete_reading_counts(judge: list[Marked], counts: tuple[int, int
 
 
 def test_a_reading_found_needs_its_own_labels_where_labels_count() -> None:
-    way = (reading(STORY, 20, 22, "blue"), reading(STORY, 38, 39, "blue"))
+    way = (alternative(STORY, 20, 22, "blue"), alternative(STORY, 38, 39, "blue"))
     gold = mark("g", STORY, *NAME, alternatives=(way,))
     study = world({"d": STORY}, {("d", "gold"): [gold], ("d", "judge"): [FIRST, SECOND]})
     found = score(study, draws=0)

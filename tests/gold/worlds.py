@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from finecomb.core.records import AlternativeMark, Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.gold.matching import Compared, Marks, Readings, compare_marks
+from finecomb.gold.matching import Alternatives, Compared, Marks, compare_marks
 from finecomb.gold.score import Score, Scores
 from tests.agreement.worlds import PROTOCOL, Marked
 
@@ -24,7 +24,7 @@ def mark(id: str, text: str, start: int, end: int, label: str | None, **more: An
     return Mark(id=id, spans=(Span(start, end),), quotes=(text[start:end],), label=label, **more)
 
 
-def reading(text: str, start: int, end: int, label: str) -> AlternativeMark:
+def alternative(text: str, start: int, end: int, label: str) -> AlternativeMark:
     return AlternativeMark(spans=(Span(start, end),), quotes=(text[start:end],), label=label)
 
 
@@ -94,9 +94,9 @@ def arrays(documents: Sequence[Sequence[Marked]]) -> Marks:
 
 
 def compared(both: Given) -> Compared:
-    """Gold and the judge of both texts, without other readings."""
+    """Gold and the judge of both texts, without alternatives."""
     sides = [arrays([both[document, name] for document in TEXTS]) for name in ("gold", "judge")]
-    return compare_marks(sides[0], sides[1], Readings(arrays([]), {}, []))
+    return compare_marks(sides[0], sides[1], Alternatives(arrays([]), {}, []))
 
 
 def slow_task(gold: Sequence[Marked], judge: Sequence[Marked], same: bool = False) -> int:

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finecomb.core.errors import FinecombError
-from finecomb.measure.condition import Combination, Comparison, Condition, Field, Negation, condition, conjuncts, fields
+from finecomb.measure.condition import (
+    Combination,
+    Condition,
+    Field,
+    FieldComparison,
+    Negation,
+    condition,
+    conjuncts,
+    fields,
+)
 
 
 def names(text: str) -> list[str]:
@@ -17,18 +26,18 @@ def names(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "tree"),
     [
-        ("model=gpt2", Comparison(Field("model", 0), "==", ("gpt2",))),
-        ("top-p=0.9", Comparison(Field("top-p", 0), "==", ("0.9",))),
-        ("name=two words", Comparison(Field("name", 0), "==", ("two words",))),
-        ('model == "gpt2"', Comparison(Field("model", 0), "==", ("gpt2",))),
-        ("t != -1.5e1", Comparison(Field("t", 0), "!=", (-15.0,))),
-        ("t >= .5", Comparison(Field("t", 0), ">=", (0.5,))),
-        ("a in ('x', 2, true, missing,)", Comparison(Field("a", 0), "in", ("x", 2.0, True, None))),
-        ("a not in [1]", Comparison(Field("a", 0), "not in", (1.0,))),
-        ('"x" in topics', Comparison(Field("topics", 7), "in", ("x",), reversed=True)),
-        (r'a contains "say \"so\""', Comparison(Field("a", 0), "contains", ('say "so"',))),
-        ("`odd name` == missing", Comparison(Field("odd name", 0), "==", (None,))),
-        ("not a == 1", Negation(Comparison(Field("a", 4), "==", (1.0,)))),
+        ("model=gpt2", FieldComparison(Field("model", 0), "==", ("gpt2",))),
+        ("top-p=0.9", FieldComparison(Field("top-p", 0), "==", ("0.9",))),
+        ("name=two words", FieldComparison(Field("name", 0), "==", ("two words",))),
+        ('model == "gpt2"', FieldComparison(Field("model", 0), "==", ("gpt2",))),
+        ("t != -1.5e1", FieldComparison(Field("t", 0), "!=", (-15.0,))),
+        ("t >= .5", FieldComparison(Field("t", 0), ">=", (0.5,))),
+        ("a in ('x', 2, true, missing,)", FieldComparison(Field("a", 0), "in", ("x", 2.0, True, None))),
+        ("a not in [1]", FieldComparison(Field("a", 0), "not in", (1.0,))),
+        ('"x" in topics', FieldComparison(Field("topics", 7), "in", ("x",), reversed=True)),
+        (r'a contains "say \"so\""', FieldComparison(Field("a", 0), "contains", ('say "so"',))),
+        ("`odd name` == missing", FieldComparison(Field("odd name", 0), "==", (None,))),
+        ("not a == 1", Negation(FieldComparison(Field("a", 4), "==", (1.0,)))),
     ],
 )
 def test_a_condition_becomes_its_tree(text: str, tree: Condition) -> None:

@@ -56,7 +56,7 @@ def test_one_document_gives_shares_without_intervals() -> None:
 
 
 def test_decoding_settings_become_a_grid() -> None:
-    grid = pivot(measure(view(topics()), by=["top_p", "temperature"], level="any"), "temperature", "top_p")
+    grid = pivot(measure(view(topics()), by=["top_p", "temperature"], detail="any"), "temperature", "top_p")
     assert grid.columns == ["temperature", "0.9"]
     assert grid["temperature"].to_list() == ["0", "1"]
     assert grid["0.9"].null_count() == 0

@@ -79,7 +79,7 @@ def test_weights_go_by_the_label_as_marked_also_when_labels_are_backed_off() -> 
         {"d": TEXT}, [("d", "p", [("a", 0, 1, {"severity": 3}), ("b", 1, 2, {"severity": 3})])], None, WEIGHED
     )
     assert only(measure(view(study, Filters(back_off="any")), ["score"]), label="any").value == 26
-    assert only(measure(view(study), ["score"], level="group"), label="first").value == 26
+    assert only(measure(view(study), ["score"], detail="group"), label="first").value == 26
 
 
 def test_weights_of_expressions_equal_those_of_the_protocol() -> None:
@@ -99,7 +99,7 @@ def test_weights_of_expressions_equal_those_of_the_protocol() -> None:
 
 
 def test_groups_and_by_columns_have_their_own_rows() -> None:
-    found = measure(view(small()), ["count"], ["model"], level="group")
+    found = measure(view(small()), ["count"], ["model"], detail="group")
     assert [(each.columns["label"], each.columns["model"]) for each in found] == [
         *(("first", "x"), ("second", "x"), ("any", "x")),
         *(("first", "y"), ("second", "y"), ("any", "y")),
@@ -109,11 +109,11 @@ def test_groups_and_by_columns_have_their_own_rows() -> None:
 
 
 def test_level_any_has_one_row() -> None:
-    assert [each.columns["label"] for each in measure(view(small()), ["count"], level="any")] == ["any"]
+    assert [each.columns["label"] for each in measure(view(small()), ["count"], detail="any")] == ["any"]
 
 
 def test_annotators_can_be_rows_too() -> None:
-    found = measure(view(small()), ["count"], ["annotator"], level="any")
+    found = measure(view(small()), ["count"], ["annotator"], detail="any")
     assert [(each.columns["annotator"], each.estimate.value) for each in found] == [("p", 1.5), ("q", 0.5)]
 
 
@@ -135,7 +135,7 @@ def test_pooled_coverage_divides_all_tokens_covered_by_all_tokens() -> None:
 
 def test_spans_back_off_to_sentences_and_whole_texts() -> None:
     study = world({"d": "One two. Three four. Five six."}, [("d", "p", [("a", 0, 3)])])
-    shares = [only(measure(view(study), unit=unit), label="a").value for unit in ("sentence", "document")]
+    shares = [only(measure(view(study), level=unit), label="a").value for unit in ("sentence", "document")]
     assert shares == pytest.approx([2 / 3, 1])
 
 
@@ -368,7 +368,7 @@ def coverage_holds(run: int, documents: int = 80) -> bool:
         rate = rng.beta(2, 8)
         for person in "pqr":
             read.append((id, person, [("a", int(at), int(at) + 1) for at in np.flatnonzero(rng.random(12) < rate)]))
-    found = only(measure(view(world(texts, read)), level="any", seed=run), label="any")
+    found = only(measure(view(world(texts, read)), detail="any", seed=run), label="any")
     return found.low <= 0.2 <= found.high
 
 

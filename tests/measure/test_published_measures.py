@@ -39,7 +39,7 @@ def test_snac_coverage_is_that_of_figure_4(data: Path, repeats: Literal["first",
         if repeats == "first":
             assert found[model, "any"] == pytest.approx(golden.SNAC_ANY[model], abs=6e-4)
     pooled = values(
-        measure(seen, by=["model"], level="any", tokens="whitespace", overlap="union", average="pooled", draws=10)
+        measure(seen, by=["model"], detail="any", tokens="whitespace", overlap="union", average="pooled", draws=10)
     )
     for model, value in (golden.SNAC_ANY_POOLED if repeats == "first" else golden.SNAC_ANY_POOLED_KTH).items():
         assert pooled[model, "any"] == pytest.approx(value, abs=6e-4)
@@ -52,11 +52,11 @@ def test_scarecrow_coverage_is_that_of_the_released_sample(
     data: Path, antecedents: bool, expected: dict[str, float]
 ) -> None:
     seen = view(formats.read(data / "thresh_samples" / "scarecrow.json"), Filters(drop=("grammar-usage:1",)))
-    found = measure(seen, by=["model"], level="any", tokens="whitespace", overlap="union", antecedents=antecedents)
+    found = measure(seen, by=["model"], detail="any", tokens="whitespace", overlap="union", antecedents=antecedents)
     assert {each.columns["model"]: round(each.estimate.value, 4) for each in found} == expected
 
 
 def test_mqm_scores_are_those_of_the_release(data: Path) -> None:
     seen = view(formats.read(data / "wmt_mqm_ted_ende" / "mqm_ted_ende.tsv"))
-    found = measure(seen, ["score"], ["model"], level="any", draws=10)
+    found = measure(seen, ["score"], ["model"], detail="any", draws=10)
     assert {each.columns["model"]: round(each.estimate.value, 2) for each in found} == golden.MQM_SCORES

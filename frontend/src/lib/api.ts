@@ -1,8 +1,8 @@
-import type { Problem } from "./wire";
+import type { ErrorResponse } from "./api-types";
 
 /** The server's answer was an error: a `Problem` in its one shape. */
 export class Refusal extends Error {
-  constructor(readonly problem: Problem) {
+  constructor(readonly problem: ErrorResponse) {
     super(problem.say);
   }
 }
@@ -42,7 +42,7 @@ export class Api {
   }
 }
 
-const isProblem = (content: unknown): content is Problem =>
+const isProblem = (content: unknown): content is ErrorResponse =>
   typeof content === "object" && content !== null && "code" in content && "say" in content;
 
 /** An answer that is none of ours, from a proxy for example. */

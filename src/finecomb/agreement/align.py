@@ -13,6 +13,7 @@ from finecomb.agreement.gamma.continuum import continua
 from finecomb.agreement.tally import Floats, Ints
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.study import Study
+from finecomb.measure.span_pairs import Line, OverlapPairs, mark_pairs, span_pairs
 from finecomb.measure.view import View
 
 Alignment = Literal["item", "overlap", "overlap-label", "gamma"]
@@ -98,45 +99,27 @@ def candidates(rows: pl.DataFrame, study: Study) -> tuple[Ints, Ints, Floats]:
 
     How much is 2 x shared / (length + length), summed over pairs of spans. Omissions at one place are alike by 1.
     """
-    spans = _line(rows, study)
-    at, start, end = (spans[name].to_numpy() for name in ("at", "start", "end"))
-    reach = np.maximum(np.searchsorted(start, np.maximum(end, start + 1), side="left") - np.arange(len(start)) - 1, 0)
-    first = np.repeat(np.arange(len(start)), reach)  # each span with those that start before it ends
-    second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(reach) - reach, reach)
-    shared = np.minimum(end[first], end[second]) - start[second]
-    empty = end == start
-    kept = np.where(empty[first] | empty[second], empty[first] & empty[second], shared > 0)
-    kept &= (at[first] != at[second]) & _different(rows, at[first], at[second])
-    lengths = np.zeros(len(rows))
-    np.add.at(lengths, at, end - start)
-    return _paired(at[first[kept]], at[second[kept]], shared[kept].astype(np.float64), lengths)
+    line = _line(rows, study)
+    pairs = span_pairs(line, line)
+    people = rows["annotator"].rank("dense").to_numpy()
+    empty = line.start == line.end
+    marks = line.owner[pairs.one], line.owner[pairs.other]
+    candidates = (marks[0] < marks[1]) & (people[marks[0]] != people[marks[1]])
+    candidates &= empty[pairs.one] == empty[pairs.other]  # an omission is like another omission only
+    low, high, shared = mark_pairs(OverlapPairs(*(column[candidates] for column in pairs)), line, line)
+    lengths = np.bincount(line.owner, line.end - line.start, len(rows))
+    both = lengths[low] + lengths[high]
+    return low, high, np.where(both > 0, 2 * shared / np.where(both > 0, both, 1.0), 1.0)
 
 
-def _line(rows: pl.DataFrame, study: Study) -> pl.DataFrame:
-    """Spans on the line of all texts, in order: at (position of the mark in `rows`), start, end."""
+def _line(rows: pl.DataFrame, study: Study) -> Line:
+    """Spans on the line of all texts; their owners are positions in `rows`."""
     lengths = study.documents["text"].str.len_chars().to_numpy().astype(np.int64) + 1
     origins = pl.DataFrame({"document": study.documents["id"], "origin": np.cumsum(lengths) - lengths})
     places = rows.select("mark").with_row_index("at")
     spans = study.spans.filter(pl.col("part") == "text").join(origins, on="document").join(places, on="mark")
-    moved = spans.select(
-        pl.col("at").cast(pl.Int64), pl.col("start") + pl.col("origin"), pl.col("end") + pl.col("origin")
-    )
-    return moved.sort("start", "end", "at")
-
-
-def _different(rows: pl.DataFrame, one: Ints, other: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    people = rows["annotator"].rank("dense").to_numpy()
-    return np.asarray(people[one] != people[other])
-
-
-def _paired(one: Ints, other: Ints, shared: Floats, lengths: Floats) -> tuple[Ints, Ints, Floats]:
-    """Each pair of marks once, with the sum of what its spans share."""
-    low, high = np.minimum(one, other), np.maximum(one, other)
-    keys, inverse = np.unique(low * max(len(lengths), 1) + high, return_inverse=True)
-    total = np.bincount(inverse, weights=shared, minlength=len(keys))
-    low, high = np.divmod(keys, max(len(lengths), 1))
-    both = lengths[low] + lengths[high]
-    return low, high, np.where(both > 0, 2 * total / np.where(both > 0, both, 1.0), 1.0)
+    columns = spans.select(pl.col("start") + pl.col("origin"), pl.col("end") + pl.col("origin"), "at")
+    return Line(*(column.to_numpy().astype(np.int64) for column in columns))
 
 
 def greedy(rows: pl.DataFrame, one: Ints, other: Ints, likeness: Floats) -> Ints:

@@ -29,7 +29,7 @@ Group = dict[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class AuthorshipScale:
     """What the numbers of the rating mean."""
 
     question: str = "rating"
@@ -47,24 +47,26 @@ class Scale:
         return self.values[0], self.values[-1]
 
 
-def scale_of(seen: View) -> Scale:
+def scale_of(view: View) -> AuthorshipScale:
     """As the protocol's `meta.truth` says, else 1 and 2 for human, 3 and 4 for machine."""
-    said: Any = (seen.protocol.meta if seen.protocol else {}).get("truth")
-    if not isinstance(said, Mapping):
-        return Scale()
-    human, machine = (tuple(map(float, said[name])) for name in ("human_answers", "machine_answers"))
-    return Scale(said["question"], human, machine)
+    fields: Any = (view.protocol.meta if view.protocol else {}).get("truth")
+    if not isinstance(fields, Mapping):
+        return AuthorshipScale()
+    human, machine = (tuple(map(float, fields[name])) for name in ("human_answers", "machine_answers"))
+    return AuthorshipScale(fields["question"], human, machine)
 
 
-def ratings(seen: View, by: Sequence[str] = (), scale: Scale | None = None) -> pl.DataFrame:
+def ratings(view: View, by: Sequence[str] = (), scale: AuthorshipScale | None = None) -> pl.DataFrame:
     """One row per judgement: annotator, document, model, rating, truth and guess (True is machine), `by`.
 
     Unrated texts and texts whose author is not known (no `meta.model`) are left out.
     """
-    scale = scale or scale_of(seen)
-    author = seen.study.documents.select(pl.col("id").alias("document"), meta("model").alias("author"))
-    given = seen.study.annotations.select(annotation="id", rating=answer(scale.question).cast(pl.Float64, strict=False))
-    rows = described(seen.study, list(by)).join(given, on="annotation").join(author, on="document")
+    scale = scale or scale_of(view)
+    author = view.study.documents.select(pl.col("id").alias("document"), meta("model").alias("author"))
+    answers = view.study.annotations.select(
+        annotation="id", rating=answer(scale.question).cast(pl.Float64, strict=False)
+    )
+    rows = described(view.study, list(by)).join(answers, on="annotation").join(author, on="document")
     rows = rows.filter(pl.col("rating").is_not_null())
     if rows.is_empty():
         raise FinecombError(f"there are no ratings: no submitted annotation answers {scale.question!r} with a number")
@@ -113,7 +115,7 @@ def scores(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def human_or_machine(
-    seen: View,
+    view: View,
     by: Sequence[str] = ("model",),
     bins: Bins = 2,
     chance: float = 0.5,
@@ -129,33 +131,35 @@ def human_or_machine(
     """
     if bins not in (2, 4):
         raise FinecombError(f"bins are 2 (human or machine) or 4 (the answers as given), not {bins}")
-    scale = scale_of(seen)
-    found: list[Finding] = []
+    scale = scale_of(view)
+    findings: list[Finding] = []
     tests: list[Finding] = []
-    for group, rows in groups_of(ratings(seen, by, scale), by):
-        said = {**seen.fields, "by": "+".join(by) or None, "annotators": rows["annotator"].n_unique()}
-        said |= {"documents": rows["document"].n_unique(), "judgements": len(rows)}
+    for group, rows in groups_of(ratings(view, by, scale), by):
+        fields = {**view.fields, "by": "+".join(by) or None, "annotators": rows["annotator"].n_unique()}
+        fields |= {"documents": rows["document"].n_unique(), "judgements": len(rows)}
         columns = {**group, "evaluators": rows["annotator"].n_unique(), "judgements": len(rows)}
-        tests.append(_accuracy({"measure": "accuracy", **columns}, rows, chance, said))
-        found += _shares(columns, rows, scale, said | {"draws": draws, "seed": seed})
-        found.append(_alpha(columns, rows, scale, bins, said | {"draws": draws, "seed": seed}))
+        tests.append(_accuracy({"measure": "accuracy", **columns}, rows, chance, fields))
+        findings += _shares(columns, rows, scale, fields | {"draws": draws, "seed": seed})
+        findings.append(_alpha(columns, rows, scale, bins, fields | {"draws": draws, "seed": seed}))
     if not tests:
         raise FinecombError("every rated text was written by a person; there is no machine to tell them from")
-    return _in_order(corrected(tests, correction), found)
+    return _in_order(corrected(tests, correction), findings)
 
 
 def _in_order(tests: Sequence[Finding], others: Sequence[Finding]) -> list[Finding]:
     """Each group's accuracy before the rest of it; columns of the test are empty in the rest."""
-    each = len(others) // len(tests)
+    size = len(others) // len(tests)
     empty = {"statistic": None, "df": None, "p": None, "p_adjusted": None}
     rest = [Finding({**other.columns, **empty}, other.estimate) for other in others]
-    return [row for at, test in enumerate(tests) for row in (test, *rest[at * each : (at + 1) * each])]
+    return [row for at, test in enumerate(tests) for row in (test, *rest[at * size : (at + 1) * size])]
 
 
-def _accuracy(columns: Mapping[str, object], rows: pl.DataFrame, chance: float, said: Mapping[str, object]) -> Finding:
-    test = t_test(scores(rows)["score"].to_numpy(), chance, fields={"unit": "evaluator", **said})
-    tested = {name: test.columns[name] for name in ("statistic", "df", "p")}
-    return Finding({**columns, **tested}, test.estimate)
+def _accuracy(
+    columns: Mapping[str, object], rows: pl.DataFrame, chance: float, fields: Mapping[str, object]
+) -> Finding:
+    test = t_test(scores(rows)["score"].to_numpy(), chance, fields={"unit": "evaluator", **fields})
+    columns_of_test = {name: test.columns[name] for name in ("statistic", "df", "p")}
+    return Finding({**columns, **columns_of_test}, test.estimate)
 
 
 SHARES: Mapping[str, tuple[Sequence[float], Sequence[float]]] = {
@@ -173,7 +177,7 @@ WHY = {
 }
 
 
-def confusion(rows: pl.DataFrame, scale: Scale | None = None) -> Sums:
+def confusion(rows: pl.DataFrame, scale: AuthorshipScale | None = None) -> Sums:
     """TP, FP, FN, TN and confident answers of each evaluator, (evaluators, 5)."""
     truth, guess = pl.col("truth"), pl.col("guess")
     per = rows.group_by("annotator", maintain_order=True).agg(
@@ -181,21 +185,21 @@ def confusion(rows: pl.DataFrame, scale: Scale | None = None) -> Sums:
         fp=(~truth & guess).sum(),
         fn=(truth & ~guess).sum(),
         tn=(~truth & ~guess).sum(),
-        confident=pl.col("rating").is_in((scale or Scale()).confident).sum(),
+        confident=pl.col("rating").is_in((scale or AuthorshipScale()).confident).sum(),
     )
     return per.drop("annotator").to_numpy().astype(np.float64)
 
 
 def _shares(
-    columns: Mapping[str, object], rows: pl.DataFrame, scale: Scale, said: Mapping[str, object]
+    columns: Mapping[str, object], rows: pl.DataFrame, scale: AuthorshipScale, fields: Mapping[str, object]
 ) -> Iterator[Finding]:
     sums = confusion(rows, scale)
     for name, weights in SHARES.items():
-        above, below = (np.array(each, dtype=np.float64) for each in weights)
-        signature = Signature.of(statistic=name, unit="evaluator", **said)
+        above, below = (np.array(weight, dtype=np.float64) for weight in weights)
+        signature = Signature.of(statistic=name, unit="evaluator", **fields)
 
-        def share(drawn: Sums, above: Sums = above, below: Sums = below) -> Sums:
-            return ratio(drawn @ above, drawn @ below)
+        def share(sums_of_draws: Sums, above: Sums = above, below: Sums = below) -> Sums:
+            return ratio(sums_of_draws @ above, sums_of_draws @ below)
 
         yield Finding({"measure": name, **columns}, _estimate(sums, share, signature, WHY.get(name, "")))
 
@@ -216,14 +220,16 @@ def coincidences(counts: NDArray[np.float64]) -> Sums:
 
 
 def _alpha(
-    columns: Mapping[str, object], rows: pl.DataFrame, scale: Scale, bins: Bins, said: Mapping[str, object]
+    columns: Mapping[str, object], rows: pl.DataFrame, scale: AuthorshipScale, bins: Bins, fields: Mapping[str, object]
 ) -> Finding:
     value = pl.col("guess").cast(pl.Int64) if bins == 2 else pl.col("rating")
     levels = (0, 1) if bins == 2 else scale.values
-    per = rows.group_by("document", maintain_order=True).agg((value == each).sum().alias(str(each)) for each in levels)
+    per = rows.group_by("document", maintain_order=True).agg(
+        (value == level).sum().alias(str(level)) for level in levels
+    )
     sums = coincidences(per.drop("document").to_numpy().astype(np.float64))
     signature = Signature.of(
-        statistic="alpha", distance="nominal" if bins == 2 else "ordinal", bins=bins, unit="text", **said
+        statistic="alpha", distance="nominal" if bins == 2 else "ordinal", bins=bins, unit="text", **fields
     )
     why = "no text was rated by two evaluators" if not sums.any() else "all ratings are equal"
     return Finding({"measure": "alpha", **columns}, alpha_estimate(sums, signature, why, ranked=bins == 4))
@@ -235,16 +241,16 @@ def alpha_estimate(sums: Sums, signature: Signature, why: str, ranked: bool = Fa
     flat = sums.reshape(-1, values * values)
     places, distance = np.arange(values, dtype=np.float64), ordinal if ranked else nominal
 
-    def alpha(drawn: Sums) -> Sums:
-        return alpha_of(drawn.reshape(-1, values, values), places, distance)
+    def alpha(sums_of_draws: Sums) -> Sums:
+        return alpha_of(sums_of_draws.reshape(-1, values, values), places, distance)
 
     return _estimate(flat, alpha, signature, why)
 
 
-def score_histogram(seen: View, by: Sequence[str] = ("model",)) -> list[Finding]:
+def score_histogram(view: View, by: Sequence[str] = ("model",)) -> list[Finding]:
     """How many evaluators got 0, 1, ... texts right, as a share with a Wilson interval (Clark et al., appendix A.2)."""
-    found: list[Finding] = []
-    for group, rows in groups_of(ratings(seen, by), by):
+    findings: list[Finding] = []
+    for group, rows in groups_of(ratings(view, by), by):
         per = scores(rows)
         for texts in sorted(per["texts"].unique()):
             right = per.filter(pl.col("texts") == texts)["right"].to_numpy().astype(np.int64)
@@ -252,7 +258,7 @@ def score_histogram(seen: View, by: Sequence[str] = ("model",)) -> list[Finding]
             signature = Signature.of(
                 statistic="score-histogram",
                 interval="wilson",
-                **seen.fields,
+                **view.fields,
                 by="+".join(by) or None,
                 annotators=len(right),
             )
@@ -265,28 +271,31 @@ def score_histogram(seen: View, by: Sequence[str] = ("model",)) -> list[Finding]
                     "of": texts,
                     "evaluators": int(count),
                 }
-                found.append(Finding(columns, Estimate(count / len(right), float(low), float(high), signature)))
-    return found
+                findings.append(Finding(columns, Estimate(count / len(right), float(low), float(high), signature)))
+    return findings
 
 
-def score_tests(seen: View, between: str = "condition", by: Sequence[str] = ()) -> list[Finding]:
+def score_tests(view: View, between: str = "condition", by: Sequence[str] = ()) -> list[Finding]:
     """ANOVA, Tukey's HSD and Cohen's d of evaluators' scores between conditions, domains or models.
 
     Clark et al. (2021), 2.4 and 3.2. Within each combination of `by`. An evaluator in two groups has a score in each.
     """
-    found: list[Finding] = []
-    for group, rows in groups_of(ratings(seen, [*dict.fromkeys([*by, between])]), by):
-        values = {str(part[between]): scores(own)["score"].to_numpy() for part, own in groups_of(rows, [between])}
+    findings: list[Finding] = []
+    for group, rows in groups_of(ratings(view, [*dict.fromkeys([*by, between])]), by):
+        values = {
+            str(part[between]): scores(judgements)["score"].to_numpy()
+            for part, judgements in groups_of(rows, [between])
+        }
         if len(values) < 2:
             raise FinecombError(f"a comparison needs two groups; by {between} there is only {', '.join(values)!r}")
-        said = {"unit": "evaluator", "between": between, **seen.fields}
-        tested = [anova(values, fields=said), *tukey(values, fields=said)]
+        fields = {"unit": "evaluator", "between": between, **view.fields}
+        tests = [anova(values, fields=fields), *tukey(values, fields=fields)]
         for a, b in itertools.combinations(values, 2):
-            d = cohen_d(values[a], values[b], fields=said)
-            tested.append(Finding({**d.columns, "a": a, "b": b}, d.estimate))
+            d = cohen_d(values[a], values[b], fields=fields)
+            tests.append(Finding({**d.columns, "a": a, "b": b}, d.estimate))
         order = ("test", "a", "b", "statistic", "df", "p")
-        found += [
+        findings += [
             Finding({"measure": "score", **group, **{name: row.columns.get(name) for name in order}}, row.estimate)
-            for row in tested
+            for row in tests
         ]
-    return found
+    return findings

@@ -116,6 +116,18 @@ COMMANDS = (
         "Remove worker ids, traces of browsers and addresses, sessions and personal links. The work stays.",
     ),
     CommandRow(
+        "annotate",
+        "annotate",
+        Panel.JUDGE,
+        "Let a language model annotate a study's texts; nothing it says is lost, and nothing is paid twice.",
+    ),
+    CommandRow(
+        "prompts",
+        "annotate",
+        Panel.JUDGE,
+        "What language models are asked: the prompt written from a protocol, and the template behind it.",
+    ),
+    CommandRow(
         "detectors", "detect", Panel.JUDGE, "Every detector and checker, what it needs and whose labels it uses."
     ),
     CommandRow(
@@ -144,13 +156,13 @@ COMMANDS = (
     ),
     CommandRow(
         "test",
-        "statistics",
+        "agreement",
         Panel.COUNT,
         "Are two systems different? Can people tell human from machine? Permutation and classical tests, corrected.",
     ),
     CommandRow(
         "agree",
-        "statistics",
+        "agreement",
         Panel.TRUST,
         "How far annotators agree, by label: alpha, two-agree, kappas, pairwise F1, gamma, each under its own name.",
     ),
@@ -173,6 +185,12 @@ COMMANDS = (
         Panel.TRUST,
         "What a second pass changed: marks kept, changed, withdrawn and added, and agreement before and after.",
     ),
+    CommandRow(
+        "report",
+        "report",
+        Panel.SHOW,
+        "The study told in pictures: a folder of pages that opens with a double click, also without a connection.",
+    ),
     CommandRow("show", "studies", Panel.SHOW, "A text in the terminal with everybody's marks below the words."),
     CommandRow(
         "stats",
@@ -187,6 +205,12 @@ COMMANDS = (
         "A consistent copy of a study's database as one SQLite file, also while the study is served.",
     ),
     CommandRow(
+        "repair",
+        "serve",
+        Panel.SHOW,
+        "Mend stored records that cannot be read, or set them aside in a file. A backup is made first.",
+    ),
+    CommandRow(
         "restore", "serve", Panel.SHOW, "Put a backup in the place of a study's database. Stop the server first."
     ),
 )
@@ -196,7 +220,8 @@ class LazyCommands(TyperGroup):
     """A group that knows its commands by their rows and imports the module of the one that is called."""
 
     def __init__(self, *, commands: MutableMapping[str, Any] | None = None, **attributes: Any) -> None:
-        super().__init__(commands=_in_order(commands or {}), **attributes)
+        plain = attributes | {"rich_markup_mode": "rich"}  # drawn quicker than Markdown
+        super().__init__(commands=_in_order(commands or {}), **plain)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The name, the command itself and its arguments: called when a command is to be run or completed."""
@@ -208,7 +233,8 @@ class RowCommand(TyperCommand):
     """A command of which only the row has been read."""
 
     def __init__(self, row: CommandRow) -> None:
-        super().__init__(name=row.name, callback=None, help=row.help, rich_help_panel=row.panel)
+        words = row.help.replace("`", "").replace("[", "\\[")
+        super().__init__(name=row.name, callback=None, help=words, rich_help_panel=row.panel)
         self.row = row
 
 

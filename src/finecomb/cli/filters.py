@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import typer
 
 from finecomb.core.errors import FinecombError
+from finecomb.core.options import option
 from finecomb.measure.view import Filters
 from finecomb.measure.view import Rounds as WhichRounds
 
@@ -56,6 +58,34 @@ Draws = Annotated[int, typer.Option(min=0, help="Resamples behind each interval.
 Seed = Annotated[int, typer.Option(help="Same seed, same intervals.")]
 
 
+@dataclass(frozen=True)
+class FilterOptions:
+    """Options by which a statistic that reads a view chooses what it reads."""
+
+    protocol: str = option("", "Which of the study's protocols.", "--protocol", "-p")
+    labels: tuple[str, ...] = option((), "Only this label or group; may be repeated.", "--label")
+    drop: tuple[str, ...] = option((), "Leave out a label or group, or one severity of it: grammar-usage:1.")
+    where: tuple[str, ...] = option(
+        (), "NAME=VALUE of document meta or an annotator's field; several values of a name may be given."
+    )
+    back_off: Literal["label", "group", "any"] = option("label", "Labels as they are, as groups, or all as one.")
+    merge: tuple[str, ...] = option((), "NEW=A+B: labels taken together under a new name.")
+    annotators: tuple[str, ...] = option((), "Only this annotator; may be repeated.", "--annotator", "-a")
+    kinds: tuple[str, ...] = option(
+        (), "Only annotators of this kind; without it everybody but gold, unless there is only gold.", "--kind"
+    )
+    rounds: WhichRounds = option(
+        "first", "Which passes of one annotator over a text count; all: each as one more annotation."
+    )
+
+    def filters(self) -> Filters:
+        """The filters that these options ask for."""
+        return filters(
+            self.protocol, list(self.labels), list(self.drop), list(self.where), list(self.annotators),
+            list(self.kinds), self.rounds, self.back_off, list(self.merge),
+        )  # fmt: skip
+
+
 def filters(
     protocol: str = "",
     labels: list[str] | None = None,
@@ -67,17 +97,17 @@ def filters(
     back_off: Literal["label", "group", "any"] = "label",
     merge: list[str] | None = None,
 ) -> Filters:
-    """What the options say, as a value."""
+    """Filters from the options of a command."""
     return Filters(
         protocol=protocol,
         labels=tuple(labels or ()),
         drop=tuple(drop or ()),
-        where=tuple(pair("--where", each) for each in where or ()),
+        where=tuple(pair("--where", text) for text in where or ()),
         annotators=tuple(annotators or ()),
         kinds=tuple(kinds or ()),
         rounds=rounds,
         back_off=back_off,
-        merge=tuple((new, tuple(old.split("+"))) for new, old in (pair("--merge", each) for each in merge or ())),
+        merge=tuple((new, tuple(old.split("+"))) for new, old in (pair("--merge", text) for text in merge or ())),
     )
 
 
@@ -91,4 +121,4 @@ def pair(option: str, text: str) -> tuple[str, str]:
 
 def names(text: str) -> list[str]:
     """Names with commas between them."""
-    return [each.strip() for each in text.split(",") if each.strip()]
+    return [name.strip() for name in text.split(",") if name.strip()]

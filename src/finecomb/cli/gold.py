@@ -45,9 +45,9 @@ class _Printer:
             self.rows += [{"table": name, **row} if self.several else row for row in flat]
             self.signatures += [signature] if signature else []
             return
-        shown = readable_rows([row for row in table if isinstance(row, Score)]) or flat
-        shown, title = _without_only_judge(shown, title)
-        print_rows(out, shown, title, f"{title}: nothing to show.")
+        printed = readable_rows([row for row in table if isinstance(row, Score)]) or flat
+        printed, title = _without_only_judge(printed, title)
+        print_rows(out, printed, title, f"{title}: nothing to show.")
         if signature:
             say(f"{signature}{' (95% intervals)' if any(map(_has_interval, flat)) else ''}")
 
@@ -75,8 +75,8 @@ def _without_only_judge(rows: list[Row], title: str) -> tuple[list[Row], str]:
     judges = {row.get("judge") for row in rows}
     if len(judges) != 1 or judges == {None}:
         return rows, title
-    kept: list[Row] = [{name: value for name, value in row.items() if name != "judge"} for row in rows]
-    return kept, f"{title}: {judges.pop()}"
+    others: list[Row] = [{name: value for name, value in row.items() if name != "judge"} for row in rows]
+    return others, f"{title}: {judges.pop()}"
 
 
 def _has_interval(row: Row) -> bool:
@@ -84,12 +84,12 @@ def _has_interval(row: Row) -> bool:
     return any(isinstance(edge, float) and math.isfinite(edge) for edge in edges)
 
 
-def _asked(text: str, known: Sequence[str]) -> list[str]:
-    asked = list(known) if text == "all" else names(text)
-    for name in asked:
-        if name not in known:
-            raise FinecombError(f"no table is called {name!r}{did_you_mean(name, [*known, 'all'])}")
-    return asked
+def _asked(text: str, all_names: Sequence[str]) -> list[str]:
+    chosen = list(all_names) if text == "all" else names(text)
+    for name in chosen:
+        if name not in all_names:
+            raise FinecombError(f"no table is called {name!r}{did_you_mean(name, [*all_names, 'all'])}")
+    return chosen
 
 
 GOLD_TABLES = {
@@ -141,17 +141,17 @@ def gold(
 
     Examples: `finecomb gold demo-study -o demo-gold` · `finecomb gold demo-study --table confusion,rates --subsets 3`
     """
-    asked = _asked(tables_, list(GOLD_TABLES))
-    seen = view(read(study, from_), filters(protocol, where=where, annotators=annotators, kinds=kinds))
-    merged = merged_gold(seen, min_votes, align, size)
-    printer = _Printer(as_json_, several=len(asked) + (subsets is not None) > 1)
-    made = _gold_tables(merged, by, draws, seed)
-    for name in asked:
-        printer.add(name, GOLD_TABLES[name], made[name]())
+    table_names = _asked(tables_, list(GOLD_TABLES))
+    study_view = view(read(study, from_), filters(protocol, where=where, annotators=annotators, kinds=kinds))
+    merged = merged_gold(study_view, min_votes, align, size)
+    printer = _Printer(as_json_, several=len(table_names) + (subsets is not None) > 1)
+    printable = _gold_tables(merged, by, draws, seed)
+    for name in table_names:
+        printer.add(name, GOLD_TABLES[name], printable[name]())
     if subsets is not None:
-        found = tables.subsets_table(seen, subsets, min_votes, align, size, draws, seed)
-        printer.add("subsets", f"Gold from {subsets} annotators against gold from all", found)
-    printer.finish([*merged.notes, *tables.recovered_notes(merged, seen)])
+        subset_scores = tables.subsets_table(study_view, subsets, min_votes, align, size, draws, seed)
+        printer.add("subsets", f"Gold from {subsets} annotators against gold from all", subset_scores)
+    printer.finish([*merged.notes, *tables.recovered_notes(merged, study_view)])
     if output:
         for note in formats.save(merged.study.items(), output, force=force):
             say(note)
@@ -231,33 +231,33 @@ def score(
     Examples: `finecomb score gsml.csv submission.csv` · `finecomb score demo-study --match optimal --by label,model` ·
     `finecomb score demo-study --match optimal --table all --report validation`
     """
-    asked = _asked(tables_, list(SCORE_TABLES))
+    table_names = _asked(tables_, list(SCORE_TABLES))
     truth, other = read(gold, from_), read(predicted, from_) if predicted else None
     if question or has_scores(truth if other is None else other):
         _scalar(truth, other, question, names(by), gold_annotator, draws, seed, as_json_)
         return
-    found = scored(
+    scores = scored(
         truth, other, match, category, names(by), gold_annotator=gold_annotator, judges=judges or (), protocol=protocol,
         tokens=tokens, unread=unread, draws=draws, seed=seed,
     )  # fmt: skip
-    if tables_ == "all" and len(found.judged) < 2:
-        asked.remove("compare")
-    printer = _Printer(as_json_, several=len(asked) > 1)
-    made = _score_tables(found, seed)
-    for name in asked:
-        printer.add(name, SCORE_TABLES[name], made[name]())
-    printer.finish(found.notes)
+    if tables_ == "all" and len(scores.judged) < 2:
+        table_names.remove("compare")
+    printer = _Printer(as_json_, several=len(table_names) > 1)
+    printable = _score_tables(scores, seed)
+    for name in table_names:
+        printer.add(name, SCORE_TABLES[name], printable[name]())
+    printer.finish(scores.notes)
     if report:
-        _write_report(found, report, as_json_)
+        _write_report(scores, report, as_json_)
 
 
-def _score_tables(found: Scores, seed: int) -> dict[str, Callable[[], Table]]:
+def _score_tables(scores: Scores, seed: int) -> dict[str, Callable[[], Table]]:
     return {
-        "scores": lambda: found.rows,
-        "kinds": lambda: kinds_table(found),
-        "confusion": lambda: confusion(found),
-        "compare": lambda: compare_judges(found, seed=seed),
-        "disagreements": lambda: disagreements(found),
+        "scores": lambda: scores.rows,
+        "kinds": lambda: kinds_table(scores),
+        "confusion": lambda: confusion(scores),
+        "compare": lambda: compare_judges(scores, seed=seed),
+        "disagreements": lambda: disagreements(scores),
     }
 
 
@@ -277,9 +277,9 @@ def _scalar(
     printer.finish([])
 
 
-def _write_report(found: Scores, folder: Path, quiet: bool) -> None:
+def _write_report(scores: Scores, folder: Path, quiet: bool) -> None:
     from finecomb.report.validation import write_report  # figures take a second to load: only when they are wanted
 
-    written = write_report(found, folder)
+    written = write_report(scores, folder)
     if not quiet:
         done(folder, f"{counted(len(written), 'file')}; open {folder / 'index.html'}")

@@ -40,6 +40,7 @@ def with_options(choices: Iterable[type]) -> Callable[[Callable[..., None]], Cal
         run.__signature__ = signature.replace(parameters=keywords)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in keywords} | {"return": None}
         run.__name__, run.__doc__ = command.__name__, command.__doc__
+        run.__wrapped__ = command  # type: ignore[attr-defined]
         return run
 
     return decorate
@@ -66,8 +67,8 @@ def flag_parameter(spec: OptionSpec) -> inspect.Parameter:
     flags = spec.flags or (
         (f"{spec.flag}/--no{spec.flag[1:]}",) if spec.kind is bool and spec.default else (spec.flag,)
     )
-    shown = default not in (None, "")
-    flag = typer.Option(*flags, help=spec.help, min=spec.minimum, show_default=shown)
+    has_default = default not in (None, "")
+    flag = typer.Option(*flags, help=spec.help, min=spec.minimum, show_default=has_default)
     return inspect.Parameter(
         spec.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, flag]
     )

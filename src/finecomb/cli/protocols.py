@@ -25,11 +25,11 @@ def list_protocols(context: typer.Context, as_json_: AsJson = False) -> None:
     """
     if context.invoked_subcommand:
         return
-    known = [protocols.shipped(name) for name in protocols.names()]
+    shipped = [protocols.shipped(name) for name in protocols.names()]
     rows: list[Row] = [
-        {"name": each.name, "version": each.version, "labels": len(each.labels), "asks": each.summary}
-        | ({"source": each.source} if as_json_ else {})
-        for each in known
+        {"name": protocol.name, "version": protocol.version, "labels": len(protocol.labels), "asks": protocol.summary}
+        | ({"source": protocol.source} if as_json_ else {})
+        for protocol in shipped
     ]
     emit(rows, as_json_, "Protocols", "No protocols.")
 

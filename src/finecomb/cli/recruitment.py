@@ -28,16 +28,21 @@ def screen(study: StudyPath, from_: From = "", as_json_: AsJson = False) -> None
 
     Example: `finecomb screen my-study`
     """
-    found = suggestions(read(study, from_))
-    waiting = [each for each in found if not each.kept]
-    notes = [f"{counted(len(found) - len(waiting), 'suggestion')} left out: kept on the researcher's pages"]
-    rows = [_row(each) for each in waiting]
-    emit(rows, as_json_, "To look at", "Nothing to look at.", notes if len(waiting) < len(found) else ())
+    all_suggestions = suggestions(read(study, from_))
+    waiting = [suggestion for suggestion in all_suggestions if not suggestion.kept]
+    notes = [f"{counted(len(all_suggestions) - len(waiting), 'suggestion')} left out: kept on the researcher's pages"]
+    rows = [_row(suggestion) for suggestion in waiting]
+    emit(rows, as_json_, "To look at", "Nothing to look at.", notes if len(waiting) < len(all_suggestions) else ())
 
 
-def _row(each: Suggestion) -> Row:
-    own = {"annotator": each.annotator, "document": each.document, "rule": each.rule, "question": each.question}
-    return {**own, "reason": each.reason, "evidence": each.evidence}
+def _row(suggestion: Suggestion) -> Row:
+    subject = {
+        "annotator": suggestion.annotator,
+        "document": suggestion.document,
+        "rule": suggestion.rule,
+        "question": suggestion.question,
+    }
+    return {**subject, "reason": suggestion.reason, "evidence": suggestion.evidence}
 
 
 @app.command()
@@ -61,10 +66,10 @@ def pay(
         raise FinecombError(f"--form {form}: choose among {', '.join(pay.FORMS)}{did_you_mean(form, pay.FORMS)}")
     if output.exists() and not force:
         raise FinecombError(f"{output}: exists already; say --force to replace it")
-    with _kept(study, db) as store:
+    with _opened(study, db) as store:
         with store.database.reading() as transaction:
-            came = recruits.arrivals(store, transaction)
-        people = pay.earned(store.study(), came, store.head.protocol)
+            arrivals = recruits.arrivals(store, transaction)
+        people = pay.earned(store.study(), arrivals, store.head.protocol)
     text = pay.pay_file(_form(form), people)
     output.write_text(text, encoding="utf-8", newline="")
     output.chmod(0o600)
@@ -93,43 +98,43 @@ def forget(
     """
     from finecomb.store import recruits
 
-    with _kept(study, db) as store:
+    with _opened(study, db) as store:
         named = _named(store, annotator)
         with store.database.reading() as transaction:
-            there = recruits.kept(store, transaction, named)
-        out.print(f"{study}: {_said(there)}", soft_wrap=True)
+            there = recruits.personal_data(store, transaction, named)
+        out.print(f"{study}: {_in_words(there)}", soft_wrap=True)
         if there == recruits.PersonalData(0, 0, 0, 0):
             return
         if not yes:
             typer.confirm("Remove them for good?", abort=True)
         gone = store.do_now(recruits.forget, "finecomb forget", named)
         recruits.wipe(store.database)
-    done(study, f"removed {_said(gone)}")
+    done(study, f"removed {_in_words(gone)}")
     say("backups and files of pay that were made before still hold them; delete those you do not need")
     say("a server that runs now remembers who is signed in until it is restarted")
 
 
-def _said(kept: PersonalData) -> str:
+def _in_words(data: PersonalData) -> str:
     return ", ".join(
         [
-            counted(kept.workers, "worker id"),
-            counted(kept.arrivals, "arrival"),
-            counted(kept.sessions, "session"),
-            counted(kept.links, "personal link"),
+            counted(data.workers, "worker id"),
+            counted(data.arrivals, "arrival"),
+            counted(data.sessions, "session"),
+            counted(data.links, "personal link"),
         ]
     )
 
 
 def _named(store: Store, annotators: list[str] | None) -> list[str] | None:
-    known = {each.id for each in store.annotators()}
+    ids = {annotator.id for annotator in store.annotators()}
     for id in annotators or ():
-        if id not in known:
-            raise FinecombError(f"no annotator is called {id!r}{did_you_mean(id, known)}")
+        if id not in ids:
+            raise FinecombError(f"no annotator is called {id!r}{did_you_mean(id, ids)}")
     return annotators or None
 
 
 @contextmanager
-def _kept(study: Path, db: str) -> Iterator[Store]:
+def _opened(study: Path, db: str) -> Iterator[Store]:
     """A study's database as it is, without taking in what is new in its folder."""
     from finecomb.store.store import open_store
 

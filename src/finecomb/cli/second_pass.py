@@ -27,18 +27,18 @@ def rounds(
 
     Example: `finecomb rounds demo-study`
     """
-    asked = filters(protocol, annotators=annotators, where=where, kinds=None if annotators else ["human"])
-    found = compared(read(study, from_), asked, draws, seed)
-    agreement, signature = finding_rows(found.agreement)
-    marks = rows_of(found.marks) if len(found.marks) > 1 else []
+    chosen = filters(protocol, annotators=annotators, where=where, kinds=None if annotators else ["human"])
+    comparison = compared(read(study, from_), chosen, draws, seed)
+    agreement, signature = finding_rows(comparison.agreement)
+    marks = rows_of(comparison.marks) if len(comparison.marks) > 1 else []
     if as_json_:
         rows: list[Row] = [{"table": "marks", **row} for row in marks]
         rows += [{"table": "agreement", **row} for row in agreement]
-        typer.echo(as_json(rows, signature, found.notes))
+        typer.echo(as_json(rows, signature, comparison.notes))
         return
     print_rows(out, marks, "What became of the marks", _NOBODY)
     if agreement:
         print_rows(out, agreement, "Agreement of the same people on the same texts")
         say(f"{signature} (95% intervals)")
-    for note in found.notes:
+    for note in comparison.notes:
         say(note)

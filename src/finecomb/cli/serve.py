@@ -53,12 +53,14 @@ def serve(
 
     Example: `finecomb serve my-study`
     """
-    with _opened(study, db) as store, _listening(host, port) as (listening, address):
+    with _alone(study, db), _opened(study, db) as store, _listening(host, port) as (listening, address):
         address = public_url.rstrip("/") or address
         documents = len(store.plan().documents)
         title = store.head.settings.title or store.name
-        each = counted(store.head.annotators, "annotator")
-        out.print(f"{title}: {counted(documents, 'text')}, {each} per text, {store.head.protocol.id}", soft_wrap=True)
+        annotators = counted(store.head.annotators, "annotator")
+        out.print(
+            f"{title}: {counted(documents, 'text')}, {annotators} per text, {store.head.protocol.id}", soft_wrap=True
+        )
         link = _researchers_link(store, address)
         _line("researchers", f"{link}  (works once)")
         if joining := _joining_link(store, address):
@@ -86,15 +88,15 @@ def preview(
 
     Example: `finecomb preview scarecrow --skip training --skip qualification`
     """
-    asked = protocols.load(protocol)
-    items = preview_study(asked, _phases(skip or ()))
+    chosen = protocols.load(protocol)
+    items = preview_study(chosen, _phases(skip or ()))
     from finecomb.store.store import open_store
 
     with tempfile.TemporaryDirectory() as temporary, _listening(host, port) as (listening, address):
         store = open_store(place(Path(temporary) / FILE), items)
         link = _joining_link(store, address)
         out.print(
-            f"{asked.id}: {counted(len(store.plan().documents), 'example text')}; nothing is kept", soft_wrap=True
+            f"{chosen.id}: {counted(len(store.plan().documents), 'example text')}; nothing is kept", soft_wrap=True
         )
         _line("preview", link)
         try:
@@ -104,11 +106,11 @@ def preview(
 
 
 def _phases(names: Iterable[str]) -> tuple[WayPhase, ...]:
-    known = {str(phase): phase for phase in PHASES}
+    phases = {str(phase): phase for phase in PHASES}
     for name in names:
-        if name not in known:
+        if name not in phases:
             raise FinecombError(f"--skip {name}: expected one of {', '.join(PHASES)}{did_you_mean(name, PHASES)}")
-    return tuple(known[name] for name in names)
+    return tuple(phases[name] for name in names)
 
 
 @app.command()
@@ -131,15 +133,24 @@ def links(
     if not new and not name:
         raise FinecombError("say for whom: --new 3 for three new annotators, or --name ann")
     with _opened(study, db) as store:
-        for made in store.do_now(researcher_actions.make_links, "finecomb links", new, tuple(name or ())):
-            typer.echo(f"{made.annotator}\t{public_url.rstrip('/')}/join/{made.token}")
+        for link in store.do_now(researcher_actions.make_links, "finecomb links", new, tuple(name or ())):
+            typer.echo(f"{link.annotator}\t{public_url.rstrip('/')}/join/{link.token}")
 
 
 @app.command()
 def backup(
-    study: Served,
+    study: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A study's folder, its SQLite file, or postgresql://HOST/DATABASE#STUDY.", show_default=False
+        ),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write; named by the time when absent.")
+    ] = None,
+    verify: Annotated[
+        Path | None,
+        typer.Option(help="Make none; say whether this one is sound and as it was made.", show_default=False),
     ] = None,
 ) -> None:
     """A consistent copy of a study's database as one SQLite file, also while the study is served.
@@ -149,6 +160,13 @@ def backup(
     from finecomb.store.backup import back_up, backup_name
     from finecomb.store.database import Database
 
+    if verify is not None:
+        if study is not None or output is not None:
+            raise FinecombError("--verify FILE stands alone; leave the study and --output out")
+        _verify(verify)
+        return
+    if study is None:
+        raise FinecombError("say which study, e.g. finecomb backup my-study")
     where = work_place(study, "")
     if where.file and not where.file.exists():
         raise FinecombError(f"{where}: no such file; the study has not been served yet")
@@ -159,6 +177,47 @@ def backup(
     finally:
         database.close()
     done(target, "written")
+
+
+def _verify(file: Path) -> None:
+    from finecomb.store.backup import verify
+
+    check = verify(file)
+    seal = f"as it was made at {check.sealed}" if check.sealed else "sound, but without a seal to compare it with"
+    studies = "1 study" if len(check.studies) == 1 else f"{len(check.studies)} studies"
+    done(file, f"{seal}; {studies}, {counted(check.rows, 'row')}")
+
+
+@app.command()
+def repair(study: Served) -> None:
+    """Mend stored records that cannot be read, or set them aside in a file. A backup is made first.
+
+    Example: `finecomb repair my-study`
+    """
+    from finecomb.store.database import Database
+    from finecomb.store.repair import repair as repaired
+    from finecomb.store.serving import only_process
+    from finecomb.store.store import prepare
+
+    where = work_place(study, "")
+    if where.file and not where.file.exists():
+        raise FinecombError(f"{where}: no such file; the study has not been served yet")
+    database = Database(where)
+    try:
+        with only_process(where, "repair"):
+            prepare(database)
+            result = repaired(database)
+    finally:
+        database.close()
+    for row in result.rows:
+        subject = f"{row.kind} {row.id!r}" if row.id else row.kind
+        out.print(f"{subject}: {row.outcome}: {row.why}", soft_wrap=True)
+    if not result.rows:
+        done(study, "every record can be read; nothing was changed")
+        return
+    say(f"the database as it was is kept in {result.backup}")
+    say(f"what was taken out or changed is kept in {result.aside}")
+    done(study, f"{counted(len(result.rows), 'record')} mended or set aside")
 
 
 @app.command()
@@ -176,8 +235,8 @@ def restore(
     if not file.is_file():
         raise FinecombError(f"{file}: no such file")
     where = work_place(study, "")
-    if kept := put_back(file, where, force):
-        say(f"what was there is kept in {kept}")
+    if copy := put_back(file, where, force):
+        say(f"what was there is kept in {copy}")
     done(study, f"restored from {file}")
 
 
@@ -189,9 +248,21 @@ def work_place(study: Path, db: str) -> StudyLocation:
     if db and not is_url(db):
         raise FinecombError(f"--db {db}: expected postgresql://HOST/DATABASE#STUDY; without --db the work is in {FILE}")
     if db:
-        found = place(db)
-        return found if found.study else StudyLocation(found.url, study.resolve().name)
+        location = place(db)
+        return location if location.study else StudyLocation(location.url, study.resolve().name)
     return place(study / FILE) if study.is_dir() else place(study)
+
+
+@contextmanager
+def _alone(study: Path, db: str) -> Iterator[None]:
+    """Nobody else serves the study from its SQLite file; several processes may from PostgreSQL."""
+    from finecomb.store.serving import only_process
+
+    if study.is_dir() and not folder.looks_like(study):
+        yield  # which is said below
+        return
+    with only_process(work_place(study, db), "serve"):
+        yield
 
 
 @contextmanager
@@ -228,8 +299,8 @@ def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
         way_out = "; choose another with --port, or 0 for any free one" if port else ""
         raise FinecombError(f"cannot listen on {host} port {port}: {error.strerror}{way_out}") from None
     with listening:
-        shown = f"[{host}]" if ":" in host else "127.0.0.1" if host == "0.0.0.0" else host
-        yield listening, f"http://{shown}:{listening.getsockname()[1]}"
+        address = f"[{host}]" if ":" in host else "127.0.0.1" if host == "0.0.0.0" else host
+        yield listening, f"http://{address}:{listening.getsockname()[1]}"
 
 
 def _researchers_link(store: Store, address: str) -> str:

@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from finecomb import formats
@@ -45,8 +44,18 @@ Columns = Annotated[
 
 def progress(items: Iterable[Item]) -> Iterator[Item]:
     """Pass records on with a counter on standard error, shown only to people."""
+    if not err.is_terminal:
+        yield from items
+        return
+    from rich.progress import (
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )  # nobody waits for what is not shown
+
     columns = (SpinnerColumn(), TextColumn("{task.completed:,} records"), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+    with Progress(*columns, console=err, transient=True) as progress:
         task = progress.add_task("reading")
         for item in items:
             progress.advance(task)

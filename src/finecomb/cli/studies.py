@@ -65,9 +65,12 @@ def demo(
 def list_formats(as_json_: AsJson = False) -> None:
     """Every format that can be read or written."""
     rows: list[Row] = [
-        {"name": each.name, "what": each.title, "read": each.read is not None, "write": each.write is not None}
-        | {"endings": " ".join(each.suffixes), "options": " ".join(Options.flag(name) for name in sorted(each.options))}
-        for each in formats.formats().values()
+        {"name": format.name, "what": format.title, "read": format.read is not None, "write": format.write is not None}
+        | {
+            "endings": " ".join(format.suffixes),
+            "options": " ".join(Options.flag(name) for name in sorted(format.options)),
+        }
+        for format in formats.formats().values()
     ]
     emit(rows, as_json_, "Formats", "No formats.")
 
@@ -94,21 +97,21 @@ def new(
 
     Example: `finecomb new harbour -p scarecrow -d texts.csv --map text=Generation --map id=Key`
     """
-    asked = protocols.load(protocol)
+    chosen = protocols.load(protocol)
     source = list(formats.stream(documents, from_, Options(columns=mapping(columns))))
     texts = [item for item in source if isinstance(item, Document)]
     if not texts:
         raise FinecombError(f"{documents}: has no texts; a study needs at least one")
     settings = Settings(
-        title=title or study.name, protocols=(asked.id,), annotators=annotators or asked.work.annotators, seed=seed
+        title=title or study.name, protocols=(chosen.id,), annotators=annotators or chosen.work.annotators, seed=seed
     )
-    items: list[Item] = [settings, asked, *texts]
+    items: list[Item] = [settings, chosen, *texts]
     formats.save(checked(items), study, "folder", force=force)
     left = sum(isinstance(item, Annotation) for item in source)
     if left:
         say(f"{left:,} annotations in {documents} were left behind; use `finecomb convert` to keep them")
-    readers = counted(settings.annotators or asked.work.annotators, "annotator")
-    done(study, f"{counted(len(texts), 'text')}, protocol {asked.id}, {readers} per text")
+    readers = counted(settings.annotators or chosen.work.annotators, "annotator")
+    done(study, f"{counted(len(texts), 'text')}, protocol {chosen.id}, {readers} per text")
 
 
 @app.command()
@@ -187,10 +190,12 @@ def _problems(path: Path, from_: str) -> list[Problem]:
         items = list(progress(formats.stream(path, from_)))
     except StudyError as error:
         return list(error.problems)
-    for item in items:
-        if isinstance(item, Note):
-            say(item.text)
-    return formats.with_lines(check_study(Study.from_items(items)), path)
+    notes = [item for item in items if isinstance(item, Note)]
+    for note in notes:
+        if not note.is_error:
+            say(note.text)
+    unreadable = [Problem(note.text) for note in notes if note.is_error]
+    return [*unreadable, *formats.with_lines(check_study(Study.from_items(items)), path)]
 
 
 @app.command()
@@ -221,7 +226,7 @@ def show(
         for name in annotator:
             if name not in set(whole.annotators["id"]):
                 raise FinecombError(f"no annotator is called {name!r}{did_you_mean(name, whole.annotators['id'])}")
-        annotations = [each for each in annotations if each.annotator in annotator]
+        annotations = [annotation for annotation in annotations if annotation.annotator in annotator]
     if html:
         page = document_html(text, annotations, whole.protocols)
         html.write_text(f"<!doctype html><meta charset=utf-8><title>{escape(text.id)}</title>{page}", encoding="utf-8")
@@ -303,23 +308,25 @@ def simulate(
     Example: `finecomb simulate demo-study -o pretended --truth truth --annotators 10 --recall 0.5`
     """
     whole = read(study)
-    asked = whole.protocol(protocol)
+    chosen = whole.protocol(protocol)
     like = Simulated("reader", recall, precision, jitter, confusion)
     people = crowd(annotators, like, spread, seed)
     documents = list(whole.iter_documents())
-    true = _truth(whole, truth) if truth else {each.document: each for each in plant(documents, asked, plant_, seed)}
-    who = next((each for each in whole.iter_annotators() if each.id == truth), Annotator(id="truth", kind="gold"))
-    made = simulated(documents, true, people, asked, seed)
-    settings = whole.settings.model_copy(update={"protocols": (asked.id,), "annotators": annotators, "seed": seed})
-    head: list[Item] = [settings, asked, *documents, who, *(person.annotator() for person in people)]
-    formats.save(progress(itertools.chain(head, true.values(), made)), output, force=force)
+    true = _truth(whole, truth) if truth else {item.document: item for item in plant(documents, chosen, plant_, seed)}
+    who = next((item for item in whole.iter_annotators() if item.id == truth), Annotator(id="truth", kind="gold"))
+    annotations = simulated(documents, true, people, chosen, seed)
+    settings = whole.settings.model_copy(update={"protocols": (chosen.id,), "annotators": annotators, "seed": seed})
+    head: list[Item] = [settings, chosen, *documents, who, *(person.annotator() for person in people)]
+    formats.save(progress(itertools.chain(head, true.values(), annotations)), output, force=force)
     size = f"{counted(annotators, 'annotator')} on {counted(len(documents), 'document')}"
     done(output, f"{size}, truth kept as annotator {who.id!r}")
 
 
 def _truth(study: Study, annotator: str) -> dict[str, Annotation]:
-    found = {each.document: each for each in study.iter_annotations() if each.annotator == annotator}
-    if not found:
+    truth_by_document = {
+        annotation.document: annotation for annotation in study.iter_annotations() if annotation.annotator == annotator
+    }
+    if not truth_by_document:
         authors = study.annotations["annotator"].unique(maintain_order=True)
         raise FinecombError(f"no annotations by {annotator!r}{did_you_mean(annotator, authors)}")
-    return found
+    return truth_by_document

@@ -88,10 +88,10 @@ class Checker:
                     f"attention check {id!r} is no document{did_you_mean(id, self._documents)}", kind="settings"
                 )
 
-    def _placed(self, kind: str, id: str, found: Iterable[tuple[Level, str]]) -> Iterator[Problem]:
+    def _placed(self, kind: str, id: str, messages: Iterable[tuple[Level, str]]) -> Iterator[Problem]:
         row = self._rows[kind]
         self._rows[kind] += 1
-        for level, message in found:
+        for level, message in messages:
             yield Problem(message, level, kind, id, row)
 
     def _see_document(self, document: Document) -> Iterator[tuple[Level, str]]:
@@ -128,22 +128,22 @@ class Checker:
         ]
         if self._document_of(annotation) is None:
             named.append(("document", annotation.document, self._documents))
-        for what, id, known in named:
-            if id not in known:
-                yield "error", f"names {what} {id!r}, which is not in the study{self._near(id, known)}"
+        for what, id, names in named:
+            if id not in names:
+                yield "error", f"names {what} {id!r}, which is not in the study{self._near(id, names)}"
 
-    def _near(self, id: str, known: Mapping[str, object]) -> str:
+    def _near(self, id: str, names: Mapping[str, object]) -> str:
         """The nearest of many names; looking for it is slow, so only the first wrong names get one."""
         self._hints += 1
-        return did_you_mean(id, list(known)[:5000]) if self._hints <= _MOST_HINTS else ""
+        return did_you_mean(id, list(names)[:5000]) if self._hints <= _MOST_HINTS else ""
 
     def _document_of(self, annotation: Annotation) -> Document | None:
         """What was read: a document of the study or, in training and qualification, a text of the protocol."""
-        found = self._documents.get(annotation.document)
+        document = self._documents.get(annotation.document)
         protocol = self._protocols.get(annotation.protocol)
-        if found is None and protocol is not None and annotation.phase != "work":
+        if document is None and protocol is not None and annotation.phase != "work":
             return protocol.practice.get(annotation.document)
-        return found
+        return document
 
     def _content(self, annotation: Annotation) -> Iterator[tuple[Level, str]]:
         document = self._document_of(annotation)
@@ -162,8 +162,8 @@ def placement(annotation: Annotation, document: Document) -> Iterator[tuple[Leve
                 yield "error", f"mark {mark.id!r}: {problem}"
     for unit in annotation.units:
         if not unit.start <= unit.end <= len(document.text):
-            found = f"unit [{unit.start}, {unit.end})"
-            yield "error", f"{found} does not lie in the text, which has {len(document.text)} characters"
+            place = f"unit [{unit.start}, {unit.end})"
+            yield "error", f"{place} does not lie in the text, which has {len(document.text)} characters"
 
 
 def misplaced(span: Span, quote: str, document: Document) -> str:
@@ -176,11 +176,11 @@ def misplaced(span: Span, quote: str, document: Document) -> str:
     if span.end > len(text):
         nearest = _nearest(quote, text, span.start)
         return f"span {place} ends after the {span.part}, which has {len(text)} characters{nearest}"
-    found = text[span.start : span.end]
-    if found == quote:
+    words = text[span.start : span.end]
+    if words == quote:
         return ""
-    said, there = apart(quote, found)
-    return f"quote {said} is not what the {span.part} has at {place}: {there}{_nearest(quote, text, span.start)}"
+    claimed, there = apart(quote, words)
+    return f"quote {claimed} is not what the {span.part} has at {place}: {there}{_nearest(quote, text, span.start)}"
 
 
 def _nearest(quote: str, text: str, start: int) -> str:
@@ -210,9 +210,9 @@ def conformity(annotation: Annotation, protocol: Protocol) -> Iterator[tuple[Lev
 
 def _mark_conformity(mark: Mark, annotation: Annotation, protocol: Protocol) -> Iterator[tuple[Level, str]]:
     label = protocol.named(mark.label)
-    for reading in (each for set_ in mark.alternatives for each in set_):
-        if reading.label is not None and protocol.named(reading.label) is None:
-            yield "error", f"label {reading.label!r} of an alternative {_not_in(protocol, reading.label)}"
+    for alternative in (member for set_ in mark.alternatives for member in set_):
+        if alternative.label is not None and protocol.named(alternative.label) is None:
+            yield "error", f"label {alternative.label!r} of an alternative {_not_in(protocol, alternative.label)}"
     if mark.label is None and not (protocol.unlabelled or mark.label_votes):
         yield "warning", f"has no label, though protocol {protocol.id} asks for one"
     if mark.label is not None and label is None:
@@ -233,7 +233,7 @@ def _mark_conformity(mark: Mark, annotation: Annotation, protocol: Protocol) -> 
 
 
 def _not_in(protocol: Protocol, label: str) -> str:
-    return f"is not in protocol {protocol.id}{did_you_mean(label, [each.name for each in protocol.labels])}"
+    return f"is not in protocol {protocol.id}{did_you_mean(label, [candidate.name for candidate in protocol.labels])}"
 
 
 def _unit_conformity(unit: Unit, protocol: Protocol) -> Iterator[tuple[Level, str]]:
@@ -269,4 +269,4 @@ def _applies(question: Question, answers: Answers) -> bool:
     if question.when is None:
         return True
     given = answers.get(question.when.question)
-    return any(each in question.when.among for each in (given if isinstance(given, tuple) else (given,)))
+    return any(answer in question.when.among for answer in (given if isinstance(given, tuple) else (given,)))

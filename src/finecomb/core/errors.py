@@ -55,11 +55,11 @@ class Problem:
 class StudyError(FinecombError):
     """A study with problems; all of them are in `problems`."""
 
-    def __init__(self, problems: Sequence[Problem], shown: int = 20) -> None:
+    def __init__(self, problems: Sequence[Problem], most: int = 20) -> None:
         self.problems = tuple(problems)
-        lines = [str(problem) for problem in self.problems[:shown]]
-        if len(self.problems) > shown:
-            lines.append(f"... and {len(self.problems) - shown} more; `finecomb check` lists them all")
+        lines = [str(problem) for problem in self.problems[:most]]
+        if len(self.problems) > most:
+            lines.append(f"... and {len(self.problems) - most} more; `finecomb check` lists them all")
         super().__init__("\n".join(lines))
 
 
@@ -71,8 +71,8 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     >>> did_you_mean("zzz", ["a", "b"])
     '; there are: a, b'
     """
-    names = [str(each) for each in names]
-    folded = {each.lower(): each for each in names}
+    names = [str(spelling) for spelling in names]
+    folded = {spelling.lower(): spelling for spelling in names}
     near = difflib.get_close_matches(name.lower(), folded, n=1)
     if near:
         return f"; did you mean {folded[near[0]]!r}?"
@@ -91,14 +91,14 @@ def apart(first: str, second: str, width: int = 60) -> tuple[str, str]:
     pairs = zip(first, second, strict=False)
     same = next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second)))
     start = max(0, same - width // 2)
-    cut = [each[start : start + width] for each in (first, second)]
+    cut = [passage[start : start + width] for passage in (first, second)]
     looks_same = unicodedata.normalize("NFC", cut[0]) == unicodedata.normalize("NFC", cut[1])
-    shown = [ascii(each) if looks_same else repr(each) for each in cut]
-    return _dotted(shown[0], start, len(first) - width), _dotted(shown[1], start, len(second) - width)
+    quoted = [ascii(passage) if looks_same else repr(passage) for passage in cut]
+    return _dotted(quoted[0], start, len(first) - width), _dotted(quoted[1], start, len(second) - width)
 
 
-def _dotted(shown: str, start: int, last: int) -> str:
-    return ("..." if start else "") + shown + ("..." if start < last else "")
+def _dotted(quoted: str, start: int, last: int) -> str:
+    return ("..." if start else "") + quoted + ("..." if start < last else "")
 
 
 def shorten(text: str, width: int = 60) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 from pydantic_core import from_json, to_json
 
-from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Unit
-from finecomb.core.span import Span
+from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Document, Mark, Unit
+from finecomb.core.span import TEXT, Span
 
 SPANS = pl.List(pl.Struct({"part": pl.String, "start": pl.Int64, "end": pl.Int64}))
 SEGMENTS = pl.List(pl.Struct({"start": pl.Int64, "end": pl.Int64, "title": pl.String, "role": pl.String}))
@@ -136,6 +136,11 @@ def values_of(cell: str | None) -> list[Any]:
     return value
 
 
+def answers_in(cell: str | None) -> dict[str, Answer]:
+    """The answers that a cell holds, lists of choices as tuples."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in entries(cell).items()}
+
+
 def names_in(column: pl.Series) -> list[str]:
     """The names that a JSON column has entries for, each once, in the order in which they come."""
     return list(dict.fromkeys(name for cell in column.drop_nulls() for name in entries(cell)))
@@ -161,25 +166,26 @@ def _entry(cell: str, name: str) -> str | None:
     return value if value is None or isinstance(value, str) else to_json(value).decode()
 
 
-def _json(value: Any) -> str | None:
+def json_cell(value: Any) -> str | None:
     """JSON text, or None for what is empty."""
     return to_json(value).decode() if value not in (None, {}, ()) else None
 
 
-def _list(values: Iterable[Any]) -> str:
+def list_cell(values: Iterable[Any]) -> str:
     """JSON text of a list, `[]` when empty."""
     return to_json(values).decode() if values else "[]"
 
 
-def _spans(spans: Iterable[Span]) -> str:
-    return _list([{"part": span.part, "start": span.start, "end": span.end} for span in spans])
+def spans_cell(spans: Iterable[Span]) -> str:
+    """JSON text of spans."""
+    return list_cell([{"part": span.part, "start": span.start, "end": span.end} for span in spans])
 
 
 def document_row(document: Document) -> tuple[Any, ...]:
     """Row of `DOCUMENTS`."""
     d = document
     data = None if d.data is None else to_json(d.data).decode()
-    return d.id, d.text, _json(d.context), _list(d.references), _list(d.segments), data, _json(d.meta)
+    return d.id, d.text, json_cell(d.context), list_cell(d.references), list_cell(d.segments), data, json_cell(d.meta)
 
 
 def annotator_row(annotator: Annotator) -> tuple[Any, ...]:
@@ -187,7 +193,7 @@ def annotator_row(annotator: Annotator) -> tuple[Any, ...]:
     a = annotator
     qualification = a.qualification.to_json() if a.qualification else None
     excluded = a.excluded.to_json() if a.excluded else None
-    return a.id, a.kind, a.condition, _json(a.survey), qualification, a.platform, excluded, _json(a.meta)
+    return a.id, a.kind, a.condition, json_cell(a.survey), qualification, a.platform, excluded, json_cell(a.meta)
 
 
 def annotation_row(annotation: Annotation) -> tuple[Any, ...]:
@@ -196,32 +202,34 @@ def annotation_row(annotation: Annotation) -> tuple[Any, ...]:
     key = (a.id, a.document, a.annotator, a.protocol, a.round, a.about, a.phase, a.status)
     excluded = a.excluded.to_json() if a.excluded else None
     times = (a.started, a.submitted, a.seconds, a.active_seconds)
-    return (*key, _json(a.answers), _list(a.made_from), a.readers, excluded, *times, _json(a.meta))
+    return (*key, json_cell(a.answers), list_cell(a.made_from), a.readers, excluded, *times, json_cell(a.meta))
 
 
 def mark_row(mark: Mark, annotation: Annotation) -> tuple[Any, ...]:
     """Row of `MARKS`."""
     m, before = mark, mark.antecedents
     owner = (annotation.id, annotation.document, annotation.annotator, annotation.protocol)
-    antecedents = (_spans(before.spans), _list(before.quotes), before.unlocated) if before else (None, None, None)
+    antecedents = (
+        (spans_cell(before.spans), list_cell(before.quotes), before.unlocated) if before else (None, None, None)
+    )
     votes = (
         m.confidence,
         m.votes,
         None if m.label_votes is None else to_json(m.label_votes).decode(),
         m.item,
-        _list(m.made_from),
-        _json(m.alternatives),
+        list_cell(m.made_from),
+        json_cell(m.alternatives),
     )
     return (
-        *(m.id, *owner, m.label, _spans(m.spans), _list(m.quotes), _json(m.answers), *antecedents),
-        *(*votes, m.basis, m.unlocated, _json(m.meta)),
+        *(m.id, *owner, m.label, spans_cell(m.spans), list_cell(m.quotes), json_cell(m.answers), *antecedents),
+        *(*votes, m.basis, m.unlocated, json_cell(m.meta)),
     )
 
 
 def unit_row(unit: Unit, annotation: Annotation) -> tuple[Any, ...]:
     """Row of `UNITS`."""
     owner = (annotation.id, annotation.document, annotation.annotator, annotation.protocol)
-    return (*owner, unit.start, unit.end, _json(unit.answers), _json(unit.scores), unit.seconds)
+    return (*owner, unit.start, unit.end, json_cell(unit.answers), json_cell(unit.scores), unit.seconds)
 
 
 _JSON_COLUMNS = frozenset(
@@ -231,8 +239,8 @@ _JSON_COLUMNS = frozenset(
 
 def _parsed(row: dict[str, Any], drop: tuple[str, ...] = ()) -> dict[str, Any]:
     """A row as keywords for its record: JSON parsed, nulls left to the defaults."""
-    kept = {name: value for name, value in row.items() if value is not None and name not in drop}
-    return {name: from_json(value) if name in _JSON_COLUMNS else value for name, value in kept.items()}
+    filled = {name: value for name, value in row.items() if value is not None and name not in drop}
+    return {name: from_json(value) if name in _JSON_COLUMNS else value for name, value in filled.items()}
 
 
 def _from_rows(frame: pl.DataFrame, make: Callable[[dict[str, Any]], Any]) -> Iterator[Any]:
@@ -255,8 +263,8 @@ def annotations_of(annotations: pl.DataFrame, marks: pl.DataFrame, units: pl.Dat
     marks_by = _grouped(marks, _mark)
     units_by = _grouped(units, _unit)
     for row in annotations.iter_rows(named=True):
-        own = {"marks": marks_by.get(row["id"], ()), "units": units_by.get(row["id"], ())}
-        yield Annotation.model_validate(_parsed(row) | own)
+        contents = {"marks": marks_by.get(row["id"], ()), "units": units_by.get(row["id"], ())}
+        yield Annotation.model_validate(_parsed(row) | contents)
 
 
 def _grouped(frame: pl.DataFrame, make: Callable[[dict[str, Any]], Any]) -> dict[str, list[Any]]:
@@ -269,18 +277,26 @@ def _grouped(frame: pl.DataFrame, make: Callable[[dict[str, Any]], Any]) -> dict
 _OWNER = ("annotation", "document", "annotator", "protocol")
 
 
-def _span_list(value: list[dict[str, Any]]) -> list[Span]:
-    return [Span(each["start"], each["end"], each["part"]) for each in value]
+def spans_of(cell: Iterable[Mapping[str, Any]]) -> tuple[Span, ...]:
+    """The spans that a cell of a `spans` column holds."""
+    return tuple(Span(span["start"], span["end"], span["part"]) for span in cell)
+
+
+def part_texts(documents: pl.DataFrame) -> dict[tuple[str, str], str]:
+    """The words of every part of a documents frame, text and contexts alike, by document and part."""
+    texts: dict[tuple[str, str], str] = {}
+    for id, text, context in documents.select("id", "text", "context").iter_rows():
+        texts[id, TEXT] = text
+        texts |= {(id, name): words for name, words in entries(context).items()}
+    return texts
 
 
 def _mark(row: dict[str, Any]) -> Mark:
     before = ("antecedents", "antecedent_quotes", "antecedent_unlocated")
-    values = _parsed(row, drop=(*_OWNER, *before)) | {"label": row["label"], "spans": _span_list(row["spans"])}
+    values = _parsed(row, drop=(*_OWNER, *before)) | {"label": row["label"], "spans": spans_of(row["spans"])}
     if row["antecedents"] is not None:
         spans, quotes, unlocated = (row[name] for name in before)
-        values["antecedents"] = Antecedents(
-            spans=tuple(_span_list(spans)), quotes=tuple(quotes), unlocated=unlocated or ""
-        )
+        values["antecedents"] = Antecedents(spans=spans_of(spans), quotes=tuple(quotes), unlocated=unlocated or "")
     return Mark.model_validate(values)
 
 

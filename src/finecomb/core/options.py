@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, did_you_mean
 
 Options = TypeVar("Options")
 
@@ -71,6 +71,15 @@ def all_specs(choices: Iterable[type]) -> dict[str, OptionSpec]:
     return specs
 
 
+def options_of(options: type[Options], **values: Any) -> Options:
+    """An options dataclass from keywords; lists become tuples, and a name that it does not have is refused."""
+    names = [field.name for field in dataclasses.fields(options)]  # type: ignore[arg-type]
+    for name in values:
+        if name not in names:
+            raise FinecombError(f"no option is called {name!r}{did_you_mean(name, names)}")
+    return options(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+
+
 def refuse_others(given: Iterable[str], chosen: Mapping[str, type], choices: Mapping[str, type]) -> None:
     """An error that names the first of the `given` options that nothing `chosen` has, and what has it.
 
@@ -104,6 +113,6 @@ class OptionValues:
     given: Mapping[str, Any]
 
     def of(self, options: type[Options], **more: Any) -> Options:
-        """The options dataclass of one choice, with those of the given values that it has; `more` goes first."""
+        """The options dataclass of one choice, with those of the given values that it has, `more` before them."""
         names = {field.name for field in dataclasses.fields(options)}  # type: ignore[arg-type]
-        return options(**{**{name: value for name, value in self.given.items() if name in names}, **more})
+        return options(**{name: value for name, value in {**self.given, **more}.items() if name in names})

@@ -66,11 +66,11 @@ def looks(protocol: Protocol) -> dict[str | None, Look]:
     """The look of every label of `protocol` by name, and under None that of a mark without a label."""
     flags = _flags(protocol.labels)
     keys = _keys(protocol.labels)
-    found: dict[str | None, Look] = {
+    looks_by_label: dict[str | None, Look] = {
         label.name: Look(label.name, label.shown, slot, flags[label.name], keys[label.name])
         for label, slot in zip(protocol.labels, _slots(protocol), strict=True)
     }
-    return found | {None: Look("", "No type", UNLABELLED, "??", "")}
+    return looks_by_label | {None: Look("", "No type", UNLABELLED, "??", "")}
 
 
 def _slots(protocol: Protocol) -> Iterable[Slot]:
@@ -95,7 +95,7 @@ def _flags(labels: Iterable[Label]) -> dict[str, str]:
     flags = {label.name: label.flag for label in labels if label.flag}
     for label in labels:
         if label.name not in flags:
-            flags[label.name] = next(each for each in _flag_candidates(label.shown) if each not in flags.values())
+            flags[label.name] = next(flag for flag in _flag_candidates(label.shown) if flag not in flags.values())
     return flags
 
 
@@ -119,8 +119,8 @@ def _keys(labels: Iterable[Label]) -> dict[str, str]:
     taken = set(keys.values()) | ({"a"} if any(label.antecedent != "none" for label in labels) else set())
     for label in labels:
         if label.name not in keys:
-            wanted = [*(each for each in label.name if each.isalpha()), *"abcdefghijklmnopqrstuvwxyz"]
-            keys[label.name] = next((each for each in wanted if each not in taken), "")
+            wanted = [*(letter for letter in label.name if letter.isalpha()), *"abcdefghijklmnopqrstuvwxyz"]
+            keys[label.name] = next((letter for letter in wanted if letter not in taken), "")
             taken.add(keys[label.name])
     return keys
 

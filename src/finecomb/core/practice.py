@@ -42,10 +42,10 @@ class Solution(Record):
 
     def span(self, text: str, context: Mapping[str, str]) -> Span:
         """Where it is."""
-        found = locate(
+        span = locate(
             self.quote or self.before, text if self.part == TEXT else context.get(self.part, ""), self.nth, self.part
         )
-        return found if self.quote else Span(found.start, found.start, self.part)
+        return span if self.quote else Span(span.start, span.start, self.part)
 
 
 class Example(Record):
@@ -73,7 +73,7 @@ class Example(Record):
 def _find_all(marks: Iterable[Solution], text: str, context: Mapping[str, str]) -> None:
     for mark in marks:
         mark.span(text, context)
-        if mark.antecedent and not any(mark.antecedent in each for each in (text, *context.values())):
+        if mark.antecedent and not any(mark.antecedent in passage for passage in (text, *context.values())):
             raise ValueError(f"antecedent {mark.antecedent!r} is not in the text")
 
 

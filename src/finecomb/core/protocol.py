@@ -263,7 +263,7 @@ class Protocol(Record):
         unique("key", [label.key.lower() for label in self.labels if label.key])
         self._check_keys()
         spellings = [{fold(label.name), *map(fold, label.aliases)} for label in self.labels]
-        unique("label or alias", [spelling for own in spellings for spelling in sorted(own)])
+        unique("label or alias", [spelling for names in spellings for spelling in sorted(names)])
         unique("exercise", self._exercise_names())
         groups = {group.name for group in self.groups}
         for label in self.labels:
@@ -304,10 +304,10 @@ class Protocol(Record):
         names += [exercise.label for exercise in exercises if exercise.label is not None]
         names += [name for rule in self.guidelines for name in (*rule.labels, *([rule.to] if rule.to else []))]
         names += [name for weight in self.weights for name in weight.labels]
-        known = {label.name for label in self.labels}
+        listed = {label.name for label in self.labels}
         for name in names:
-            if not any(_matches(name, each) for each in known):
-                raise ValueError(f"label {name!r} is used but not listed{did_you_mean(name, known)}")
+            if not any(_matches(name, listed_name) for listed_name in listed):
+                raise ValueError(f"label {name!r} is used but not listed{did_you_mean(name, listed)}")
         for mark in marks:
             _check_answers(mark.answers, self.questions_of(mark.label))
         for answers in [*(example.answers for example in examples), *(exercise.answers for exercise in exercises)]:
@@ -320,7 +320,7 @@ class Protocol(Record):
         of_conditions = [
             example
             for condition in self.conditions
-            for example in (*condition.examples, *(each for pair in condition.pairs for each in pair))
+            for example in (*condition.examples, *(member for pair in condition.pairs for member in pair))
         ]
         return [*self.examples, *(example for label in self.labels for example in label.examples), *of_conditions]
 
@@ -329,7 +329,7 @@ class Protocol(Record):
         parts = self.qualification.parts if self.qualification else ()
         return (
             *(self.training.exercises if self.training else ()),
-            *(each for part in parts for each in part.exercises),
+            *(exercise for part in parts for exercise in part.exercises),
         )
 
     def _exercise_names(self) -> list[str]:
@@ -356,27 +356,27 @@ class Protocol(Record):
 
     def label(self, spelling: str) -> Label:
         """The label with that name or alias, however it is spelled; an error that names the nearest otherwise."""
-        found = self._by_spelling.get(fold(spelling))
-        if found is None:
+        match = self._by_spelling.get(fold(spelling))
+        if match is None:
             names = [label.name for label in self.labels]
             raise ProtocolError(f"label {spelling!r} is not in protocol {self.id}{did_you_mean(spelling, names)}")
-        return found
+        return match
 
     def questions_of(self, label: str | None) -> tuple[Question, ...]:
         """What is asked of a mark with that label."""
-        own = self.named(label)
-        return self.questions + own.questions if own and own.questions else self.questions
+        chosen = self.named(label)
+        return self.questions + chosen.questions if chosen and chosen.questions else self.questions
 
     @functools.cached_property
     def practice(self) -> dict[str, Document]:
         """The texts of training and qualification as documents, by ids such as `scarecrow@1/exercise-3`."""
-        texts = {f"{self.id}/{each.name}": each.document(f"{self.id}/{each.name}") for each in self.exercises()}
-        return texts | {id: Document(id=id, text=each.text, context=each.context) for id, each in self._choices.items()}
+        texts = {f"{self.id}/{item.name}": item.document(f"{self.id}/{item.name}") for item in self.exercises()}
+        return texts | {id: Document(id=id, text=item.text, context=item.context) for id, item in self._choices.items()}
 
     @functools.cached_property
     def _choices(self) -> dict[str, Choice]:
         parts = self.qualification.parts if self.qualification else ()
-        return {f"{self.id}/{each.name}": each for part in parts for each in part.choices}
+        return {f"{self.id}/{choice.name}": choice for part in parts for choice in part.choices}
 
     def asked_of(self, document: str) -> Protocol:
         """What is asked of a text: all of this, or of a multiple-choice question that question only, as `answer`."""
@@ -415,7 +415,7 @@ def _check_conditions(what: str, questions: tuple[Question, ...]) -> None:
                 f"{did_you_mean(question.when.question, by_name)}"
             )
         values = other.kind.values or other.values
-        if values and (strange := [each for each in question.when.among if not among(each, values)]):
+        if values and (strange := [answer for answer in question.when.among if not among(answer, values)]):
             waits = f"question '{question.name}' waits for answer {strange[0]!r}"
             raise ValueError(f"{what}: {waits}, which '{other.name}' does not offer")
 

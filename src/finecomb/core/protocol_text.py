@@ -78,28 +78,28 @@ def format_yaml(record: Record) -> str:
 _MOST_NODES = 1_000_000
 
 
-def _size(node: yaml.Node, known: dict[int, int]) -> int:
+def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
     """How many values there are when every alias is filled in; counted without filling them in."""
-    if id(node) not in known:
-        known[id(node)] = 0  # an alias of its own parent
+    if id(node) not in sizes:
+        sizes[id(node)] = 0  # an alias of its own parent
         children = node.value if isinstance(node, yaml.SequenceNode) else []
-        children = [each for pair in node.value for each in pair] if isinstance(node, yaml.MappingNode) else children
-        known[id(node)] = 1 + sum(_size(each, known) for each in children)
-    return known[id(node)]
+        children = [child for pair in node.value for child in pair] if isinstance(node, yaml.MappingNode) else children
+        sizes[id(node)] = 1 + sum(_size(child, sizes) for child in children)
+    return sizes[id(node)]
 
 
 def _repeated_keys(node: yaml.Node) -> Iterator[tuple[int, str]]:
     if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
+        earlier: set[str] = set()
         for key, value in node.value:
             if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
+                if key.value in earlier:
                     yield key.start_mark.line + 1, key.value
-                seen.add(key.value)
+                earlier.add(key.value)
             yield from _repeated_keys(value)
     elif isinstance(node, yaml.SequenceNode):
-        for each in node.value:
-            yield from _repeated_keys(each)
+        for child in node.value:
+            yield from _repeated_keys(child)
 
 
 def _line(node: yaml.Node | None, path: tuple[int | str, ...]) -> str:
@@ -107,10 +107,10 @@ def _line(node: yaml.Node | None, path: tuple[int | str, ...]) -> str:
     line = node.start_mark.line + 1 if node else 1
     for step in path:
         if isinstance(node, yaml.MappingNode):
-            found = next((pair for pair in node.value if pair[0].value == step), None)
-            if found is None:
+            entry = next((pair for pair in node.value if pair[0].value == step), None)
+            if entry is None:
                 continue  # a step that pydantic made up, such as a member of a union
-            line, node = found[0].start_mark.line + 1, found[1]
+            line, node = entry[0].start_mark.line + 1, entry[1]
         elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
             node = node.value[step]
             line = node.start_mark.line + 1
@@ -155,7 +155,7 @@ def _fields_near(kind: type[Record], path: tuple[int | str, ...]) -> list[str]:
 def _record_in(annotation: Any) -> type[Record] | None:
     if isinstance(annotation, type) and issubclass(annotation, Record):
         return annotation
-    for each in getattr(annotation, "__args__", ()):
-        if found := _record_in(each):
-            return found
+    for argument in getattr(annotation, "__args__", ()):
+        if model := _record_in(argument):
+            return model
     return None

@@ -58,17 +58,18 @@ def matched(
         [
             index
             for index, mark in enumerate(marks)
-            if (match == "place" or solution.label in (None, mark.label)) and any(span.meets(own) for own in mark.spans)
+            if (match == "place" or solution.label in (None, mark.label))
+            and any(span.meets(mark_span) for mark_span in mark.spans)
         ]
         for solution, span in zip(exercise.solutions, spans, strict=True)
     ]
     taken: dict[int, int] = {}  # mark -> solution
 
-    def place(solution: int, seen: set[int]) -> bool:
+    def place(solution: int, tried: set[int]) -> bool:
         for mark in finds[solution]:
-            if mark not in seen:
-                seen.add(mark)
-                if mark not in taken or place(taken[mark], seen):
+            if mark not in tried:
+                tried.add(mark)
+                if mark not in taken or place(taken[mark], tried):
                     taken[mark] = solution
                     return True
         return False
@@ -84,8 +85,8 @@ def grade(protocol: Protocol, given: Given) -> Grade:
     if qualification is None:
         raise ValueError(f"protocol {protocol.id} has no qualification")
     by_part = {part.name: _graded(part, given) for part in qualification.parts}
-    items = tuple(item for each in by_part.values() for item in each)
-    parts = {name: sum(item.points for item in each) for name, each in by_part.items()}
+    items = tuple(item for part_items in by_part.values() for item in part_items)
+    parts = {name: sum(item.points for item in part_items) for name, part_items in by_part.items()}
     right = sum(len(item.found) for item in items)
     marked = right + sum(len(item.extra) for item in items)
     precision = right / marked if marked else math.nan
@@ -114,23 +115,23 @@ def graded_choice(choice: Choice, answer: object, points: float = 0) -> Graded:
 def graded_exercise(exercise: Exercise, marks: Sequence[Mark], part: QualificationPart | None = None) -> Graded:
     """An exercise in its part of the qualification; without one, as in training, nothing is at stake."""
     pairs = matched(marks, exercise, part.match if part else "label")
-    found, right = {solution for solution, _ in pairs}, {mark for _, mark in pairs}
+    solved, right = {solution for solution, _ in pairs}, {mark for _, mark in pairs}
     worth = [_points(exercise, part, count) for count in range(len(pairs) + 1)]
     return Graded(
         exercise.name,
         worth[-1],
         part.points if part else 0.0,
         found=tuple((solution, marks[mark].id) for solution, mark in pairs),
-        missed=tuple(index for index in range(len(exercise.solutions)) if index not in found),
+        missed=tuple(index for index in range(len(exercise.solutions)) if index not in solved),
         extra=tuple(mark.id for index, mark in enumerate(marks) if index not in right),
         each=tuple(now - (before if number else 0.0) for number, (before, now) in enumerate(itertools.pairwise(worth))),
     )
 
 
-def _points(exercise: Exercise, part: QualificationPart | None, found: int) -> float:
+def _points(exercise: Exercise, part: QualificationPart | None, solved: int) -> float:
     """What so many found solutions are worth."""
     if part is None:
         return 0.0
     needed = part.needed or len(exercise.solutions)
     lose = part.lose if part.lose is not None else part.points / needed
-    return max(0.0, part.points - lose * max(0, needed - found))
+    return max(0.0, part.points - lose * max(0, needed - solved))

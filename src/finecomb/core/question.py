@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, mod
 
 from finecomb.core.errors import shorten
 from finecomb.core.records import Answer, Record, Text
-from finecomb.core.scales import SCALES, Scale, scale_name
+from finecomb.core.scales import SCALES, QuestionScale, scale_name
 
 
 def label_name(value: str) -> str:
@@ -103,7 +103,7 @@ class Question(Record):
         return self
 
     @property
-    def kind(self) -> Scale:
+    def kind(self) -> QuestionScale:
         """The row of its scale: how its answers are checked, parsed, merged and invented."""
         return SCALES[self.scale]
 

@@ -75,7 +75,7 @@ def option_titles(question: Question, answer: Answer) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class QuestionScale:
     """One kind of answer."""
 
     name: str
@@ -206,16 +206,16 @@ def _options_example(question: Question, rng: np.random.Generator) -> Answer:
 _OPTION = (_option_check, _option_parse, _option_example)
 _TEXT = (_text_check, _text_parse, _text_example)
 
-SCALES: dict[str, Scale] = {
+SCALES: dict[str, QuestionScale] = {
     scale.name: scale
     for scale in (
-        Scale("nominal", *_OPTION, chooses=True, rates=True),
-        Scale("ordinal", *_OPTION, chooses=True, ordered=True, rates=True),
-        Scale("number", _number_check, _number_parse, _number_example, bounded=True, rates=True),
-        Scale("yes-no", _truth_check, _truth_parse, _truth_example, words=_truth_words, values=(True, False)),
-        Scale("several", _options_check, _options_parse, _options_example, chooses=True, many=True),
-        Scale("text", *_TEXT, merge=merged_side_by_side, prose=True, free=True),
-        Scale("rewrite", *_TEXT, free=True),
+        QuestionScale("nominal", *_OPTION, chooses=True, rates=True),
+        QuestionScale("ordinal", *_OPTION, chooses=True, ordered=True, rates=True),
+        QuestionScale("number", _number_check, _number_parse, _number_example, bounded=True, rates=True),
+        QuestionScale("yes-no", _truth_check, _truth_parse, _truth_example, words=_truth_words, values=(True, False)),
+        QuestionScale("several", _options_check, _options_parse, _options_example, chooses=True, many=True),
+        QuestionScale("text", *_TEXT, merge=merged_side_by_side, prose=True, free=True),
+        QuestionScale("rewrite", *_TEXT, free=True),
     )
 }
 """Every scale by name. A new one is a row here."""

@@ -177,8 +177,8 @@ def pieces(length: int, spans: Sequence[Sequence[Span]], part: str = TEXT) -> li
     """
     events: list[tuple[int, int, int]] = []  # (position, 0 for an end or 1 for a start, owner)
     gaps: dict[int, list[int]] = {}
-    for owner, own in enumerate(spans):
-        for span in union(span for span in own if span.part == part):
+    for owner, owner_spans in enumerate(spans):
+        for span in union(span for span in owner_spans if span.part == part):
             if len(span):
                 events += [(span.start, 1, owner), (span.end, 0, owner)]
             else:

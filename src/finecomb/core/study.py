@@ -77,32 +77,32 @@ class Study:
 
     def document(self, id: str) -> Document:
         """The document with that id; an error that names the nearest otherwise."""
-        found = self.documents.filter(pl.col("id") == id)
-        if found.is_empty():
+        rows = self.documents.filter(pl.col("id") == id)
+        if rows.is_empty():
             raise FinecombError(f"no document has the id {id!r}{did_you_mean(id, self.documents['id'])}")
-        return next(frames.documents_of(found))
+        return next(frames.documents_of(rows))
 
     def annotations_on(self, document: str) -> list[Annotation]:
         """All annotations of one document, as records."""
-        own = [each.filter(pl.col("document") == document) for each in (self.annotations, self.marks, self.units)]
-        return list(frames.annotations_of(*own))
+        tables = [table.filter(pl.col("document") == document) for table in (self.annotations, self.marks, self.units)]
+        return list(frames.annotations_of(*tables))
 
     def protocol(self, name: str = "") -> Protocol:
         """The protocol called `name` (with or without version); without a name, the only one there is."""
-        named = [each for each in self.protocols.values() if name in ("", each.name, each.id)]
+        named = [protocol for protocol in self.protocols.values() if name in ("", protocol.name, protocol.id)]
         if len(named) == 1:
             return named[0]
         if not named:
             called = f" {name!r}{did_you_mean(name, self.protocols)}" if name else ""
             raise FinecombError(f"the study has no protocol{called}")
-        listed = ", ".join(each.id for each in named)
+        listed = ", ".join(protocol.id for protocol in named)
         raise FinecombError(f"the study has {len(named)} protocols ({listed}); say which one with --protocol")
 
     def only(self, annotations: pl.Expr) -> Study:
         """The study with only those annotations, their marks and their units; documents and annotators stay."""
-        kept = self.annotations.filter(annotations)
-        inside = pl.col("annotation").is_in(kept["id"].implode())
-        return replace(self, annotations=kept, marks=self.marks.filter(inside), units=self.units.filter(inside))
+        chosen = self.annotations.filter(annotations)
+        inside = pl.col("annotation").is_in(chosen["id"].implode())
+        return replace(self, annotations=chosen, marks=self.marks.filter(inside), units=self.units.filter(inside))
 
     def work(self) -> Study:
         """What statistics read: submitted work, without excluded annotations and annotators."""

@@ -39,8 +39,6 @@ from finecomb.critics.titles import normalised
 
 log = logging.getLogger(__name__)
 
-BACK_MATTER = "see also,external link,reference,further reading,note,source"
-"""What Appendix E takes out of every article."""
 _BATCH = 256  # documents whose sections are classified together
 _FOLDS = 5
 _COSTS = (0.1, 0.3, 1.0, 3.0, 10.0)  # candidates for cost=auto

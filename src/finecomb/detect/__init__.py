@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.detect.base import Detector, Factory, FittedDetector, Training, detect, detector_signature
+from finecomb.detect.base import Detector, DetectorTraining, Factory, FittedDetector, detect, detector_signature
 from finecomb.detect.boxscore import BOXSCORE
 
 __all__ = [
     "DETECTORS",
     "Detector",
+    "DetectorTraining",
     "Factory",
     "FittedDetector",
-    "Training",
     "detect",
     "detector_signature",
     "named",

@@ -44,7 +44,7 @@ class FittedDetector:
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
+class DetectorTraining:
     """How a detector is fitted to texts that people have checked."""
 
     options: type
@@ -71,7 +71,7 @@ class Factory:
     """A frozen dataclass (see `finecomb.core.options`): flags of `detect`, signature, argument of `make`."""
     make: Callable[[Protocol, Any], Detector]
     """From the protocol whose labels it uses and options of the type `options`."""
-    training: Training | None = None
+    training: DetectorTraining | None = None
     """None where there is nothing to fit."""
 
     def annotator(self, signature: str) -> Annotator:

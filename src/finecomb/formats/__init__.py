@@ -12,10 +12,10 @@ from finecomb.core.check import checked
 from finecomb.core.errors import FinecombError, FormatError, Problem, StudyError, did_you_mean
 from finecomb.core.study import Item, Study
 from finecomb.formats import database, folder
+from finecomb.formats.atomic_file import replacing
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import FeatureCounter
-from finecomb.formats.reading import neighbours
-from finecomb.formats.writing import replacing
+from finecomb.formats.source import neighbours
 from finecomb.store.location import FILE
 
 __all__ = [
@@ -36,8 +36,8 @@ __all__ = [
 def formats() -> dict[str, Format]:
     """Every format by name: the `FORMAT` of each module in this package, the folder first."""
     modules = [module.name for module in pkgutil.iter_modules(__path__) if module.name not in ("base", "folder")]
-    found = [getattr(importlib.import_module(f"{__name__}.{name}"), "FORMAT", None) for name in sorted(modules)]
-    return {each.name: each for each in [folder.FORMAT, *found] if each is not None}
+    rows = [getattr(importlib.import_module(f"{__name__}.{name}"), "FORMAT", None) for name in sorted(modules)]
+    return {format.name: format for format in [folder.FORMAT, *rows] if format is not None}
 
 
 def named(name: str) -> Format:
@@ -54,27 +54,31 @@ def format_of(path: Path) -> Format:
         raise FormatError(f"{path}: no such file or folder{did_you_mean(path.name, near) if near else ''}")
     if folder.looks_like(path):  # what most commands read: the other formats are not even imported
         return folder.FORMAT
-    readable = [each for each in formats().values() if each.read]
-    for each in readable:
-        if each.sniff and each.sniff(path):
-            return each
-    ending = [each for each in readable if not each.sniff and path.name.lower().endswith(each.suffixes or ("\0",))]
+    readable = [candidate for candidate in formats().values() if candidate.read]
+    for candidate in readable:
+        if candidate.sniff and candidate.sniff(path):
+            return candidate
+    ending = [
+        candidate
+        for candidate in readable
+        if not candidate.sniff and path.name.lower().endswith(candidate.suffixes or ("\0",))
+    ]
     if len(ending) == 1:
         return ending[0]
     raise FormatError(
-        f"{path}: cannot tell its format; name it with --from ({', '.join(each.name for each in readable)})"
+        f"{path}: cannot tell its format; name it with --from ({', '.join(candidate.name for candidate in readable)})"
     )
 
 
 def format_for_writing(path: Path) -> Format:
     """The format that the ending of a path to be written suggests; a path without an ending is a study folder."""
-    writable = [each for each in formats().values() if each.write]
-    fitting = [each for each in writable if path.name.lower().endswith(each.suffixes or ("\0",))]
+    writable = [candidate for candidate in formats().values() if candidate.write]
+    fitting = [candidate for candidate in writable if path.name.lower().endswith(candidate.suffixes or ("\0",))]
     if not path.suffix and not fitting:
         return folder.FORMAT
     if len(fitting) == 1:
         return fitting[0]
-    among = ", ".join(each.name for each in fitting or writable)
+    among = ", ".join(candidate.name for candidate in fitting or writable)
     raise FormatError(f"{path}: say which format to write with --to ({among})")
 
 
@@ -89,9 +93,9 @@ def stream(path: Path, format: str = "", options: Options | None = None) -> Iter
 
 
 def _refuse_unused(options: Options, *used_by: Format) -> None:
-    understood = frozenset().union(*(each.options for each in used_by))
+    understood = frozenset().union(*(format.options for format in used_by))
     for name in sorted(options.given() - understood):
-        titles = " and ".join(dict.fromkeys(each.title for each in used_by))
+        titles = " and ".join(dict.fromkeys(format.title for format in used_by))
         raise FormatError(f"{Options.flag(name)} means nothing to {titles}; leave it out")
 
 

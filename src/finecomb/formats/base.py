@@ -36,7 +36,7 @@ class Options:
     def given(self) -> set[str]:
         """Names of the options that were set."""
         default = Options()
-        return {each.name for each in fields(self) if getattr(self, each.name) != getattr(default, each.name)}
+        return {field.name for field in fields(self) if getattr(self, field.name) != getattr(default, field.name)}
 
 
 Reader = Callable[[Path, Options], Iterator[Item]]

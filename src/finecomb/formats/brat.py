@@ -33,7 +33,7 @@ from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import KNOWN_ANSWERS
 from finecomb.formats.folder import looks_like as is_study
-from finecomb.formats.reading import (
+from finecomb.formats.source import (
     implied_protocol,
     label_name,
     question_name,
@@ -95,7 +95,9 @@ def _parse(path: Path, text: str, shifts: tuple[int, ...]) -> _Parsed:
             parsed.bound[id] = bound
         elif line.strip():
             later.append((where, line))
-    for where, line in sorted(later, key=lambda each: not each[1].startswith("E")):  # attributes may name events
+    for where, line in sorted(
+        later, key=lambda numbered_line: not numbered_line[1].startswith("E")
+    ):  # attributes may name events
         _other_line(where, line, parsed)
     return parsed
 
@@ -150,23 +152,23 @@ def _other_line(where: str, line: str, parsed: _Parsed) -> None:
     id, _, rest = line.partition("\t")
     head, _, tail = rest.partition("\t")
     words = head.split()
-    known = False
+    understood = False
     match id[:1]:
         case "A" | "M" if len(words) in (2, 3):
-            known = _attribute(words, parsed)
+            understood = _attribute(words, parsed)
         case "#" if len(words) == 2:
-            known = _note(words[0], words[1], tail, parsed)
+            understood = _note(words[0], words[1], tail, parsed)
         case "R" if len(words) == 3:
-            known = _relation(words[0], words[1:], parsed)
+            understood = _relation(words[0], words[1:], parsed)
         case "E" if words:
-            known = _event(id, words, parsed)
+            understood = _event(id, words, parsed)
         case "A" | "M" | "#" | "R" | "E" | "N" | "*":
             pass
         case _:
             raise FormatError(
                 f"{where}: expected a line that begins with T, A, M, R, E, N, # or *, found {shorten(line)!r}"
             )
-    if not known:
+    if not understood:
         parsed.others.append(line)
 
 
@@ -247,14 +249,14 @@ def _files(root: Path, annotator: str) -> Iterator[_BratFile]:
     for path in sorted(root.rglob("*.ann")):
         inside = path.relative_to(root).with_suffix("")
         folders = inside.parts[:-1]
-        own = not annotator and folders
-        name = "/".join(unescaped(part) for part in (inside.parts[1:] if own else inside.parts))
+        by_folder = not annotator and folders
+        name = "/".join(unescaped(part) for part in (inside.parts[1:] if by_folder else inside.parts))
         beside = path.with_suffix(".txt")
-        above = root.joinpath(*beside.relative_to(root).parts[1:]) if own else beside
+        above = root.joinpath(*beside.relative_to(root).parts[1:]) if by_folder else beside
         text = beside if beside.exists() else above
         if not text.exists():
             raise FormatError(f"{path}: its text {beside.name} is missing; expected it beside the .ann file")
-        yield _BratFile(path, text, name, unescaped(folders[0]) if own else annotator or "annotator")
+        yield _BratFile(path, text, name, unescaped(folders[0]) if by_folder else annotator or "annotator")
 
 
 def _texts(root: Path, files: Iterable[_BratFile], annotator: str) -> dict[str, list[Path]]:
@@ -294,10 +296,10 @@ def _document(id: str, paths: list[Path]) -> _Text:
 
 def _annotation(file: _BratFile, parsed: _Parsed, protocol: Protocol) -> Annotation:
     id = f"{file.document}/{file.annotator}"
-    earlier = {each for bound in parsed.bound.values() for each in bound.antecedents}
-    swallowed = {each for each in earlier if fold(parsed.bound[each].type) == ANTECEDENT}
+    earlier = {antecedent for bound in parsed.bound.values() for antecedent in bound.antecedents}
+    swallowed = {antecedent for antecedent in earlier if fold(parsed.bound[antecedent].type) == ANTECEDENT}
     marks = [
-        _mark(f"{id}/{own}", bound, parsed, protocol) for own, bound in parsed.bound.items() if own not in swallowed
+        _mark(f"{id}/{key}", bound, parsed, protocol) for key, bound in parsed.bound.items() if key not in swallowed
     ]
     meta = {"brat": parsed.others} if parsed.others else {}
     whose = {"document": file.document, "annotator": file.annotator, "protocol": protocol.id}
@@ -306,19 +308,19 @@ def _annotation(file: _BratFile, parsed: _Parsed, protocol: Protocol) -> Annotat
 
 def _mark(id: str, bound: _Bound, parsed: _Parsed, protocol: Protocol) -> Mark:
     label = None if fold(bound.type) in (NO_LABEL, ANTECEDENT) else _label(bound.type, protocol, bound.where)
-    asked = {question.name: question for question in protocol.questions_of(label)}
-    answers: dict[str, Answer] = {name: _answer(value, asked.get(name)) for name, value in bound.answers.items()}
+    questions = {question.name: question for question in protocol.questions_of(label)}
+    answers: dict[str, Answer] = {name: _answer(value, questions.get(name)) for name, value in bound.answers.items()}
     meta: dict[str, Any] = {}
     for kind, lines in bound.notes.items():
-        name = _note_question(kind, asked)
+        name = _note_question(kind, questions)
         if name:
-            several = name in asked and asked[name].kind.many
+            several = name in questions and questions[name].kind.many
             answers[name] = tuple(lines) if several else "\n".join(lines)
         else:
             meta[kind] = "\n".join(lines)
     why = "" if bound.spans else ASTRAY
     place = {"spans": bound.spans, "quotes": bound.quotes, "unlocated": why}
-    antecedents = _antecedents([parsed.bound[each] for each in bound.antecedents], bound.where)
+    antecedents = _antecedents([parsed.bound[antecedent] for antecedent in bound.antecedents], bound.where)
     return record(Mark, bound.where, id=id, **place, label=label, answers=answers, antecedents=antecedents, meta=meta)
 
 
@@ -334,11 +336,11 @@ def _label(type: str, protocol: Protocol, where: str) -> str:
     return label_name(protocol, type.replace("__", "/"), where)
 
 
-def _note_question(kind: str, asked: Mapping[str, Question]) -> str:
+def _note_question(kind: str, questions: Mapping[str, Question]) -> str:
     if kind == NOTES:
-        return "explanation" if "explanation" in asked and "comment" not in asked else "comment"
+        return "explanation" if "explanation" in questions and "comment" not in questions else "comment"
     name = question_name(kind)
-    return name if name in asked or name in KNOWN_ANSWERS or name == kind else ""
+    return name if name in questions or name in KNOWN_ANSWERS or name == kind else ""
 
 
 def _answer(value: str | None, question: Question | None) -> Answer:
@@ -369,9 +371,11 @@ def _protocol(
             antecedents = antecedents or bool(bound.antecedents)
             for name, value in bound.answers.items():
                 attributes.setdefault(name, set()).add(value)
-    asked = [_asked(name, values) for name, values in attributes.items()]
-    asked += [Question(name=name, ask=name.capitalize(), required=False) for name in sorted(notes - {"", *attributes})]
-    return implied_protocol(f"brat-{root.name}", labels, antecedents=antecedents, questions=tuple(asked))
+    questions = [_asked(name, values) for name, values in attributes.items()]
+    questions += [
+        Question(name=name, ask=name.capitalize(), required=False) for name in sorted(notes - {"", *attributes})
+    ]
+    return implied_protocol(f"brat-{root.name}", labels, antecedents=antecedents, questions=tuple(questions))
 
 
 def _asked(name: str, values: set[str | None]) -> Question:
@@ -468,9 +472,9 @@ class _Lines:
 def _fragments(span: Span, text: str) -> list[tuple[int, int]]:
     """The span cut at line breaks, as brat wants it; one that is all line breaks stays whole."""
     edges, at = [], span.start
-    for found in _BREAKS.finditer(text, span.start, span.end):
-        edges.append((at, found.start()))
-        at = found.end()
+    for line_break in _BREAKS.finditer(text, span.start, span.end):
+        edges.append((at, line_break.start()))
+        at = line_break.end()
     edges.append((at, span.end))
     return [(start, end) for start, end in edges if start < end] or [(span.start, span.end)]
 
@@ -482,7 +486,10 @@ def _configuration(protocols: Iterable[Protocol]) -> str:
     questions = [
         question
         for protocol in protocols
-        for question in (*protocol.questions, *(each for label in protocol.labels for each in label.questions))
+        for question in (
+            *protocol.questions,
+            *(label_question for label in protocol.labels for label_question in label.questions),
+        )
     ]
     attributes = dict.fromkeys(
         f"{question.name}\tArg:<ENTITY>, Value:{'|'.join(map(str, question.values))}"

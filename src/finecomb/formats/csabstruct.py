@@ -14,9 +14,9 @@ from typing import Any
 from finecomb.core.errors import FormatError, shorten
 from finecomb.core.records import Document, Segment
 from finecomb.core.study import Item
+from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import Fields, json_lines, parse_json, record, starts_with
-from finecomb.formats.writing import sync
+from finecomb.formats.source import Fields, json_lines, parse_json, record, starts_with
 
 KEYS = ("id", "sentences", "labels")
 
@@ -69,16 +69,16 @@ def write(items: Iterable[Item], path: Path, options: Options) -> None:
 
 def _line(document: Document) -> dict[str, Any]:
     at = 0
-    for start, end in [*((each.start, each.end) for each in document.segments), (len(document.text),) * 2]:
+    for start, end in [*((segment.start, segment.end) for segment in document.segments), (len(document.text),) * 2]:
         if between := document.text[at:start].strip():
-            found = f"document {document.id!r}: {shorten(between)!r} at [{at}, {start}) is in no segment"
-            raise FormatError(f"{found}; CSAbstruct holds labelled sentences only, so cut the whole text into segments")
+            gap = f"document {document.id!r}: {shorten(between)!r} at [{at}, {start}) is in no segment"
+            raise FormatError(f"{gap}; CSAbstruct holds labelled sentences only, so cut the whole text into segments")
         at = end
     return {
         **{name: value for name, value in document.meta.items() if name not in KEYS},
         "id": document.id,
-        "sentences": [document.text[each.start : each.end] for each in document.segments],
-        "labels": [each.title or each.role for each in document.segments],
+        "sentences": [document.text[segment.start : segment.end] for segment in document.segments],
+        "labels": [segment.title or segment.role for segment in document.segments],
     }
 
 

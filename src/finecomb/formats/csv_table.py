@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from finecomb.core.study import Item
+from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import csv_rows, starts_with
+from finecomb.formats.source import csv_rows, starts_with
 from finecomb.formats.table import HOLDS
-from finecomb.formats.table_reading import OPTIONS, Row, records
-from finecomb.formats.table_writing import laid_out
-from finecomb.formats.writing import sync
+from finecomb.formats.table_records import OPTIONS, Row, records
+from finecomb.formats.table_rows import laid_out
 
 
 def read(path: Path, options: Options) -> Iterator[Item]:

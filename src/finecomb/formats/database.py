@@ -18,7 +18,7 @@ from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
 from finecomb.store.location import FILE, is_url, place
 
-_ORDER = (Settings, Protocol, Document, Annotator, Annotation)
+_ORDER = (Settings, Protocol, Document, Annotator, Annotation, Note)
 
 
 def _store() -> Any:
@@ -46,11 +46,11 @@ def together(folder: Iterable[Item], path: Path) -> Iterator[Item]:
     """The records of a folder and of the database in it; of a record that is in both, the database has the newer."""
     newer, older = _Kinds(read(path / FILE, Options())), _Kinds(iter(folder))
     for kind in _ORDER:
-        seen = set()
+        names = set()
         for item in newer.next(kind):
-            seen.add(getattr(item, "id", ""))
+            names.add(getattr(item, "id", ""))
             yield item
-        yield from (item for item in older.next(kind) if getattr(item, "id", "") not in seen)
+        yield from (item for item in older.next(kind) if getattr(item, "id", "") not in names)
 
 
 class _Kinds:

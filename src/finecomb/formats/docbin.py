@@ -13,7 +13,7 @@ from finecomb.core.records import Annotation, Document
 from finecomb.core.study import Item
 from finecomb.formats import simple
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import Fields, record
+from finecomb.formats.source import Fields, record
 
 GROUP = "sc"
 """The span group that spaCy's span categorizer reads; groups may overlap, entities may not."""
@@ -51,15 +51,17 @@ def _docs(path: Path) -> Iterator[Any]:
 
 
 def _pass(doc: Any, where: str, id: str, annotator: str) -> simple.Pass:
-    own = Fields(doc.user_data.get(OURS, {}), where)
-    document = record(Document, where, id=own.get("document", str, id), text=doc.text, meta=own.get("meta", dict, {}))
+    fields = Fields(doc.user_data.get(OURS, {}), where)
+    document = record(
+        Document, where, id=fields.get("document", str, id), text=doc.text, meta=fields.get("meta", dict, {})
+    )
     groups = {name: list(group) for name, group in doc.spans.items()} or {GROUP: list(doc.ents)}
     spans = [
         _found(span, f"{where}: span {name}[{index}]", {} if name == GROUP else {"group": name})
         for name, group in groups.items()
         for index, span in enumerate(group)
     ]
-    who = own.get("annotator", str, "") if own.value else annotator
+    who = fields.get("annotator", str, "") if fields.value else annotator
     return simple.Pass(document, who, where, spans, meta={"cats": dict(doc.cats)} if doc.cats else {})
 
 
@@ -97,7 +99,7 @@ def tokens(text: str, starts: set[int], ends: set[int]) -> tuple[list[str], list
     >>> tokens("a cat.", {3}, {5})
     (['a', 'c', 'at', '.'], [True, False, False, False])
     """
-    cuts = sorted({*starts, *ends, *(at for found in re.finditer(r"\w+|\W", text) for at in found.span())})
+    cuts = sorted({*starts, *ends, *(at for match in re.finditer(r"\w+|\W", text) for at in match.span())})
     words: list[str] = []
     spaces: list[bool] = []
     for start, end in itertools.pairwise(cuts):

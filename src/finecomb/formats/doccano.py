@@ -11,9 +11,9 @@ from pydantic_core import to_json
 from finecomb.core.records import Document
 from finecomb.core.study import Item
 from finecomb.formats import simple
+from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import Fields, json_lines, parse_json, record, starts_with
-from finecomb.formats.writing import sync
+from finecomb.formats.source import Fields, record, starts_with
 
 _LISTS = ("label", "labels", "entities")
 _KNOWN = (*_LISTS, "id", "text", "relations", "Comments", "annotator")
@@ -21,19 +21,13 @@ _KNOWN = (*_LISTS, "id", "text", "relations", "Comments", "annotator")
 
 def read(path: Path, options: Options) -> Iterator[Item]:
     """Documents and annotations; doccano writes a file for each person, so the file's name is the annotator's."""
-
-    def passes() -> Iterator[simple.Pass]:
-        for line, text in json_lines(path):
-            where = f"{path}:{line}"
-            yield _pass(Fields(parse_json(text, where), where), line, options.annotator or path.stem)
-
-    return simple.records(passes, path, options)
+    return simple.line_records(_pass, path, options)
 
 
 def _pass(row: Fields, line: int, annotator: str) -> simple.Pass:
     id = str(row.get("id", (int, str), line))
     document = record(Document, row.where, id=id, text=row.get("text", str), meta=row.rest(*_KNOWN))
-    name = next((each for each in _LISTS if row.value.get(each) is not None), None)
+    name = next((candidate for candidate in _LISTS if row.value.get(candidate) is not None), None)
     if name is None:
         return simple.Pass(document, "", row.where)
     spans = list(_spans(row, name))
@@ -44,7 +38,7 @@ def _pass(row: Fields, line: int, annotator: str) -> simple.Pass:
 def _spans(row: Fields, name: str) -> Iterator[simple.LabelledSpan]:
     for index, value in enumerate(row.get(name, list)):
         where = f"{row.where}: {name}[{index}]"
-        if isinstance(value, list) and [type(each) for each in value] == [int, int, str]:
+        if isinstance(value, list) and [type(member) for member in value] == [int, int, str]:
             start, end, label = value
             yield simple.LabelledSpan(start, end, label, where)
         elif isinstance(value, dict):

@@ -20,9 +20,9 @@ from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
+from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import Fields, json_lines, parse_json, read_text, record, slug, starts_with
-from finecomb.formats.writing import sync
+from finecomb.formats.source import Fields, json_lines, parse_json, read_text, record, slug, starts_with
 
 ANNOTATIONS, CONFIG, OUTPUTS, INPUTS = "annotations.jsonl", "config.yaml", "outputs", "inputs"
 _KNOWN = ("dataset", "split", "setup_id", "example_idx", "annotator_group", "annotations", "round")
@@ -93,7 +93,7 @@ def _config(file: Path) -> Fields:
 
 
 def _categories(config: Fields) -> list[str]:
-    return [each.get("name", str) for each in config.each(_CATEGORIES)]
+    return [category.get("name", str) for category in config.each(_CATEGORIES)]
 
 
 def _implied(config: Fields, file: Path) -> Protocol:
@@ -102,13 +102,13 @@ def _implied(config: Fields, file: Path) -> Protocol:
     labels = [
         record(
             Label,
-            each.where,
-            name=slug(each.get("name", str)),
-            title=each.get("name", str),
-            gloss=each.get("description", str, "").strip(),
+            category.where,
+            name=slug(category.get("name", str)),
+            title=category.get("name", str),
+            gloss=category.get("description", str, "").strip(),
             snap=snap,
         )
-        for each in config.each(_CATEGORIES)
+        for category in config.each(_CATEGORIES)
     ]
     name = _task(file)
     return record(
@@ -160,11 +160,11 @@ class _Spans:
 
 
 def _spans_by_place(file: Path) -> dict[OutputKey, _Spans]:
-    found: dict[OutputKey, _Spans] = {}
+    spans_by_place: dict[OutputKey, _Spans] = {}
     for row in _rows(file):
-        spans = found.setdefault(OutputKey.of(row), _Spans(row.where)).spans
-        spans.update((_start(each), each.get("text", str)) for each in row.each("annotations"))
-    return found
+        spans = spans_by_place.setdefault(OutputKey.of(row), _Spans(row.where)).spans
+        spans.update((_start(annotation), annotation.get("text", str)) for annotation in row.each("annotations"))
+    return spans_by_place
 
 
 def _start(span: Fields) -> int:
@@ -176,14 +176,14 @@ def _start(span: Fields) -> int:
 
 def _above(file: Path, name: str) -> Path | None:
     """The folder called `name` that is nearest above or beside a file."""
-    return next((each / name for each in file.resolve().parents if (each / name).is_dir()), None)
+    return next((parent / name for parent in file.resolve().parents if (parent / name).is_dir()), None)
 
 
 def _beside(file: Path, name: str, option: str) -> Path:
-    found = _above(file, name)
-    if found is None:
+    folder = _above(file, name)
+    if folder is None:
         raise FormatError(f"{file}: no folder {name!r} beside it or above it; name it with {option}")
-    return found
+    return folder
 
 
 def _outputs(folder: Path, wanted: Iterable[OutputKey]) -> dict[OutputKey, Fields]:
@@ -197,21 +197,22 @@ def _outputs(folder: Path, wanted: Iterable[OutputKey]) -> dict[OutputKey, Field
 def _matched(wanted: Mapping[OutputKey, _Spans], outputs: Mapping[OutputKey, Fields]) -> dict[OutputKey, Fields]:
     """The output of each place. Rows may name another split than their outputs do: the spans tell which it is."""
     there = dict.fromkeys(place.split for place in outputs)
-    found: dict[OutputKey, Fields] = {}
+    matches: dict[OutputKey, Fields] = {}
     for split, places in itertools.groupby(sorted(wanted, key=lambda place: place.split), lambda place: place.split):
         mine = list(places)
         scores = {
-            each: sum(wanted[place].fitting(outputs.get(place.at(each))) for place in mine) for each in [split, *there]
+            candidate: sum(wanted[place].fitting(outputs.get(place.at(candidate))) for place in mine)
+            for candidate in [split, *there]
         }
-        best = max(scores, key=lambda each: scores[each])  # the split that the rows name, on a tie
+        best = max(scores, key=lambda candidate: scores[candidate])  # the split that the rows name, on a tie
         for place in mine:
             if place.at(best) not in outputs:
                 raise FormatError(
                     f"{wanted[place].where}: no output of {place.setup!r} for example {place.index} of "
                     f"{place.dataset}/{place.split}; name the folder of outputs with --texts"
                 )
-            found[place] = outputs[place.at(best)]
-    return found
+            matches[place] = outputs[place.at(best)]
+    return matches
 
 
 class _Inputs:
@@ -230,24 +231,30 @@ class _Inputs:
     def _load(self, dataset: str, split: str) -> list[Any]:
         name = f"{split}.json"
         files = sorted(self.folder.rglob("*.json")) if self.folder else []
-        file = next((each for each in files if each.name == name and each.parent.name == dataset), None)
+        file = next(
+            (candidate for candidate in files if candidate.name == name and candidate.parent.name == dataset), None
+        )
         value = parse_json(read_text(file), str(file)) if file else []
-        lists = [each for each in value.values() if isinstance(each, list)] if isinstance(value, dict) else [value]
+        lists = (
+            [candidate for candidate in value.values() if isinstance(candidate, list)]
+            if isinstance(value, dict)
+            else [value]
+        )
         return lists[0] if len(lists) == 1 and isinstance(lists[0], list) else []
 
 
 def _document(output: Fields, inputs: _Inputs) -> Document:
     """A text; one that we exported brings its own id and meta."""
-    found = OutputKey.of(output)
+    key = OutputKey.of(output)
     setup = output.get("setup_id", str)
-    meta = {"model": setup, "dataset": found.dataset, "split": found.split, "example_idx": found.index}
-    id = f"{found.dataset}/{found.split}/{setup}/{found.index}"
+    meta = {"model": setup, "dataset": key.dataset, "split": key.split, "example_idx": key.index}
+    id = f"{key.dataset}/{key.split}/{setup}/{key.index}"
     return record(
         Document,
         output.where,
         id=output.get("id", str, id),
         text=output.get("output", str),
-        data=inputs.of(found.dataset, found.split, found.index),
+        data=inputs.of(key.dataset, key.split, key.index),
         meta=output.get("metadata", dict, {}) if "id" in output.value else meta | output.get("metadata", dict, {}),
     )
 
@@ -263,29 +270,29 @@ class _People:
         self.config, self.name = config, name
         self.seen: set[str] = set()
         self.is_model = "model" in config.value or "model" in file.resolve().parts
-        self.listed = {each.get("group", int): each for each in config.each("annotators", [])}
+        self.listed = {person.get("group", int): person for person in config.each("annotators", [])}
 
     def of(self, row: Fields) -> Annotator:
         nested = Fields(row.get("metadata", dict, {}), f"{row.where}: metadata")
         group = row.get("annotator_group", (int, str), nested.get("annotator_group", (int, str), 0))
         if group in self.listed:
-            own = self.listed[group]
-            return record(Annotator, own.where, id=own.get("id", str), kind=own.get("kind", str, "human"))
+            person = self.listed[group]
+            return record(Annotator, person.where, id=person.get("id", str), kind=person.get("kind", str, "human"))
         base = self.name or self.folder
         if not self.is_model:
             return record(Annotator, row.where, id=f"{base}/{group}", kind="human")
-        known = {name: self.config.value[name] for name in ("model", "model_args") if self.config.value.get(name)}
+        settings = {name: self.config.value[name] for name in ("model", "model_args") if self.config.value.get(name)}
         id = base if group in (0, "0") else f"{base}/{group}"
-        return record(Annotator, row.where, id=id, kind="llm", meta=known)
+        return record(Annotator, row.where, id=id, kind="llm", meta=settings)
 
 
 def _annotation(
     row: Fields, document: Document, annotator: str, round: int, protocol: Protocol, make: _Marks
 ) -> Annotation:
     id = f"{document.id}/{annotator}" + (f"/{round}" if round else "")
-    said = row.get("split", str)
-    meta = row.rest(*_KNOWN) | ({"split": said} if said != document.meta.get("split", said) else {})
-    marks = [make.mark(each, f"{id}/{n}", document) for n, each in enumerate(row.each("annotations"))]
+    split = row.get("split", str)
+    meta = row.rest(*_KNOWN) | ({"split": split} if split != document.meta.get("split", split) else {})
+    marks = [make.mark(span, f"{id}/{n}", document) for n, span in enumerate(row.each("annotations"))]
     return record(
         Annotation,
         row.where,
@@ -309,10 +316,10 @@ class _Marks:
 
     def mark(self, span: Fields, id: str, document: Document) -> Mark:
         """A mark with the source's id, unless it was there before."""
-        kind, own, reason = span.get("type", int), span.get("id", str, ""), span.get("reason", str, "")
+        kind, key, reason = span.get("type", int), span.get("id", str, ""), span.get("reason", str, "")
         if not 0 <= kind < len(self.labels):
             raise span.error(f"'type': expected 0 to {len(self.labels) - 1}, a category of {CONFIG}, found {kind}")
-        id = own if own and own not in self.seen else id
+        id = key if key and key not in self.seen else id
         self.seen.add(id)
         return record(
             Mark,
@@ -395,7 +402,7 @@ def _place(document: Document, number: int) -> dict[str, Any]:
 
 
 def _append_output(document: Document, place: Mapping[str, Any], folder: Path) -> None:
-    name = "-".join(slug(place[each]).replace("/", "-") for each in ("dataset", "setup_id", "split"))
+    name = "-".join(slug(place[field]).replace("/", "-") for field in ("dataset", "setup_id", "split"))
     row = dict(place) | {"output": document.text, "id": document.id, "metadata": document.meta}
     with (folder / f"{name}.jsonl").open("ab") as file:
         file.write(to_json(row) + b"\n")

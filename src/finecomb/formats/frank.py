@@ -16,7 +16,7 @@ from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
 from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import Fields, implied_protocol, json_items, record, slug, starts_with
+from finecomb.formats.source import Fields, implied_protocol, json_items, record, slug, starts_with
 
 METRICS_FILE = "baseline_factuality_metrics_outputs.json"
 POOLED = "pooled"
@@ -36,14 +36,14 @@ def read(path: Path, options: Options) -> Iterator[Item]:
     yield Annotator(id=POOLED, kind="pooled")
     for name, id in metrics.items():
         yield record(Annotator, str(metrics_file), id=id, kind="detector", meta={"name": name})
-    known: set[str] = set()
+    documents: set[str] = set()
     for fields in _records(path):
         document = _document(fields)
-        known.add(document.id)
+        documents.add(document.id)
         yield document
         yield _judgement(fields, document.id, protocol)
     if metrics_file:
-        yield from _scores(metrics_file, metrics, known, protocol)
+        yield from _scores(metrics_file, metrics, documents, protocol)
 
 
 def _records(path: Path) -> Iterator[Fields]:
@@ -123,12 +123,12 @@ def _judgement(fields: Fields, document: str, protocol: Protocol) -> Annotation:
     )
 
 
-def _scores(path: Path, ids: dict[str, str], known: set[str], protocol: Protocol) -> Iterator[Item]:
+def _scores(path: Path, ids: dict[str, str], documents: set[str], protocol: Protocol) -> Iterator[Item]:
     """An annotation for each score; a value that a metric does not have is no annotation."""
     strange = 0
     for fields in _records(path):
         document = _document_id(fields)
-        if document not in known:
+        if document not in documents:
             strange += 1
             continue
         for name, annotator in ids.items():

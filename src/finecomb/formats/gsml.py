@@ -24,8 +24,9 @@ from finecomb.core.records import Annotation, Annotator, Document, Kind, Mark, N
 from finecomb.core.span import TEXT, Offsets, Span, token_range
 from finecomb.core.study import Item
 from finecomb.core.tokens import whitespace
+from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import (
+from finecomb.formats.source import (
     Fields,
     csv_rows,
     decoding,
@@ -37,7 +38,6 @@ from finecomb.formats.reading import (
     record,
     starts_with,
 )
-from finecomb.formats.writing import sync
 from finecomb.protocols import shipped
 
 COLUMNS = (
@@ -109,8 +109,8 @@ def _read_markup(files: list[Path], options: Options) -> Iterator[Item]:
         yield record(Annotator, str(file), id=name, kind=_kind(file, name))
         marks = MarkRowReader(file, name, protocol, documents, layouts, lookup).marks()
         for id in documents:
-            made = tuple(marks.get(id, ()))
-            yield Annotation(id=f"{id}/{name}", document=id, annotator=name, protocol=protocol.id, marks=made)
+            text_marks = tuple(marks.get(id, ()))
+            yield Annotation(id=f"{id}/{name}", document=id, annotator=name, protocol=protocol.id, marks=text_marks)
         if unmarked := len(documents) - len(marks):
             meaning = "they count as read and found without mistakes"
             yield Note(text=f"{file.name} has no mistake in {unmarked:,} of {len(documents):,} texts; {meaning}")
@@ -154,13 +154,13 @@ def _games(path: Path) -> Iterator[Document]:
     for name in ("TEXT_ID", "GENERATED_TEXT"):
         if name not in names:
             raise FormatError(f"{path}:1: no column {name!r}{did_you_mean(name, names)}")
-    seen: set[str] = set()
+    games: set[str] = set()
     for line, row in csv_rows(path):
         meta = {name.lower(): row[name] for name in names if name not in ("TEXT_ID", "GENERATED_TEXT") and row[name]}
         where, id = f"{path}:{line}", _text_id(row["TEXT_ID"])
-        if id in seen:
+        if id in games:
             raise FormatError(f"{where}: TEXT_ID: {id!r} is there twice")
-        seen.add(id)
+        games.add(id)
         yield record(Document, where, id=id, text=row["GENERATED_TEXT"], meta=meta)
 
 
@@ -238,8 +238,8 @@ class Lookup:
     def beside(cls, *paths: Path) -> Lookup:
         """The one that lies beside the marks or the texts."""
         folders = [folder for path in paths for folder in (path.parent, path.parent.parent)]
-        found = (folder / LOOKUP_FILE for folder in folders if (folder / LOOKUP_FILE).is_file())
-        return cls(next(found, None))
+        files = (folder / LOOKUP_FILE for folder in folders if (folder / LOOKUP_FILE).is_file())
+        return cls(next(files, None))
 
     @functools.cached_property
     def table(self) -> Mapping[Any, Any]:
@@ -255,12 +255,12 @@ class Lookup:
 
     def id(self, text: str, layout: Layout, sentence: int, token: int) -> int | None:
         """The document id of a token given by its sentence; None when there is no such token."""
-        known = self.table.get(text)
-        if known is None:
+        tokens_of_text = self.table.get(text)
+        if tokens_of_text is None:
             return layout.ids.get((sentence, token))
-        tokens = known.get(sentence) if isinstance(known, dict) else None
-        found = tokens.get(token) if isinstance(tokens, dict) else None
-        return found if type(found) is int and 1 <= found <= len(layout.numbers) else None
+        tokens = tokens_of_text.get(sentence) if isinstance(tokens_of_text, dict) else None
+        number = tokens.get(token) if isinstance(tokens, dict) else None
+        return number if type(number) is int and 1 <= number <= len(layout.numbers) else None
 
 
 # --- rows --------------------------------------------------------------------------------------------------------
@@ -283,19 +283,19 @@ class MarkRowReader:
 
     def marks(self) -> dict[str, list[Mark]]:
         """Marks by text, in the order of the file."""
-        found: dict[str, list[Mark]] = defaultdict(list)
+        marks: dict[str, list[Mark]] = defaultdict(list)
         slips: list[str] = []
         for line, row in csv_rows(self.path):
             try:
                 id = self._document(row, f"{self.path}:{line}")
-                found[id].append(self._mark(id, row, line, {mark.id for mark in found[id]}))
+                marks[id].append(self._mark(id, row, line, {mark.id for mark in marks[id]}))
             except FormatError as error:
                 slips.append(str(error))
                 if len(slips) >= _MOST_SLIPS:
                     break
         if slips:
             raise FormatError("\n".join(slips))
-        return found
+        return marks
 
     def _document(self, row: Mapping[str, str], where: str) -> str:
         id = _text_id(row["TEXT_ID"])
@@ -309,10 +309,10 @@ class MarkRowReader:
         self._claim(document, first, last, line)
         offsets, text = self.layouts[document].offsets, self.documents[document].text
         start, end = int(offsets[first - 1, 0]), int(offsets[last - 1, 1])
-        quote, said = text[start:end], row.get("TOKENS", "")
-        if said.split() and said.split() != quote.split():
+        quote, words = text[start:end], row.get("TOKENS", "")
+        if words.split() and words.split() != quote.split():
             place = f"tokens {first} to {last} of {document}"
-            raise FormatError(f"{where}: TOKENS: {shorten(said)!r}, but {place} are {shorten(quote)!r}")
+            raise FormatError(f"{where}: TOKENS: {shorten(words)!r}, but {place} are {shorten(quote)!r}")
         spelling = row["TYPE"].strip()
         return record(
             Mark,
@@ -357,12 +357,12 @@ class MarkRowReader:
     def _agree(self, document: str, ids: tuple[int, ...], tokens: tuple[int, int], where: str) -> None:
         """Refuse sentence ids that name other tokens; the rule comes first, since the look-up takes seconds to read."""
         sentence, start, end = ids
-        known = self.layouts[document].ids
-        if (known.get((sentence, start)), known.get((sentence, end))) == tokens:
+        sentence_ids = self.layouts[document].ids
+        if (sentence_ids.get((sentence, start)), sentence_ids.get((sentence, end))) == tokens:
             return
-        if (found := self._by_sentence(document, ids, where)) != tokens:
-            said = f"sentence ids name tokens {found[0]} to {found[1]}"
-            raise FormatError(f"{where}: {said}, document ids {tokens[0]} to {tokens[1]}; they must be the same")
+        if (by_sentence := self._by_sentence(document, ids, where)) != tokens:
+            claim = f"sentence ids name tokens {by_sentence[0]} to {by_sentence[1]}"
+            raise FormatError(f"{where}: {claim}, document ids {tokens[0]} to {tokens[1]}; they must be the same")
 
     def _claim(self, document: str, first: int, last: int, line: int) -> None:
         """Each token belongs to one mistake only, as in the task's own script."""
@@ -386,11 +386,11 @@ def _numbers(row: Mapping[str, str], names: tuple[str, ...], where: str) -> tupl
 
 def _free(id: str, taken: set[str]) -> str:
     """`id`, or with a number after it where an id is there twice."""
-    number, made = 1, id
-    while made in taken:
+    number, candidate = 1, id
+    while candidate in taken:
         number += 1
-        made = f"{id}.{number}"
-    return made
+        candidate = f"{id}.{number}"
+    return candidate
 
 
 # --- writing -----------------------------------------------------------------------------------------------------
@@ -521,9 +521,9 @@ def _whole_tokens(mark: Mark, layout: Layout, text: str) -> range:
         whole = f"the whole tokens are {shorten(text[start:end])!r} at [{start}, {end})"
     else:
         whole = "it covers no token"
-    found = f"mark {mark.id!r}: {shorten(span.of(text))!r} at [{span.start}, {span.end})"
+    place = f"mark {mark.id!r}: {shorten(span.of(text))!r} at [{span.start}, {span.end})"
     raise FormatError(
-        f"{found} does not begin and end with a token between white space, as GSML asks; {whole}. "
+        f"{place} does not begin and end with a token between white space, as GSML asks; {whole}. "
         "Widen the mark, or put white space around punctuation in the texts before they are marked"
     )
 
@@ -532,10 +532,10 @@ def _row(mark: Mark, annotation: Annotation, number: int, tokens: range, layout:
     first, last = tokens[0], tokens[-1]
     (sentence, start), (last_sentence, end) = layout.numbers[first - 1], layout.numbers[last - 1]
     within = (sentence, start, end) if sentence == last_sentence else ("", "", "")  # ids cannot cross sentences
-    own = f"{annotation.document}/{annotation.annotator}/"
+    prefix = f"{annotation.document}/{annotation.annotator}/"
     values: dict[str, object] = {
         "TEXT_ID": f"{annotation.document}.txt",
-        "ANNOTATION_ID": mark.id.removeprefix(own) if mark.id.startswith(own) else number,
+        "ANNOTATION_ID": mark.id.removeprefix(prefix) if mark.id.startswith(prefix) else number,
         "TOKENS": " ".join(mark.quotes[0].split()),
         "TYPE": (mark.label or "").upper().replace("-", "_"),
         **dict(zip(SENTENCE_IDS, within, strict=True)),
@@ -551,7 +551,7 @@ def sniff(path: Path) -> bool:
     """A folder with `gsml.csv`, or a file whose first line names what the task's files have."""
     if path.is_dir():
         return (path / GOLD_FILE).is_file() or (
-            (path / "texts").is_dir() and any("DOC_TOKEN_START" in starts_with(each) for each in path.glob("*.csv"))
+            (path / "texts").is_dir() and any("DOC_TOKEN_START" in starts_with(file) for file in path.glob("*.csv"))
         )
     start = starts_with(path)
     names = {name.strip('"') for name in start.partition("\n")[0].strip().split(",")}

@@ -17,10 +17,10 @@ from finecomb.core.errors import FinecombError, FormatError, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Document, Note, Settings
 from finecomb.core.study import Item, Study
-from finecomb.formats import framed
+from finecomb.formats import study_tables
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
-from finecomb.formats.reading import Fields, parse_json, record
+from finecomb.formats.source import Fields, parse_json, record
 from finecomb.formats.table import OTHER, our_names
 
 STUDY = "study"
@@ -52,7 +52,7 @@ def write(items: Iterable[Item], path: Path, options: Options) -> None:
     """Save a DatasetDict of the study's frames."""
     settings, protocols = Settings(), []
     with tempfile.TemporaryDirectory() as place:
-        parts = framed.Parts(Path(place) / "parts")
+        parts = study_tables.Parts(Path(place) / "parts")
         for item in items:
             if isinstance(item, Settings):
                 settings = item
@@ -82,12 +82,12 @@ def _library() -> Any:
 def _quietly() -> Iterator[None]:
     """Without the library's progress bars."""
     library = _library()
-    shown = not library.utils.are_progress_bars_disabled()
+    bars = not library.utils.are_progress_bars_disabled()
     library.disable_progress_bars()
     try:
         yield
     finally:
-        if shown:
+        if bars:
             library.enable_progress_bars()
 
 
@@ -106,7 +106,7 @@ def _load(path: Path) -> Any:
 def _dataset_dict(settings: Settings, protocols: Iterable[Protocol], tables: Mapping[str, pl.DataFrame]) -> Any:
     library = _library()
     named = [("settings", settings), *(("protocol", protocol) for protocol in protocols)]
-    study = pl.DataFrame({"kind": [kind for kind, _ in named], "json": [each.to_json() for _, each in named]})
+    study = pl.DataFrame({"kind": [kind for kind, _ in named], "json": [item.to_json() for _, item in named]})
     filled = {name: table for name, table in tables.items() if len(table)}  # the library cannot load a split of no rows
     return library.DatasetDict(
         {name: library.Dataset(table.to_arrow()) for name, table in {STUDY: study, **filled}.items()}
@@ -130,17 +130,19 @@ def _study(splits: Mapping[str, Any], path: Path) -> Iterator[Item]:
         return f"{path}: split {name!r}"
 
     for number, row in enumerate(splits[STUDY]):
-        said = Fields(row, f"{where(STUDY)}: row {number}")
-        kind = said.get("kind", str)
+        fields = Fields(row, f"{where(STUDY)}: row {number}")
+        kind = fields.get("kind", str)
         if kind not in _KINDS:
-            raise said.error(f"'kind': expected {' or '.join(_KINDS)}, found {shorten(repr(kind), 40)}")
-        values = Fields(parse_json(said.get("json", str), said.where), said.where)
-        yield record(_KINDS[kind], said.where, **values.value)
+            raise fields.error(f"'kind': expected {' or '.join(_KINDS)}, found {shorten(repr(kind), 40)}")
+        values = Fields(parse_json(fields.get("json", str), fields.where), fields.where)
+        yield record(_KINDS[kind], fields.where, **values.value)
     tables = {
-        name: framed.fitted(_table(splits[name]), name, where(name)) if name in splits else frames.frame(own, []).lazy()
-        for name, own in frames.FRAMES.items()
+        name: study_tables.fitted(_table(splits[name]), name, where(name))
+        if name in splits
+        else frames.frame(columns, []).lazy()
+        for name, columns in frames.FRAMES.items()
     }
-    yield from framed.records(tables, where)
+    yield from study_tables.records(tables, where)
 
 
 def _table(split: Any) -> pl.LazyFrame:
@@ -156,14 +158,19 @@ def _documents(split: Any, name: str, path: Path, columns: Mapping[str, str]) ->
         cells = {ours[column]: value for column, value in row.items() if column in ours and value is not None}
         id = cells.pop("document", f"{name or path.stem}-{number}")
         text = cells.pop("text", "")
-        context = {own.removeprefix("context."): cells.pop(own) for own in [*cells] if own.startswith("context.")}
+        context = {
+            column_name.removeprefix("context."): cells.pop(column_name)
+            for column_name in [*cells]
+            if column_name.startswith("context.")
+        }
         meta = {
-            own.removeprefix(OTHER).removeprefix("meta."): _plain(value, own, where) for own, value in cells.items()
+            column_name.removeprefix(OTHER).removeprefix("meta."): _plain(value, column_name, where)
+            for column_name, value in cells.items()
         }
         meta |= {"split": name} if name and "split" not in meta else {}
-        for own, value in [("text", text), *context.items()]:
+        for column_name, value in [("text", text), *context.items()]:
             if not isinstance(value, str):
-                raise FormatError(f"{where}: column {own!r}: expected text, found {type(value).__name__}")
+                raise FormatError(f"{where}: column {column_name!r}: expected text, found {type(value).__name__}")
         yield record(Document, where, id=str(id), text=text, context=context, meta=meta)
 
 
@@ -177,9 +184,9 @@ def _plain(value: Any, column: str, where: str) -> Any:
         case datetime() | date() | time():
             return value.isoformat()
         case list():
-            return [_plain(each, column, where) for each in value]
+            return [_plain(member, column, where) for member in value]
         case dict():
-            return {str(name): _plain(each, column, where) for name, each in value.items()}
+            return {str(name): _plain(member, column, where) for name, member in value.items()}
     kind = type(value).__name__
     raise FormatError(f"{where}: column {column.removeprefix(OTHER)!r}: cannot keep a {kind}; leave the column out")
 

@@ -16,10 +16,10 @@ from finecomb.core.errors import FormatError, did_you_mean
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Settings
 from finecomb.core.study import Item
+from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
-from finecomb.formats.reading import Fields, json_lines, parse_json, record, starts_with
-from finecomb.formats.writing import sync
+from finecomb.formats.source import Fields, json_lines, parse_json, record, starts_with
 
 KINDS: dict[str, type[Settings | Protocol | Document | Annotator | Annotation]] = {
     "settings": Settings,
@@ -63,21 +63,21 @@ def _plain(value: dict[str, Any], number: int, where: str, options: Options) -> 
             raise FormatError(
                 f"{where}: --map {our}=...: not a field we know{did_you_mean(our, [*_FIELDS, *_CONTEXTS])}"
             )
-    named = {theirs.get(name, name): each for name, each in value.items()}
+    named = {theirs.get(name, name): member for name, member in value.items()}
     if "text" not in named:
         raise FormatError(f"{where}: no 'text'{did_you_mean('text', value)}; name it with --map text=NAME")
-    own: dict[str, Any] = {name: named[name] for name in _FIELDS if named.get(name) is not None}
-    own["id"] = str(named.get("document", named.get("id", f"line-{number}")))
-    context = dict(Fields(own.get("context", {}), where).value)
-    meta = dict(Fields(own.get("meta", {}), where).value)
-    for name, each in named.items():
-        if name in (*_FIELDS, "document") or each is None:
+    fields: dict[str, Any] = {name: named[name] for name in _FIELDS if named.get(name) is not None}
+    fields["id"] = str(named.get("document", named.get("id", f"line-{number}")))
+    context = dict(Fields(fields.get("context", {}), where).value)
+    meta = dict(Fields(fields.get("meta", {}), where).value)
+    for name, member in named.items():
+        if name in (*_FIELDS, "document") or member is None:
             continue
         if name in _CONTEXTS or name.startswith("context."):
-            context[name.removeprefix("context.")] = each
+            context[name.removeprefix("context.")] = member
         else:
-            meta[name.removeprefix("meta.")] = each
-    return record(Document, where, **{**own, "context": context, "meta": meta})
+            meta[name.removeprefix("meta.")] = member
+    return record(Document, where, **{**fields, "context": context, "meta": meta})
 
 
 def write(items: Iterable[Item], path: Path, options: Options) -> None:

@@ -25,9 +25,10 @@ from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Do
 from finecomb.core.span import TEXT, Span
 from finecomb.core.spelling import fold
 from finecomb.core.study import Item
+from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import DOCUMENT_FIELDS, KNOWN_ANSWERS
-from finecomb.formats.reading import (
+from finecomb.formats.source import (
     Fields,
     implied_protocol,
     json_items,
@@ -37,7 +38,6 @@ from finecomb.formats.reading import (
     starts_with,
 )
 from finecomb.formats.utf16 import Utf16
-from finecomb.formats.writing import sync
 
 ANTECEDENT, CONTINUED = "antecedent", "continued"
 CONTEXTS = ("prompt", "source", "context", "headline", "title", "article", "question", "input")
@@ -123,52 +123,52 @@ def _works(task: Fields) -> Iterator[tuple[bool, Fields]]:
 
 def _result(work: Fields) -> _Result:
     result = _Result()
-    for index, each in enumerate(work.each("result", [])):
-        kind = each.get("type", str)
+    for index, fields in enumerate(work.each("result", [])):
+        kind = fields.get("type", str)
         if kind == "relation":
-            result.relations.append(_relation(each))
+            result.relations.append(_relation(fields))
             continue
-        id = each.get("id", (str, int), f"result-{index}")
-        value = Fields(each.get("value", dict), f"{each.where}: 'value'")
+        id = fields.get("id", (str, int), f"result-{index}")
+        value = Fields(fields.get("value", dict), f"{fields.where}: 'value'")
         if kind in _LABELS or ("start" in value.value and kind in _CONTROLS):
-            _add_to_region(result.regions.setdefault(str(id), _Region(each.where)), kind, each, value)
+            _add_to_region(result.regions.setdefault(str(id), _Region(fields.where)), kind, fields, value)
         elif kind in _CONTROLS:
-            result.answers[_question(each, kind)] = _raw(kind, value)
+            result.answers[_question(fields, kind)] = _raw(kind, value)
         else:
             result.left_out[kind] += 1
     return result
 
 
-def _relation(each: Fields) -> tuple[str, str, tuple[str, ...]]:
-    ends = [str(each.get(name, (str, int))) for name in ("from_id", "to_id")]
-    if each.get("direction", str, "right") == "left":
+def _relation(fields: Fields) -> tuple[str, str, tuple[str, ...]]:
+    ends = [str(fields.get(name, (str, int))) for name in ("from_id", "to_id")]
+    if fields.get("direction", str, "right") == "left":
         ends.reverse()
-    return ends[0], ends[1], tuple(fold(label) for label in _texts(each, "labels"))
+    return ends[0], ends[1], tuple(fold(label) for label in _texts(fields, "labels"))
 
 
-def _add_to_region(region: _Region, kind: str, each: Fields, value: Fields) -> None:
+def _add_to_region(region: _Region, kind: str, fields: Fields, value: Fields) -> None:
     region.place = value if region.place is None or kind in _LABELS else region.place
-    region.to_name = each.get("to_name", str, region.to_name)
-    region.score = each.get("score", (int, float), region.score)
-    region.meta |= each.get("meta", dict, {})
+    region.to_name = fields.get("to_name", str, region.to_name)
+    region.score = fields.get("score", (int, float), region.score)
+    region.meta |= fields.get("meta", dict, {})
     if kind in _LABELS:
         region.labels += [label for label in _texts(value, kind) if label not in region.labels]
     else:
-        region.answers[_question(each, kind)] = _raw(kind, value)
+        region.answers[_question(fields, kind)] = _raw(kind, value)
 
 
 def _texts(fields: Fields, name: str) -> list[str]:
     """A list of texts, one text, or nothing."""
     value = fields.get(name, (list, str), [])
     values = [value] if isinstance(value, str) else value
-    for each in values:
-        if not isinstance(each, str):
+    for member in values:
+        if not isinstance(member, str):
             raise fields.error(f"{name!r}: expected a list of texts, found {shorten(repr(value), 40)}")
     return list(values)
 
 
-def _question(each: Fields, kind: str) -> str:
-    return question_name(each.get("from_name", str, kind))
+def _question(fields: Fields, kind: str) -> str:
+    return question_name(fields.get("from_name", str, kind))
 
 
 def _raw(kind: str, value: Fields) -> Raw:
@@ -192,9 +192,9 @@ def _task(task: Fields, index: int, reading: _LabelStudioReader) -> Iterator[Ite
     document = _document(task, index, names, reading)
     yield document
     for prediction, work, result in results:
-        known = len(reading.annotators)
+        count = len(reading.annotators)
         annotator = _annotator(prediction, work, reading)
-        if len(reading.annotators) > known:
+        if len(reading.annotators) > count:
             yield record(Annotator, work.where, id=annotator, kind="detector" if prediction else "human")
         yield _annotation(work, result, document, annotator, reading)
 
@@ -221,14 +221,14 @@ def _document(task: Fields, index: int, names: set[str], reading: _LabelStudioRe
 def _text_key(data: Fields, names: set[str], options: Options) -> str:
     """Which of the data is the text: what the user says, `text`, the only one with regions, or the only one."""
     texts = [name for name, value in data.value.items() if isinstance(value, str)]
-    said = options.columns.get(TEXT)
-    if said is not None:
-        if said not in texts:
-            raise data.error(f"has no text called {said!r}{did_you_mean(said, texts)}")
-        return said
-    for known in ([TEXT] if TEXT in texts else [], [name for name in texts if name in names], texts):
-        if len(known) == 1:
-            return known[0]
+    column = options.columns.get(TEXT)
+    if column is not None:
+        if column not in texts:
+            raise data.error(f"has no text called {column!r}{did_you_mean(column, texts)}")
+        return column
+    for candidates in ([TEXT] if TEXT in texts else [], [name for name in texts if name in names], texts):
+        if len(candidates) == 1:
+            return candidates[0]
     if not texts:
         raise data.error(f"has no text, only {', '.join(data.value) or 'nothing'}")
     raise data.error(f"has several texts ({', '.join(texts)}); say which one is judged by naming the column 'text'")
@@ -240,15 +240,15 @@ def _text_key(data: Fields, names: set[str], options: Options) -> str:
 def _annotator(prediction: bool, work: Fields, reading: _LabelStudioReader) -> str:
     """The id of whoever did the work. People are known by number: their names and addresses are not kept."""
     if prediction:
-        found = str(work.get("model_version", (str, int, float), "model") or "model")
+        annotator = str(work.get("model_version", (str, int, float), "model") or "model")
     else:
         by = work.get("completed_by", (int, str, dict), None)
         person = by if isinstance(by, dict) else {"id": by}
-        known = next((person[name] for name in ("id", "email") if person.get(name) not in (None, "")), None)
-        found = str(known) if known is not None else reading.options.annotator or "annotator"
-    key = ("detector" if prediction else "human", found)
-    taken = found in reading.annotators.values()
-    return reading.annotators.setdefault(key, f"{found}-{key[0]}" if taken else found)
+        identity = next((person[name] for name in ("id", "email") if person.get(name) not in (None, "")), None)
+        annotator = str(identity) if identity is not None else reading.options.annotator or "annotator"
+    key = ("detector" if prediction else "human", annotator)
+    taken = annotator in reading.annotators.values()
+    return reading.annotators.setdefault(key, f"{annotator}-{key[0]}" if taken else annotator)
 
 
 def _annotation(
@@ -260,11 +260,11 @@ def _annotation(
     protocol = reading.protocol
     for kind, count in result.left_out.items():
         reading.counts[f"results of type {kind!r} are not about text and were left out"] += count
-    asked = {question.name: question for question in protocol.document_questions}
+    questions = {question.name: question for question in protocol.document_questions}
     cancelled = work.get("was_cancelled", bool, False)
     why = Exclusion(by="Label Studio", reason="cancelled (skipped) by the annotator")
     marks, relations = _marks(id, result, document, reading)
-    meta = {name: each for name, each in work.value.items() if name in ("id", "updated_at") and each is not None}
+    meta = {name: entry for name, entry in work.value.items() if name in ("id", "updated_at") and entry is not None}
     meta |= {"ground_truth": True} if work.value.get("ground_truth") is True else {}
     meta |= {"relations": relations} if relations else {}
     return record(
@@ -278,7 +278,7 @@ def _annotation(
         status="excluded" if cancelled else "submitted",
         excluded=why if cancelled else None,
         marks=marks,
-        answers={name: _answer(raw, asked.get(name)) for name, raw in result.answers.items()},
+        answers={name: _answer(raw, questions.get(name)) for name, raw in result.answers.items()},
         submitted=work.get("created_at", (str, int), None),
         seconds=work.get("lead_time", (int, float), None),
         meta=meta,
@@ -300,13 +300,13 @@ def _ties(result: _Result) -> _Ties:
     for start, end, labels in result.relations:
         if start not in result.regions or end not in result.regions or start == end:
             continue
-        own = {fold(label) for label in result.regions[end].labels}
+        end_labels = {fold(label) for label in result.regions[end].labels}
         if CONTINUED in labels:
             ties.continued.setdefault(start, []).append(end)
             ties.swallowed.add(end)
-        elif ANTECEDENT in labels or own == {ANTECEDENT}:
+        elif ANTECEDENT in labels or end_labels == {ANTECEDENT}:
             ties.antecedents.setdefault(start, []).append(end)
-            ties.swallowed |= {end} if own <= {ANTECEDENT} else set()
+            ties.swallowed |= {end} if end_labels <= {ANTECEDENT} else set()
         else:
             ties.others.append({"from": start, "to": end, "labels": list(labels)})
     return ties
@@ -322,15 +322,15 @@ def _marks(
     for id, region in result.regions.items():
         if id in ties.swallowed:
             continue
-        spans = _spans([places[each] for each in (id, *ties.continued.get(id, ()))])
-        earlier = [places[each] for each in ties.antecedents.get(id, ())]
+        spans = _spans([places[region_id] for region_id in (id, *ties.continued.get(id, ()))])
+        earlier = [places[region_id] for region_id in ties.antecedents.get(id, ())]
         antecedents = record(Antecedents, region.where, **_spans(earlier)) if earlier else None
         labels: list[str | None] = [label for label in region.labels if fold(label) != ANTECEDENT]
         labels = labels or [None]
         for number, label in enumerate(labels):
-            own = f"{annotation}/{id}" + (f"/{number}" if number else "")
+            mark_id = f"{annotation}/{id}" + (f"/{number}" if number else "")
             item = id if len(labels) > 1 else None
-            marks.append(_mark(own, region, label, spans, antecedents, item, reading.protocol))
+            marks.append(_mark(mark_id, region, label, spans, antecedents, item, reading.protocol))
     return marks, ties.others
 
 
@@ -344,8 +344,10 @@ def _mark(
     protocol: Protocol,
 ) -> Mark:
     name = None if label is None else label_name(protocol, label, region.where)
-    asked = {question.name: question for question in protocol.questions_of(name)}
-    answers = {each: _answer(raw, asked.get(each)) for each, raw in region.answers.items()}
+    questions = {question.name: question for question in protocol.questions_of(name)}
+    answers = {
+        question_name: _answer(raw, questions.get(question_name)) for question_name, raw in region.answers.items()
+    }
     more = {"confidence": region.score, "item": item, "meta": region.meta}
     return record(Mark, region.where, id=id, **spans, label=name, answers=answers, antecedents=antecedents, **more)
 
@@ -373,12 +375,12 @@ def _place(region: _Region, document: Document, reading: _LabelStudioReader) -> 
     offsets = Fields(value.get("globalOffsets", dict, value.value), value.where)
     start, end = (offsets.get(name, (int, str), -1) for name in ("start", "end"))
     first, last = (_code_points(text, at) for at in (start, end))
-    said = value.get("text", str, None)
-    quote = "" if said is None else said
+    words_given = value.get("text", str, None)
+    quote = "" if words_given is None else words_given
     if first is not None and last is not None and first <= last:
-        found = text[first:last]
-        if said is None or said in (found, found.replace("\n", "\\n")):
-            return Span(first, last, part), found
+        words = text[first:last]
+        if words_given is None or words_given in (words, words.replace("\n", "\\n")):
+            return Span(first, last, part), words
     # Pre-annotations made in Python often count code points; other offsets go astray when line ends were changed.
     raw = (start, end) if isinstance(start, int) and isinstance(end, int) else (-1, -1)
     elsewhere = at_or_only(quote, *raw, text) if quote else None
@@ -413,21 +415,21 @@ def _protocol(path: Path) -> Protocol:
                 _collect(region.answers, mark_answers)
     questions = tuple(_asked(name, raws) for name, raws in mark_answers.items())
     whole = tuple(_asked(name, raws) for name, raws in answers.items())
-    asked: dict[str, Any] = {"questions": questions, "document_questions": whole}
-    return implied_protocol(f"label-studio-{path.stem}", labels, antecedents=antecedents, **asked)
+    question_lists: dict[str, Any] = {"questions": questions, "document_questions": whole}
+    return implied_protocol(f"label-studio-{path.stem}", labels, antecedents=antecedents, **question_lists)
 
 
 def _collect(answers: Mapping[str, Raw], into: dict[str, list[Raw]]) -> None:
     for name, raw in answers.items():
-        kept = into.setdefault(name, [])
-        if raw not in kept:
-            kept.append(raw)
+        raws = into.setdefault(name, [])
+        if raw not in raws:
+            raws.append(raw)
 
 
 def _asked(name: str, raws: list[Raw]) -> Question:
     """The question that such answers were given to."""
     ask = name.replace("_", " ").capitalize()
-    values = sorted({each for raw in raws if isinstance(raw, tuple) for each in raw})
+    values = sorted({word for raw in raws if isinstance(raw, tuple) for word in raw})
     more: dict[str, Any] = {"scale": "text"}
     if all(isinstance(raw, int | float) for raw in raws):
         more = {"scale": "number"}
@@ -489,7 +491,7 @@ def _written(number: int, document: Document, works: list[tuple[str, str]]) -> s
 
 
 def _work(annotation: Annotation, document: Document, kind: str) -> tuple[str, dict[str, Any]]:
-    result = [each for mark in annotation.marks if mark.spans for each in _mark_results(mark, document)]
+    result = [mark_result for mark in annotation.marks if mark.spans for mark_result in _mark_results(mark, document)]
     result += [_control(name, answer, f"answer-{name}", {}) for name, answer in annotation.answers.items()]
     if kind not in ("human", "gold"):
         return "predictions", {"model_version": annotation.annotator, "result": result}

@@ -16,7 +16,7 @@ from finecomb.core.errors import FormatError
 from finecomb.core.records import Document, Note, Segment
 from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import record
+from finecomb.formats.source import record
 
 _NAME = re.compile(r"(?P<name>.+)\.(?P<section>[0-9n][a-z0-9]*)(?:\.gz)?$")
 _FOLDER = re.compile(r"man[0-9n][a-z0-9]*$")
@@ -47,11 +47,11 @@ def _pages(path: Path) -> Iterator[tuple[Path, str]]:
     if path.is_file():
         yield path, path.name.removesuffix(".gz")
         return
-    seen: set[Path] = set()
-    for page in sorted(each for each in path.rglob("*") if _NAME.match(each.name) and each.is_file()):
+    earlier: set[Path] = set()
+    for page in sorted(file for file in path.rglob("*") if _NAME.match(file.name) and file.is_file()):
         real = page.resolve()
-        if real not in seen:
-            seen.add(real)
+        if real not in earlier:
+            earlier.add(real)
             yield page, page.relative_to(path).as_posix().removesuffix(".gz")
 
 
@@ -99,7 +99,7 @@ def _language(page: Path) -> str:
 def sniff(path: Path) -> bool:
     """A page by its name and first characters, or a folder that is or holds `man1` and the like."""
     if path.is_dir():
-        return any(_FOLDER.match(each.name) for each in (path, *path.iterdir()) if each.is_dir())
+        return any(_FOLDER.match(folder.name) for folder in (path, *path.iterdir()) if folder.is_dir())
     if not _NAME.match(path.name):
         return False
     with path.open("rb") as file:

@@ -13,7 +13,7 @@ from finecomb.core.errors import FormatError, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Note, Settings
 from finecomb.core.study import Item
-from finecomb.formats import folder, framed
+from finecomb.formats import folder, study_tables
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
 
@@ -29,7 +29,7 @@ def read(path: Path, options: Options) -> Iterator[Item]:
     yield from folder.protocols(path)
     try:
         tables = {name: _table(path / f"{name}.parquet", name) for name in frames.FRAMES}
-        yield from framed.records(tables, lambda name: str(path / f"{name}.parquet"))
+        yield from study_tables.records(tables, lambda name: str(path / f"{name}.parquet"))
     except _DAMAGED as error:
         raise FormatError(f"{path}: cannot be read as Parquet: {shorten(str(error), 100)}") from None
 
@@ -38,7 +38,7 @@ def _table(file: Path, name: str) -> pl.LazyFrame:
     if not file.is_file():
         raise FormatError(f"{file}: no such file; a study in Parquet has {', '.join(frames.FRAMES)}, each .parquet")
     try:
-        return framed.fitted(pl.scan_parquet(file), name, str(file))
+        return study_tables.fitted(pl.scan_parquet(file), name, str(file))
     except _DAMAGED as error:
         raise FormatError(f"{file}: not a Parquet file: {shorten(str(error), 100)}") from None
 
@@ -47,7 +47,7 @@ def write(items: Iterable[Item], path: Path, options: Options) -> None:
     """Write the folder in batches, so that memory does not grow with the study."""
     path.mkdir(parents=True)
     (path / "protocols").mkdir()
-    parts = framed.Parts(path / "parts")
+    parts = study_tables.Parts(path / "parts")
     settings, names = Settings(), []
     for item in items:
         if isinstance(item, Settings):

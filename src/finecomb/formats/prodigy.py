@@ -11,9 +11,9 @@ from pydantic_core import to_json
 from finecomb.core.records import Document, Status
 from finecomb.core.study import Item
 from finecomb.formats import simple
+from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import Fields, json_lines, parse_json, record, starts_with
-from finecomb.formats.writing import sync
+from finecomb.formats.source import Fields, record, starts_with
 
 META = "finecomb_meta"
 """Where we keep a document's meta: what is in `meta`, Prodigy shows to its annotators."""
@@ -23,13 +23,7 @@ _ANSWERS: dict[str, Status] = {"accept": "submitted", "reject": "excluded", "ign
 
 def read(path: Path, options: Options) -> Iterator[Item]:
     """Documents and annotations; what was rejected or ignored is excluded, with the answer in its meta."""
-
-    def passes() -> Iterator[simple.Pass]:
-        for line, text in json_lines(path):
-            where = f"{path}:{line}"
-            yield _pass(Fields(parse_json(text, where), where), line, options.annotator or path.stem)
-
-    return simple.records(passes, path, options)
+    return simple.line_records(_pass, path, options)
 
 
 def _pass(row: Fields, line: int, annotator: str) -> simple.Pass:
@@ -42,8 +36,8 @@ def _pass(row: Fields, line: int, annotator: str) -> simple.Pass:
     answer = row.get("answer", str, "accept")
     if answer not in _ANSWERS:
         raise row.error(f"'answer': expected {', '.join(_ANSWERS)}, found {answer!r:.40}")
-    said = {"answer": answer} if answer != "accept" else {}
-    return simple.Pass(document, who, row.where, list(_spans(row)), _ANSWERS[answer], said)
+    answers = {"answer": answer} if answer != "accept" else {}
+    return simple.Pass(document, who, row.where, list(_spans(row)), _ANSWERS[answer], answers)
 
 
 def _spans(row: Fields) -> Iterator[simple.LabelledSpan]:
@@ -72,8 +66,8 @@ def write(items: Iterable[Item], path: Path, options: Options) -> None:
 def looks_like(path: Path) -> bool:
     """Whether the first line has what only Prodigy writes."""
     start = starts_with(path)
-    own = any(f'"{name}"' in start for name in ("_input_hash", "_task_hash", "_session_id", "_annotator_id", META))
-    return start.startswith("{") and '"text"' in start and own
+    named = any(f'"{name}"' in start for name in ("_input_hash", "_task_hash", "_session_id", "_annotator_id", META))
+    return start.startswith("{") and '"text"' in start and named
 
 
 FORMAT = Format(

@@ -14,7 +14,7 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark, Status
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
 from finecomb.formats.base import Options
-from finecomb.formats.reading import implied_protocol, label_name, record
+from finecomb.formats.source import Fields, implied_protocol, json_lines, label_name, parse_json, record
 
 
 @dataclass(slots=True)
@@ -41,61 +41,72 @@ class Pass:
     meta: dict[str, Any] = field(default_factory=dict)
 
 
+def line_records(make: Callable[[Fields, int, str], Pass], path: Path, options: Options) -> Iterator[Item]:
+    """The records of a file of JSON lines; `make` gets a line's fields, its number and the annotator's name."""
+
+    def passes() -> Iterator[Pass]:
+        for line, text in json_lines(path):
+            where = f"{path}:{line}"
+            yield make(Fields(parse_json(text, where), where), line, options.annotator or path.stem)
+
+    return records(passes, path, options)
+
+
 def records(passes: Callable[[], Iterator[Pass]], path: Path, options: Options) -> Iterator[Item]:
     """Protocol, documents, annotators and annotations; `passes` can be gone through again."""
     documents: dict[str, Document] = {}
     annotators: dict[str, None] = {}
     labels: set[str] = set()
-    for each in passes():
-        known = documents.setdefault(each.document.id, each.document)
-        if known.text != each.document.text:
-            raise FormatError(f"{each.where}: document {known.id!r} has another text than in an earlier line")
-        labels.update(span.label for span in each.spans if span.label is not None)
-        annotators |= dict.fromkeys([each.annotator] if each.annotator else [])
+    for one_pass in passes():
+        document = documents.setdefault(one_pass.document.id, one_pass.document)
+        if document.text != one_pass.document.text:
+            raise FormatError(f"{one_pass.where}: document {document.id!r} has another text than in an earlier line")
+        labels.update(span.label for span in one_pass.spans if span.label is not None)
+        annotators |= dict.fromkeys([one_pass.annotator] if one_pass.annotator else [])
     protocol = options.protocol or implied_protocol(path.stem, labels)
     yield protocol
     yield from documents.values()
     yield from (record(Annotator, str(path), id=name, kind="human") for name in annotators)
     rounds: Counter[tuple[str, str]] = Counter()
     ids: set[str] = set()
-    for each in passes():
-        if each.annotator:
-            key = each.document.id, each.annotator
-            yield _annotation(each, rounds[key], protocol, ids)
+    for one_pass in passes():
+        if one_pass.annotator:
+            key = one_pass.document.id, one_pass.annotator
+            yield _annotation(one_pass, rounds[key], protocol, ids)
             rounds[key] += 1
 
 
-def _annotation(each: Pass, round: int, protocol: Protocol, ids: set[str]) -> Annotation:
-    id = f"{each.document.id}/{each.annotator}" + (f"/{round}" if round else "")
+def _annotation(one_pass: Pass, round: int, protocol: Protocol, ids: set[str]) -> Annotation:
+    id = f"{one_pass.document.id}/{one_pass.annotator}" + (f"/{round}" if round else "")
     marks = []
-    for number, span in enumerate(each.spans):
+    for number, span in enumerate(one_pass.spans):
         mark = span.id if span.id and span.id not in ids else f"{id}/{number}"
         ids.add(mark)
-        marks.append(_mark(span, mark, each.document, protocol))
+        marks.append(_mark(span, mark, one_pass.document, protocol))
     return record(
         Annotation,
-        each.where,
+        one_pass.where,
         id=id,
-        document=each.document.id,
-        annotator=each.annotator,
+        document=one_pass.document.id,
+        annotator=one_pass.annotator,
         protocol=protocol.id,
         round=round,
-        status=each.status,
+        status=one_pass.status,
         marks=tuple(marks),
-        meta=each.meta,
+        meta=one_pass.meta,
     )
 
 
-def _mark(found: LabelledSpan, id: str, document: Document, protocol: Protocol) -> Mark:
-    if not 0 <= found.start <= found.end <= len(document.text):
+def _mark(labelled: LabelledSpan, id: str, document: Document, protocol: Protocol) -> Mark:
+    if not 0 <= labelled.start <= labelled.end <= len(document.text):
         raise FormatError(
-            f"{found.where}: [{found.start}, {found.end}) does not lie in the text, "
+            f"{labelled.where}: [{labelled.start}, {labelled.end}) does not lie in the text, "
             f"which has {len(document.text)} characters"
         )
-    span = Span(found.start, found.end)
-    label = None if found.label is None else label_name(protocol, found.label, found.where)
+    span = Span(labelled.start, labelled.end)
+    label = None if labelled.label is None else label_name(protocol, labelled.label, labelled.where)
     return record(
-        Mark, found.where, id=id, spans=(span,), quotes=(span.of(document.text),), label=label, meta=found.meta
+        Mark, labelled.where, id=id, spans=(span,), quotes=(span.of(document.text),), label=label, meta=labelled.meta
     )
 
 

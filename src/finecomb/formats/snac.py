@@ -21,9 +21,9 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note, Segment
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
+from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import Fields, json_items, label_name, record, starts_with
-from finecomb.formats.writing import sync
+from finecomb.formats.source import Fields, json_items, label_name, record, starts_with
 from finecomb.protocols import shipped
 
 READERS = 3
@@ -95,12 +95,12 @@ def _marks(
 ) -> Iterator[Mark]:
     number = 0
     for index, piece in enumerate(pieces):
-        seen: Counter[tuple[str, str]] = Counter()
+        repeats: Counter[tuple[str, str]] = Counter()
         for error in piece.errors:
             quote = error.get("span", str)
             label = label_name(protocol, error.get("error_type", str), error.where)
-            nth = seen[quote, label] if kth else 0
-            seen[quote, label] += 1
+            nth = repeats[quote, label] if kth else 0
+            repeats[quote, label] += 1
             places = occurrences(quote, text, piece.start, piece.end)
             span = _span(quote, places[min(nth, len(places) - 1)]) if places else None
             counts["unlocated"] += span is None
@@ -135,9 +135,9 @@ def _antecedents(error: Fields, mark: Span | None, text: str) -> tuple[Anteceden
         raise error.error(f"{name!r}: expected a list of texts, found {quotes!r}")
     if not quotes:
         return None, []
-    found = [_antecedent(quote, mark, text) for quote in quotes]
-    spans = sorted(span for span in found if span)
-    lost = [quote for quote, span in zip(quotes, found, strict=True) if span is None]
+    places = [_antecedent(quote, mark, text) for quote in quotes]
+    spans = sorted(span for span in places if span)
+    lost = [quote for quote, span in zip(quotes, places, strict=True) if span is None]
     if not spans:
         return record(Antecedents, error.where, spans=(), quotes=tuple(quotes), unlocated="not in the text"), lost
     return Antecedents(spans=tuple(spans), quotes=tuple(span.of(text) for span in spans)), lost
@@ -188,14 +188,14 @@ def write(items: Iterable[Item], path: Path, options: Options) -> None:
             _add(item, documents[item.document], errors.setdefault(item.document, {}))
     with path.open("w", encoding="utf-8", newline="\n") as file:
         errors = readers or merged
-        found = {id: _summary(document, errors.get(id, {})) for id, document in documents.items()}
-        json.dump(found, file, ensure_ascii=False, indent=2)
+        summaries = {id: _summary(document, errors.get(id, {})) for id, document in documents.items()}
+        json.dump(summaries, file, ensure_ascii=False, indent=2)
         file.write("\n")
         sync(file)
 
 
 def _add(annotation: Annotation, document: Document, errors: dict[_Key, dict[str, Any]]) -> None:
-    seen: Counter[tuple[Any, ...]] = Counter()
+    repeats: Counter[tuple[Any, ...]] = Counter()
     for mark in annotation.marks:
         if mark.label is None or any(span.part != TEXT for span in mark.spans):
             continue
@@ -203,8 +203,8 @@ def _add(annotation: Annotation, document: Document, errors: dict[_Key, dict[str
         quote = mark.quotes[0] if mark.quotes else ""
         kind = error_type(mark.label, annotation.protocol)
         where = (_segment(mark, document), quote, kind, span)
-        error = errors.setdefault((*where, seen[where]), {"span": quote, "error_type": kind, "votes": 0})
-        seen[where] += 1
+        error = errors.setdefault((*where, repeats[where]), {"span": quote, "error_type": kind, "votes": 0})
+        repeats[where] += 1
         error["votes"] += 1 if mark.votes is None else mark.votes
         if quotes := _antecedent_quotes(mark):
             error["antecedants"] = error.get("antecedants", []) + quotes
@@ -218,7 +218,7 @@ def error_type(label: str, protocol: str) -> str:
 def _antecedent_quotes(mark: Mark) -> list[str]:
     lost = mark.meta.get("antecedents")
     quotes = [quote.replace("\n", " ") for quote in mark.antecedents.quotes] if mark.antecedents else []
-    return quotes + ([str(each) for each in lost] if isinstance(lost, list) else [])
+    return quotes + ([str(words) for words in lost] if isinstance(lost, list) else [])
 
 
 def _segments(document: Document) -> tuple[Segment, ...]:

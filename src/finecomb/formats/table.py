@@ -49,7 +49,7 @@ def ordered(names: Iterable[str]) -> list[str]:
     places = {name: place for place, name in enumerate(first)}
 
     def place(name: str) -> tuple[int, str]:
-        family = next((each for each in FAMILIES if name.startswith(each)), None)
+        family = next((prefix for prefix in FAMILIES if name.startswith(prefix)), None)
         return (places[name], "") if family is None else (places[families[family]], name)
 
     return sorted(names, key=place)
@@ -96,9 +96,9 @@ def our_names(header: Iterable[str], columns: Mapping[str, str], path: Path) -> 
 def _refuse_strange(columns: Mapping[str, str], header: list[str], path: Path) -> None:
     for our, theirs in columns.items():
         if our not in KNOWN and not our.startswith(FAMILIES):
-            known = [*KNOWN, *(f"{family}NAME" for family in FAMILIES)]
+            names = [*KNOWN, *(f"{family}NAME" for family in FAMILIES)]
             raise FormatError(
-                f"{path}: --map {our}={theirs}: {our!r} is not a column we know{did_you_mean(our, known)}"
+                f"{path}: --map {our}={theirs}: {our!r} is not a column we know{did_you_mean(our, names)}"
             )
         if theirs not in header:
             raise FormatError(f"{path}:1: no column {theirs!r}{did_you_mean(theirs, header)}")
@@ -107,7 +107,7 @@ def _refuse_strange(columns: Mapping[str, str], header: list[str], path: Path) -
 def _our_name(name: str) -> str:
     name = name.strip()
     folded = name.lower().replace(" ", "_")
-    family = next((each for each in FAMILIES if folded.startswith(each)), None)
+    family = next((prefix for prefix in FAMILIES if folded.startswith(prefix)), None)
     if family is not None and len(name) > len(family):
         return family + name[len(family) :]
     if folded in KNOWN:

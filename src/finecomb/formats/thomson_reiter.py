@@ -25,7 +25,7 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, Q
 from finecomb.core.span import Span
 from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import label_name, record
+from finecomb.formats.source import label_name, record
 from finecomb.protocols import shipped
 
 TEXTS, PEOPLE, ERRORS, GOLD = "generated_text_info", "participant_info", "annotations", "GSML"
@@ -101,20 +101,20 @@ def _text(value: Any) -> str:
 
 
 def _documents(sheets: Mapping[str, list[tuple[Any, ...]]], path: Path) -> dict[str, Document]:
-    made = {}
+    documents = {}
     for row in _rows(sheets, TEXTS, "ID", path):
         if not row["text"].strip():
             continue
         links = {name: row[name] for name in ("bref url", "home_season", "visiting_season") if row[name]}
         meta = {"model": row["System"], "stage": row["Stage"], "line": row["Line"], "date": row["Game Date"]}
-        known: dict[str, object] = {name: value for name, value in meta.items() if value}
+        facts: dict[str, object] = {name: value for name, value in meta.items() if value}
         id = row.need("ID").strip()
-        if id in made:
+        if id in documents:
             raise FormatError(f"{row.where}: ID {id!r} is there twice")
-        made[id] = record(
-            Document, row.where, id=id, text=row["text"], meta=known | ({"links": links} if links else {})
+        documents[id] = record(
+            Document, row.where, id=id, text=row["text"], meta=facts | ({"links": links} if links else {})
         )
-    return made
+    return documents
 
 
 def _annotator(row: Row, protocol: Protocol) -> Annotator:
@@ -176,9 +176,9 @@ class Finder:
 
         Generated stories repeat themselves: of several places it is the one whose number in the story is nearest.
         """
-        if found := self.folded.places(wanted):
-            own = int(number) - 1 if re.fullmatch(r"\d{1,6}", number) else 0
-            return min(found, key=lambda place: abs(self._index(place) - own))
+        if places := self.folded.places(wanted):
+            index = int(number) - 1 if re.fullmatch(r"\d{1,6}", number) else 0
+            return min(places, key=lambda place: abs(self._index(place) - index))
         rated = [(likeness(wanted, self.text[start:end]), start, end) for start, end in self.pieces]
         best, start, end = max(rated, default=(0.0, 0, 0)) if wanted.strip() else (0.0, 0, 0)
         return (start, end) if best >= _NEAR_SENTENCE else None
@@ -291,8 +291,10 @@ def _annotations(
             text = documents[story].text
             marks[story].append(_mark(f"{story}/{annotator}/{item}", row, place, label, protocol, text, item))
     for id in dict.fromkeys([*read, *marks]):
-        made = tuple(marks[id])
-        yield Annotation(id=f"{id}/{annotator}", document=id, annotator=annotator, protocol=protocol.id, marks=made)
+        text_marks = tuple(marks[id])
+        yield Annotation(
+            id=f"{id}/{annotator}", document=id, annotator=annotator, protocol=protocol.id, marks=text_marks
+        )
 
 
 def _gold(
@@ -303,7 +305,11 @@ def _gold(
     if not other.is_file():
         raise FormatError(f"{path}: its texts are in {WORKBOOK}, which is not beside it; say where it is with --texts")
     beside = _sheets(other)
-    documents = {id: each for id, each in _documents(beside, other).items() if each.meta.get("stage") != "Qualifying"}
+    documents = {
+        id: text_record
+        for id, text_record in _documents(beside, other).items()
+        if text_record.meta.get("stage") != "Qualifying"
+    }
     yield from documents.values()
     yield Annotator(id="gold", kind="gold")
     sources = list(_placed(_rows(beside, ERRORS, "sheet", other), documents, options))
@@ -325,8 +331,8 @@ def _gold(
         marks[story].append(_mark(id, row, place, row.need("category"), protocol, text, item))
     yield from _note(placed, documents)
     for id in documents:
-        made = tuple(marks[id])
-        yield Annotation(id=f"{id}/gold", document=id, annotator="gold", protocol=protocol.id, marks=made)
+        text_marks = tuple(marks[id])
+        yield Annotation(id=f"{id}/gold", document=id, annotator="gold", protocol=protocol.id, marks=text_marks)
 
 
 def _same_error(row: Row) -> tuple[str, ...]:

@@ -22,9 +22,11 @@ from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Do
 from finecomb.core.scales import option_values
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
+from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import KNOWN_ANSWERS
-from finecomb.formats.reading import (
+from finecomb.formats.snac import READERS, error_type
+from finecomb.formats.source import (
     Fields,
     implied_protocol,
     json_items,
@@ -32,8 +34,6 @@ from finecomb.formats.reading import (
     record,
     starts_with,
 )
-from finecomb.formats.snac import READERS, error_type
-from finecomb.formats.writing import sync
 from finecomb.protocols import shipped
 
 SEVERITIES: dict[str, Answer] = {"minor": 1, "somewhat": 2, "a lot": 3}
@@ -120,8 +120,13 @@ def _severities(protocol: Protocol | None) -> dict[str, Answer]:
     """The values of a protocol's severities by the words for them."""
     if protocol is None:
         return {}
-    asked = [*protocol.questions, *(each for label in protocol.labels for each in label.questions)]
-    return {word: value for each in asked if each.name == "severity" for word, value in option_values(each).items()}
+    questions = [*protocol.questions, *(question for label in protocol.labels for question in label.questions)]
+    return {
+        word: value
+        for question in questions
+        if question.name == "severity"
+        for word, value in option_values(question).items()
+    }
 
 
 def _typed(edit: Fields, severities: Mapping[str, Answer]) -> _Typed:
@@ -136,10 +141,10 @@ def _typed(edit: Fields, severities: Mapping[str, Answer]) -> _Typed:
     if isinstance(value, str) and severity is None and category is not None:
         steps.append(value)
     understood = value is None or (isinstance(value, str) and category is not None)
-    rest = {key: each for key, each in annotation.items() if each is not None and not (key == name and understood)}
+    rest = {key: entry for key, entry in annotation.items() if entry is not None and not (key == name and understood)}
     if severity is None and isinstance(rest.get("severity"), str):
         severity = severities.get(rest["severity"])
-        rest = {key: each for key, each in rest.items() if severity is None or key != "severity"}
+        rest = {key: entry for key, entry in rest.items() if severity is None or key != "severity"}
     return _Typed("/".join(steps) or None, severity, rest)
 
 
@@ -163,9 +168,9 @@ def _item(item: Fields, reading: _ThreshReader) -> Iterator[Item]:
 def _document(item: Fields, metadata: Fields, reading: _ThreshReader) -> Document:
     number = len(reading.documents) + 1
     others = item.rest(*_KNOWN)
-    context = {name: each for name, each in others.items() if isinstance(each, str) and each and name != TEXT}
+    context = {name: value for name, value in others.items() if isinstance(value, str) and value and name != TEXT}
     source = item.get("source", str, "")
-    meta = {name: each for name, each in others.items() if name not in context} | metadata.rest(*_WHO)
+    meta = {name: value for name, value in others.items() if name not in context} | metadata.rest(*_WHO)
     if "system" in meta and "model" not in meta:
         meta["model"] = meta["system"]
     id = str(metadata.get("gid", (str, int), None) or item.get("id", (str, int), number))
@@ -178,10 +183,13 @@ def _document(item: Fields, metadata: Fields, reading: _ThreshReader) -> Documen
 def _apart(document: Document, reading: _ThreshReader) -> Document:
     """The document under an id that no other text has: ids may start anew within a file."""
     id, number = document.id, 1
-    while (known := reading.documents.get(id)) and (known.text, known.context) != (document.text, document.context):
+    while (earlier := reading.documents.get(id)) and (earlier.text, earlier.context) != (
+        document.text,
+        document.context,
+    ):
         number += 1
         id = f"{document.id}-{number}"
-    reading.counts["reused"] += number > 1 and known is None
+    reading.counts["reused"] += number > 1 and earlier is None
     return document.model_copy(update={"id": id})
 
 
@@ -226,11 +234,13 @@ def _mark(id: str, edit: Fields, document: Document, reading: _ThreshReader) -> 
 
 def _answers(typed: _Typed, protocol: Protocol, label: str | None) -> tuple[dict[str, Any], dict[str, Any]]:
     """Answers to questions we know, and whatever else the annotation holds."""
-    asked = {*KNOWN_ANSWERS, *(question.name for question in protocol.questions_of(label))} - {"severity"}
+    names = {*KNOWN_ANSWERS, *(question.name for question in protocol.questions_of(label))} - {"severity"}
     answers = {
-        name: each for name, each in typed.rest.items() if name in asked and isinstance(each, str | bool | int | float)
+        name: value
+        for name, value in typed.rest.items()
+        if name in names and isinstance(value, str | bool | int | float)
     }
-    rest = {name: each for name, each in typed.rest.items() if name not in answers}
+    rest = {name: value for name, value in typed.rest.items() if name not in answers}
     severity: dict[str, Any] = {} if typed.severity is None else {"severity": typed.severity}
     return severity | answers, rest
 
@@ -241,7 +251,7 @@ def _ranges(edit: Fields, name: str, document: Document, part: str) -> list[Span
 
 
 def _range(value: Any, edit: Fields, name: str, text: str, part: str) -> Span:
-    pair = value if isinstance(value, list) and len(value) == 2 and all(type(each) is int for each in value) else None
+    pair = value if isinstance(value, list) and len(value) == 2 and all(type(edge) is int for edge in value) else None
     if pair is None:
         raise edit.error(f"{name!r}: expected ranges [start, end], found {shorten(repr(value), 40)}")
     start, end = pair

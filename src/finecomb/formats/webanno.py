@@ -17,7 +17,7 @@ from finecomb.core.records import Annotation, Document
 from finecomb.core.study import Item
 from finecomb.formats import simple
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import decoding, open_text, read_text, record, starts_with
+from finecomb.formats.source import decoding, open_text, read_text, record, starts_with
 from finecomb.formats.utf16 import Utf16
 
 ANNOTATION, SOURCE = "annotation", "source"
@@ -62,7 +62,7 @@ def _id(name: str) -> str:
 
 
 @dataclass(slots=True)
-class _Token:
+class _WebannoToken:
     """One row: offsets (in UTF-16 units until they are checked), the word, and its annotation cells."""
 
     where: str
@@ -83,32 +83,32 @@ class _Layer:
 @dataclass(slots=True)
 class _WebannoFile:
     layers: list[_Layer] = field(default_factory=list)
-    sentences: list[tuple[str, list[_Token]]] = field(default_factory=list)
+    sentences: list[tuple[str, list[_WebannoToken]]] = field(default_factory=list)
 
     @property
     def columns(self) -> int:
         return self.layers[-1].first + len(self.layers[-1].features) if self.layers else 0
 
     @property
-    def tokens(self) -> Iterator[_Token]:
+    def tokens(self) -> Iterator[_WebannoToken]:
         return (token for _, tokens in self.sentences for token in tokens)
 
 
 def _pass(file: Path, document: str, annotator: str, text: str | None, options: Options) -> simple.Pass:
     parsed = _parse(file)
     text = _rebuilt(parsed, str(file)) if text is None else text
-    made = record(Document, str(file), id=document, text=text)
+    record_of_text = record(Document, str(file), id=document, text=text)
     units = Utf16(text)
     for token in parsed.tokens:
         start, end = units.code_points(token.start), units.code_points(token.end)
         if start is None or end is None:
             raise FormatError(f"{token.where}: {token.start}-{token.end} does not lie in the text or cuts a character")
         if token.word not in (text[start:end], _escaped(text[start:end])):
-            found = f"the text has {shorten(text[start:end])!r} there"
-            raise FormatError(f"{token.where}: {found}, not {shorten(token.word)!r}")
+            words = f"the text has {shorten(text[start:end])!r} there"
+            raise FormatError(f"{token.where}: {words}, not {shorten(token.word)!r}")
         token.start, token.end = start, end
     spans = [span for layer in parsed.layers for span in _spans(layer, parsed, options.columns.get("label"))]
-    return simple.Pass(made, annotator, str(file), spans)
+    return simple.Pass(record_of_text, annotator, str(file), spans)
 
 
 def _parse(file: Path) -> _WebannoFile:
@@ -127,8 +127,8 @@ def _take(line: str, number: int, where: str, parsed: _WebannoFile) -> None:
         raise FormatError(f"{where}: expected '{_HEAD}...', found {shorten(line, 40)!r}")
     if kind := re.match(r"#T_(SP|CH|RL)=", line):
         name, *features = line[kind.end() :].split("|")
-        own = _Layer(name if kind[1] == "SP" else "", features or [""], parsed.columns)
-        parsed.layers.append(own)
+        layer = _Layer(name if kind[1] == "SP" else "", features or [""], parsed.columns)
+        parsed.layers.append(layer)
     elif line.startswith("#Text="):
         text = _unescaped(line.removeprefix("#Text="))
         if parsed.sentences and not parsed.sentences[-1][1]:  # a sentence with line breaks in files before 3.3
@@ -141,7 +141,7 @@ def _take(line: str, number: int, where: str, parsed: _WebannoFile) -> None:
         parsed.sentences[-1][1].append(_token(line, where, parsed.columns))
 
 
-def _token(line: str, where: str, columns: int) -> _Token:
+def _token(line: str, where: str, columns: int) -> _WebannoToken:
     id, *rest = line.split("\t")
     offsets = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", rest[0], re.ASCII) if rest else None
     if not re.fullmatch(r"\d+-\d+(\.\d+)*", id, re.ASCII) or offsets is None or len(rest) < 2 + columns:
@@ -149,7 +149,7 @@ def _token(line: str, where: str, columns: int) -> _Token:
             f"{where}: expected a token: number, start-end, word and {columns} cells with tabs between them, "
             f"found {shorten(line, 40)!r}"
         )
-    return _Token(where, int(offsets[1]), int(offsets[2]), rest[1], rest[2 : 2 + columns])
+    return _WebannoToken(where, int(offsets[1]), int(offsets[2]), rest[1], rest[2 : 2 + columns])
 
 
 def _rebuilt(parsed: _WebannoFile, where: str) -> str:
@@ -157,10 +157,10 @@ def _rebuilt(parsed: _WebannoFile, where: str) -> str:
     units = b""
     for text, tokens in parsed.sentences:
         start = 2 * min((token.start for token in tokens), default=len(units) // 2)
-        own = text.encode("utf-16-le", "surrogatepass")
+        encoded = text.encode("utf-16-le", "surrogatepass")
         if start > len(units) + len(b"  ") * 1_000_000:
             raise FormatError(f"{where}: a token starts at {start // 2}, far beyond the text before it")
-        units = units[:start] + " ".encode("utf-16-le") * ((start - len(units)) // 2) + own
+        units = units[:start] + " ".encode("utf-16-le") * ((start - len(units)) // 2) + encoded
     return units.decode("utf-16-le", "replace")
 
 
@@ -168,19 +168,21 @@ def _spans(layer: _Layer, parsed: _WebannoFile, wanted: str | None) -> Iterator[
     """The annotations of a layer; cells with the same number in brackets belong together."""
     if not layer.name or (layer.name.startswith(_LINGUISTIC) and not layer.name.startswith(_MARKED)):
         return
-    found: dict[Any, simple.LabelledSpan] = {}
+    spans: dict[Any, simple.LabelledSpan] = {}
     for token in parsed.tokens:
         cells = token.cells[layer.first : layer.first + len(layer.features)]
         for index, (number, values) in enumerate(_stacked(cells)):
             key = number or (token.start, token.end, index)
-            if key in found:
-                found[key].start, found[key].end = min(found[key].start, token.start), max(found[key].end, token.end)
+            if key in spans:
+                spans[key].start, spans[key].end = min(spans[key].start, token.start), max(spans[key].end, token.end)
             else:
-                said = {name: value for name, value in zip(layer.features, values, strict=False) if value is not None}
-                label = said.pop(wanted or next(iter(said), ""), None)
-                meta = said | ({"layer": layer.name} if layer.name != LAYER else {})
-                found[key] = simple.LabelledSpan(token.start, token.end, label, token.where, meta=meta)
-    yield from found.values()
+                answers = {
+                    name: value for name, value in zip(layer.features, values, strict=False) if value is not None
+                }
+                label = answers.pop(wanted or next(iter(answers), ""), None)
+                meta = answers | ({"layer": layer.name} if layer.name != LAYER else {})
+                spans[key] = simple.LabelledSpan(token.start, token.end, label, token.where, meta=meta)
+    yield from spans.values()
 
 
 _PART = re.compile(r"((?:\\.|[^\\|])*)(?:\||$)", re.DOTALL)
@@ -189,7 +191,7 @@ _NUMBERED = re.compile(r"((?:\\.|[^\\])*?)(?:\[([0-9]+)\])?", re.DOTALL)
 
 def _stacked(cells: list[str]) -> Iterator[tuple[str, list[str | None]]]:
     """The annotations that stand on one token: number in brackets (or nothing) and the value of each feature."""
-    columns = [[found[1] for found in _PART.finditer(cell)][: cell.count("|") + 1] if cell else ["_"] for cell in cells]
+    columns = [[piece[1] for piece in _PART.finditer(cell)][: cell.count("|") + 1] if cell else ["_"] for cell in cells]
     for index in range(max(map(len, columns), default=0)):
         parts = [column[index] if index < len(column) else "_" for column in columns]
         matches = [_NUMBERED.fullmatch(part) for part in parts]
@@ -203,11 +205,11 @@ _LETTERS = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def _unescaped(text: str) -> str:
-    return re.sub(r"\\(.)", lambda found: _LETTERS.get(found[1], found[1]), text, flags=re.DOTALL)
+    return re.sub(r"\\(.)", lambda match: _LETTERS.get(match[1], match[1]), text, flags=re.DOTALL)
 
 
 def _escaped(text: str, reserved: str = r"\\") -> str:
-    text = re.sub(f"[{reserved}]", lambda found: "\\" + found[0], text)
+    text = re.sub(f"[{reserved}]", lambda match: "\\" + match[0], text)
     return text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
 
 
@@ -250,8 +252,8 @@ def _tsv(text: str, annotation: Annotation) -> str:
 
 def _words(text: str, edges: set[int]) -> Iterator[tuple[int, int]]:
     """Words and signs, cut at the edges of marks so that each mark is made of whole ones."""
-    for found in re.finditer(r"\w+|[^\w\s]", text):
-        start, last = found.span()
+    for match in re.finditer(r"\w+|[^\w\s]", text):
+        start, last = match.span()
         for cut in sorted(edge for edge in edges if start < edge < last):
             yield start, cut
             start = cut
@@ -260,13 +262,16 @@ def _words(text: str, edges: set[int]) -> Iterator[tuple[int, int]]:
 
 def _cells(words: list[tuple[int, int]], marks: list[tuple[int, int, str]]) -> list[str]:
     """The cell of each word: its labels, numbered where a mark has several words or a word several marks."""
-    own: list[list[int]] = [[n for n, (start, end, _) in enumerate(marks) if start <= a and b <= end] for a, b in words]
-    sizes = {n: sum(n in each for each in own) for n in range(len(marks))}
-    crowded = {n for each in own if len(each) > 1 for n in each}
+    inside: list[list[int]] = [
+        [n for n, (start, end, _) in enumerate(marks) if start <= a and b <= end] for a, b in words
+    ]
+    sizes = {n: sum(n in numbers for numbers in inside) for n in range(len(marks))}
+    crowded = {n for numbers in inside if len(numbers) > 1 for n in numbers}
     result = []
-    for each in own:
+    for numbers in inside:
         labels = [
-            _escaped(marks[n][2], r"\\\[\]|_;*") + (f"[{n + 1}]" if sizes[n] > 1 or n in crowded else "") for n in each
+            _escaped(marks[n][2], r"\\\[\]|_;*") + (f"[{n + 1}]" if sizes[n] > 1 or n in crowded else "")
+            for n in numbers
         ]
         result.append("|".join(labels) or "_")
     return result

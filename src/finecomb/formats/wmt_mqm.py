@@ -17,9 +17,9 @@ from finecomb.core.scales import option_values
 from finecomb.core.span import TEXT, Span, union
 from finecomb.core.spelling import fold
 from finecomb.core.study import Item
+from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.reading import csv_rows, label_name, record, starts_with
-from finecomb.formats.writing import sync
+from finecomb.formats.source import csv_rows, label_name, record, starts_with
 
 COLUMNS = ("system", "doc", "doc_id", "seg_id", "rater", "source", "target", "category", "severity", "comment")
 _ALSO = {"doc_id": "docSegId", "seg_id": "globalSegId"}
@@ -124,13 +124,13 @@ def _names(header: list[str], path: Path) -> dict[str, str]:
             if name not in _OPTIONAL:
                 raise FormatError(f"{path}:1: no column {name!r}{did_you_mean(name, header)}")
             del names[name]
-    return names | {each: each for each in header if each not in names.values()}
+    return names | {column: column for column in header if column not in names.values()}
 
 
 def _learn(row: _Row, documents: dict[str, Document]) -> None:
     """Keep the segment of a row, or see that it is the one we have."""
-    known = documents.get(row.document)
-    if known is None:
+    earlier = documents.get(row.document)
+    if earlier is None:
         meta = {"model": row.cells["system"]} | {
             name: row.cells[name] for name in ("doc", "doc_id", "seg_id") if row.cells.get(name)
         }
@@ -138,8 +138,8 @@ def _learn(row: _Row, documents: dict[str, Document]) -> None:
         documents[row.document] = record(
             Document, row.where, id=row.document, text=row.target.text, context=context, meta=meta
         )
-    elif (known.text, known.context[SOURCE]) != (row.target.text, row.source.text):
-        name = "target" if known.text != row.target.text else SOURCE
+    elif (earlier.text, earlier.context[SOURCE]) != (row.target.text, row.source.text):
+        name = "target" if earlier.text != row.target.text else SOURCE
         raise FormatError(f"{row.where}: column {name!r}: differs from an earlier row of segment {row.document!r}")
 
 
@@ -204,13 +204,15 @@ class _RaterSegment:
 
 def _answers(row: _Row, protocol: Protocol) -> dict[str, Any]:
     answers: dict[str, Any] = {"comment": row.cells["comment"]} if row.cells.get("comment") else {}
-    if said := row.cells["severity"].strip():
-        asked = next((each for each in protocol.questions if each.name == "severity"), None)
-        known = {fold(word): value for word, value in option_values(asked).items()} if asked else {fold(said): said}
-        if fold(said) not in known:
-            near = did_you_mean(said, known)
-            raise FormatError(f"{row.where}: column 'severity': {shorten(said, 40)!r} is not in {protocol.id}{near}")
-        answers["severity"] = known[fold(said)]
+    if grade := row.cells["severity"].strip():
+        severity = next((question for question in protocol.questions if question.name == "severity"), None)
+        values = (
+            {fold(word): value for word, value in option_values(severity).items()} if severity else {fold(grade): grade}
+        )
+        if fold(grade) not in values:
+            near = did_you_mean(grade, values)
+            raise FormatError(f"{row.where}: column 'severity': {shorten(grade, 40)!r} is not in {protocol.id}{near}")
+        answers["severity"] = values[fold(grade)]
     return answers
 
 
@@ -223,17 +225,17 @@ def write(items: Iterable[Item], path: Path, options: Options) -> None:
     The source is the context called `source`, else the only context there is.
     """
     documents: dict[str, tuple[int, Document]] = {}
-    asked: dict[str, Protocol] = {}
+    protocols: dict[str, Protocol] = {}
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write("\t".join(COLUMNS) + "\n")
         for item in items:
             if isinstance(item, Protocol):
-                asked[item.id] = item
+                protocols[item.id] = item
             elif isinstance(item, Document):
                 documents[item.id] = len(documents) + 1, item
             elif isinstance(item, Annotation) and item.document in documents:  # an exercise is the protocol's
                 number, document = documents[item.document]
-                for cells in _annotation_rows(item, document, number, asked.get(item.protocol)):
+                for cells in _annotation_rows(item, document, number, protocols.get(item.protocol)):
                     file.write("\t".join(cells[name] for name in COLUMNS) + "\n")
         sync(file)
 
@@ -248,8 +250,8 @@ def _annotation_rows(
     base = {name: _field(cell, f"{where}: {name}") for name, cell in meta.items()}
     base |= {"rater": _field(annotation.annotator, "annotator"), "system": base.pop("model")}
     texts = {TEXT: _field(document.text, f"{where}: text"), SOURCE: _field(source, f"{where}: source")}
-    said = annotation.meta.get("comment", "")
-    none = {"category": "No-error", "severity": "No-error", "comment": _field(str(said), f"{where}: comment")}
+    comment = annotation.meta.get("comment", "")
+    none = {"category": "No-error", "severity": "No-error", "comment": _field(str(comment), f"{where}: comment")}
     marks = [mark for mark in annotation.marks if mark.label is not None]
     if not marks:
         yield base | none | {"source": texts[SOURCE], "target": texts[TEXT]}
@@ -269,8 +271,14 @@ def _mark_cells(mark: Mark, protocol: Protocol | None) -> dict[str, str]:
     label = protocol.label(mark.label) if protocol and mark.label and protocol.has(mark.label) else None
     category = label.aliases[0] if label and label.aliases else mark.label or ""
     severity = mark.answers.get("severity", "")
-    asked = next((each for each in protocol.questions if each.name == "severity"), None) if protocol else None
-    options = {option.value: option.title or str(option.value) for option in asked.options} if asked else {}
+    severity_question = (
+        next((question for question in protocol.questions if question.name == "severity"), None) if protocol else None
+    )
+    options = (
+        {option.value: option.title or str(option.value) for option in severity_question.options}
+        if severity_question
+        else {}
+    )
     where = f"mark {mark.id!r}"
     return {
         "category": _field(category, f"{where}: label"),
@@ -295,8 +303,8 @@ def _tagged(text: str, spans: Iterable[Span], part: str) -> str:
 
 
 def _field(text: str, where: str) -> str:
-    if found := re.search(r"[\t\r\n]|</?v>", text):
-        raise FormatError(f"{where}: has {found[0]!r}, which a WMT table cannot hold; write another format")
+    if match := re.search(r"[\t\r\n]|</?v>", text):
+        raise FormatError(f"{where}: has {match[0]!r}, which a WMT table cannot hold; write another format")
     return text
 
 

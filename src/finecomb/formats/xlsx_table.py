@@ -13,8 +13,8 @@ from finecomb.core.errors import FormatError, shorten
 from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
 from finecomb.formats.table import HOLDS
-from finecomb.formats.table_reading import OPTIONS, Row, records
-from finecomb.formats.table_writing import laid_out
+from finecomb.formats.table_records import OPTIONS, Row, records
+from finecomb.formats.table_rows import laid_out
 
 LONGEST = 32_767
 """Characters (in UTF-16) that Excel allows in a cell."""
@@ -79,7 +79,7 @@ def _text(value: Any) -> str:
         case datetime() | date() | time():
             return value.isoformat()
         case str():
-            return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value)
+            return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), value)
         case _:
             return str(value)
 
@@ -126,12 +126,12 @@ def _cell(sheet: Any, column: str, text: str, row: int) -> Any:
 def _storable(text: str, where: str) -> str:
     from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
-    if found := ILLEGAL_CHARACTERS_RE.search(text) or _NO_CHARACTERS.search(text):
-        raise FormatError(f"{where}: Excel cannot hold the control character {found[0]!r}; {_WAY_OUT}")
-    kept = re.sub(r"_(?=x[0-9A-Fa-f]{4}_)", "_x005F_", text).replace("\r", "_x000D_")
-    if max(len(kept), len(text.encode("utf-16-le")) // 2) > LONGEST:
+    if match := ILLEGAL_CHARACTERS_RE.search(text) or _NO_CHARACTERS.search(text):
+        raise FormatError(f"{where}: Excel cannot hold the control character {match[0]!r}; {_WAY_OUT}")
+    storable = re.sub(r"_(?=x[0-9A-Fa-f]{4}_)", "_x005F_", text).replace("\r", "_x000D_")
+    if max(len(storable), len(text.encode("utf-16-le")) // 2) > LONGEST:
         raise FormatError(f"{where}: has {len(text):,} characters, but Excel allows {LONGEST:,} in a cell; {_WAY_OUT}")
-    return kept
+    return storable
 
 
 FORMAT = Format("xlsx", "an Excel table", read, write, suffixes=(".xlsx",), holds=HOLDS, options=OPTIONS)

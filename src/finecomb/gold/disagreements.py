@@ -57,7 +57,7 @@ def _cases(judged: JudgeComparison) -> Iterator[Case]:
         partner = int(matching.partner[at])
         other = marks[partner] if partner >= 0 else None
         kind = _kind(one, other) if other else MISSED
-        kind = "other reading" if at in matching.way else kind
+        kind = "other reading" if at in matching.alternative_used else kind
         yield _case(name, kind, one, other)
     for at, mark in enumerate(marks):
         if at not in paired and not matching.right[at]:
@@ -75,17 +75,17 @@ def _case(judge: str, kind: Kind, gold: dict[str, Any] | None, mark: dict[str, A
     some = gold or mark
     assert some is not None
     start = some["spans"][0]["start"] if some["spans"] else -1
-    words = ["" if each is None else " … ".join(each["quotes"]) for each in (gold, mark)]
-    labels = ["" if each is None else str(each["label"]) for each in (gold, mark)]
-    ids = ["" if each is None else str(each["id"]) for each in (gold, mark)]
+    words = ["" if row is None else " … ".join(row["quotes"]) for row in (gold, mark)]
+    labels = ["" if row is None else str(row["label"]) for row in (gold, mark)]
+    ids = ["" if row is None else str(row["id"]) for row in (gold, mark)]
     return Case(judge, str(some["document"]), kind, words[0], labels[0], words[1], labels[1], ids[0], ids[1], start)
 
 
 def disagreements(scores: Scores) -> list[dict[str, object]]:
     """Every case that is not right, as rows."""
     hidden = {"gold_mark", "predicted_mark", "start"}
-    found = (case for judged in scores.judged for case in cases(judged) if case.kind != "right")
-    return [{name: value for name, value in case._asdict().items() if name not in hidden} for case in found]
+    wrong_cases = (case for judged in scores.judged for case in cases(judged) if case.kind != "right")
+    return [{name: value for name, value in case._asdict().items() if name not in hidden} for case in wrong_cases]
 
 
 def kinds_table(scores: Scores) -> list[dict[str, object]]:
@@ -104,16 +104,18 @@ def confusion(scores: Scores) -> list[dict[str, object]]:
     """Gold labels in rows, the judge's in columns, over paired marks; the last column and row are missed and extra."""
     rows: list[dict[str, object]] = []
     for judged in scores.judged:
-        found = list(cases(judged))
-        pairs = pl.DataFrame({"gold": [c.gold_label or EXTRA for c in found], "said": [_said(c) for c in found]})
-        counts = {(gold, said): n for gold, said, n in pairs.group_by("gold", "said").len().iter_rows()}
+        judge_cases = list(cases(judged))
+        pairs = pl.DataFrame(
+            {"gold": [c.gold_label or EXTRA for c in judge_cases], "said": [_said(c) for c in judge_cases]}
+        )
+        counts = {(gold, answer): n for gold, answer, n in pairs.group_by("gold", "said").len().iter_rows()}
         labels = [
             *judged.labels[2:],
             *sorted({name for key in counts for name in key} - {*judged.labels, MISSED, EXTRA}),
         ]
         for gold in [*labels, EXTRA]:
-            own: dict[str, object] = {said: counts.get((gold, said), 0) for said in [*labels, MISSED]}
-            rows.append({"judge": judged.judge.name, "gold label": gold, **own})
+            counted: dict[str, object] = {answer: counts.get((gold, answer), 0) for answer in [*labels, MISSED]}
+            rows.append({"judge": judged.judge.name, "gold label": gold, **counted})
     return rows
 
 
@@ -135,47 +137,53 @@ def compare_judges(scores: Scores, label: str = ANY, draws: int = 10_000, seed: 
         raise FinecombError("two judges are needed to compare them; only one was scored")
     if label not in scores.judged[0].labels:
         raise FinecombError(f"nobody used the label {label!r}; there are: {', '.join(scores.judged[0].labels)}")
-    found = [
+    findings = [
         finding
         for one, other in itertools.combinations(scores.judged, 2)
         for finding in _difference(one, other, label, dict(scores.fields), draws, seed)
     ]
     corrected: list[Finding] = []
     for name in ("recall", "precision", "f1"):
-        own = [finding for finding in found if finding.columns["measure"] == name]
-        p = adjusted(np.array([finding.columns["p"] for finding in own], dtype=np.float64))
+        same_measure = [finding for finding in findings if finding.columns["measure"] == name]
+        p = adjusted(np.array([finding.columns["p"] for finding in same_measure], dtype=np.float64))
         corrected += [
-            Finding({**finding.columns, "p_adjusted": float(each)}, finding.estimate)
-            for finding, each in zip(own, p, strict=True)
+            Finding({**finding.columns, "p_adjusted": float(adjusted_p)}, finding.estimate)
+            for finding, adjusted_p in zip(same_measure, p, strict=True)
         ]
     return corrected
 
 
 def _difference(
-    one: JudgeComparison, other: JudgeComparison, label: str, said: dict[str, object], draws: int, seed: int
+    one: JudgeComparison, other: JudgeComparison, label: str, signature_fields: dict[str, object], draws: int, seed: int
 ) -> Iterator[Finding]:
     common = [id for id in one.judge.documents if id in set(other.judge.documents)]
-    a, b = (_sums(each, label, common) for each in (one, other))
+    a, b = (_sums(comparison, label, common) for comparison in (one, other))
     rng = np.random.default_rng(seed)
-    seen = ratios(a.sum(axis=0)) - ratios(b.sum(axis=0))
+    difference = ratios(a.sum(axis=0)) - ratios(b.sum(axis=0))
     exact = len(common) <= _ALWAYS_EXACT
     null = _swapped(a, b, _arrangements(len(common), exact, draws, rng))
     weights = document_weights(len(common), draws, rng)
     drawn = ratios(weights @ a) - ratios(weights @ b)
     for at, name in enumerate(("recall", "precision", "f1")):
-        value = float(seen[at])
+        value = float(difference[at])
         why = "undefined for one of the two" if math.isnan(value) else ""
         p = math.nan if why else p_value(null[:, at], value, exact)
-        fields = {"statistic": f"{name}-difference", "label": label, **said, "documents": len(common), "draws": draws}
+        fields = {
+            "statistic": f"{name}-difference",
+            "label": label,
+            **signature_fields,
+            "documents": len(common),
+            "draws": draws,
+        }
         signature = Signature.of(**{**fields, "test": "exact" if exact else "permutation"})
         columns = {"a": one.judge.name, "b": other.judge.name, "measure": name, "label": label, "p": p}
         yield Finding(columns, estimated(value, drawn[:, at], signature, why, few_documents(len(common))))
 
 
 def _sums(judged: JudgeComparison, label: str, documents: list[str]) -> Floats:
-    places = {id: at for at, id in enumerate(judged.judge.documents)}
-    own: Floats = judged.sums[judged.labels.index(label)][[places[id] for id in documents]]
-    return own
+    positions = {id: at for at, id in enumerate(judged.judge.documents)}
+    sums: Floats = judged.sums[judged.labels.index(label)][[positions[id] for id in documents]]
+    return sums
 
 
 def _arrangements(documents: int, exact: bool, draws: int, rng: np.random.Generator) -> Bools:

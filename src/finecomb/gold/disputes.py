@@ -1,4 +1,4 @@
-"""A text's places for adjudication: marks that are one error, what each annotator said, and what was decided."""
+"""The disputes of a text for adjudication: marks that are one error, the annotators' opinions, the decisions."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from finecomb.gold.merge import SPLIT, gold
 from finecomb.measure.view import NO_TYPE, View
 
 What = Literal["taken", "merged", "changed", "split", "not-an-error", "discuss", "added"]
-"""A reading as it is, all of them merged, one of our own, several marks, none, none yet, one that nobody marked."""
+"""A mark as it is, all merged, a mark changed by hand, several, no mark, no decision yet, one that nobody made."""
 SETTLES: frozenset[What] = frozenset({"taken", "merged", "changed", "split", "not-an-error", "added"})
-"""After these nothing is left to be said about a place."""
+"""The decisions that close a dispute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """One annotator's reading of a place."""
+    """One annotator's mark in a dispute."""
 
     annotation: str
     annotator: str
@@ -39,30 +39,30 @@ class Dispute:
     """Marks of one text that are one error."""
 
     key: str
-    """Made of the marks in it, so that a place with other readings is another place; kept once it was decided."""
-    voices: tuple[Opinion, ...]
+    """Made of the ids of its marks, so that other marks make another dispute; it stays once it was decided."""
+    opinions: tuple[Opinion, ...]
     """In text order."""
     readers: int
     """How many people read the text."""
     merged: Mark | None = None
-    """What `finecomb gold` makes of the readings, however many votes they have."""
+    """The mark that `finecomb gold` merges the opinions into, however many votes they have."""
     agreed: bool = False
     """Whether everybody, and at least two people, marked the same words with the same label."""
 
     @property
     def votes(self) -> int:
         """How many people marked it."""
-        return len({voice.annotator for voice in self.voices})
+        return len({opinion.annotator for opinion in self.opinions})
 
     @property
     def start(self) -> tuple[int, int]:
         """Where it comes in the text; what has no place on it comes last."""
-        edges = [(s.start, s.end) for voice in self.voices for s in voice.mark.spans if s.part == "text"]
+        edges = [(s.start, s.end) for opinion in self.opinions for s in opinion.mark.spans if s.part == "text"]
         return min(edges, default=(1 << 60, 0))
 
 
 class Decision(Record):
-    """What was decided about a place; kept in the gold annotation's `meta.adjudication` under the place's key."""
+    """The decision about a dispute, stored in the gold annotation's `meta.adjudication` under the dispute's key."""
 
     what: What
     """The decision."""
@@ -73,27 +73,27 @@ class Decision(Record):
     version: int = Field(default=1, ge=1)
     """Counts the decisions about the text up to this one."""
     taken: Id | None = None
-    """Id of the reading that was taken, or that a changed mark began with."""
+    """Id of the mark that was taken, or that a changed mark began with."""
     readings: tuple[Id, ...] = ()
-    """Ids of all readings that were there, after the protocol's rules."""
+    """Ids of all marks of the dispute, after the protocol's rules."""
     gold: tuple[Id, ...] = ()
     """Ids of the gold marks that came of it."""
 
 
-# --- places ------------------------------------------------------------------------------------------------------
+# --- disputes ----------------------------------------------------------------------------------------------------
 
 
-def places(view: View, align: str = "auto") -> dict[str, tuple[Dispute, ...]]:
-    """The places of each text of a view that somebody read, in text order.
+def disputes(view: View, align: str = "auto") -> dict[str, tuple[Dispute, ...]]:
+    """The disputes of each text of a view that somebody read, in text order.
 
     Marks are normalised and aligned as `finecomb.gold.merge.gold` does it. `auto` goes by the marks' `item` in texts
     where one has an item, and by overlap in others.
     """
-    found: dict[str, tuple[Dispute, ...]] = dict.fromkeys(view.study.documents["id"], ())
+    disputes_by_document: dict[str, tuple[Dispute, ...]] = dict.fromkeys(view.study.documents["id"], ())
     for by, documents in _by_alignment(view, align):
         if len(documents):
-            found |= _aligned(view.of(documents), by)
-    return found
+            disputes_by_document |= _aligned(view.of(documents), by)
+    return disputes_by_document
 
 
 def _by_alignment(view: View, align: str) -> Iterator[tuple[str, pl.Series]]:
@@ -107,25 +107,29 @@ def _by_alignment(view: View, align: str) -> Iterator[tuple[str, pl.Series]]:
 
 
 def _aligned(view: View, by: str) -> dict[str, tuple[Dispute, ...]]:
-    made = gold(view, min_votes=1, align=by)
-    marks = {mark.id: _plain(mark) for each in made.view.study.iter_annotations() for mark in each.marks}
+    merge = gold(view, min_votes=1, align=by)
+    marks = {
+        mark.id: _plain(mark)
+        for annotation_record in merge.view.study.iter_annotations()
+        for mark in annotation_record.marks
+    }
     given = set(view.study.marks["id"])
-    merged = iter([mark for each in made.study.iter_annotations() for mark in each.marks])
-    groups = made.clusters.group_by("cluster", maintain_order=True).agg("annotation", "annotator", "mark")
-    rows = made.errors.join(groups, on="cluster", maintain_order="left")
-    found: dict[str, list[Dispute]] = {id: [] for id in view.study.documents["id"]}
+    merged = iter([mark for annotation_record in merge.study.iter_annotations() for mark in annotation_record.marks])
+    groups = merge.clusters.group_by("cluster", maintain_order=True).agg("annotation", "annotator", "mark")
+    rows = merge.errors.join(groups, on="cluster", maintain_order="left")
+    disputes_by_document: dict[str, list[Dispute]] = {id: [] for id in view.study.documents["id"]}
     unlabelled = view.protocol is not None and view.protocol.unlabelled
-    for document, label, readers, *own in rows.select(
+    for document, label, readers, *columns in rows.select(
         "document", "label", "readers", "annotation", "annotator", "mark"
     ).iter_rows():
-        voices = tuple(
+        opinions = tuple(
             Opinion(annotation, who, marks[id], id if id in given else id.rpartition(".")[0])
-            for annotation, who, id in zip(*own, strict=True)
+            for annotation, who, id in zip(*columns, strict=True)
         )
-        place = Dispute(_key(voices), voices, readers, next(merged))
+        dispute = Dispute(_key(opinions), opinions, readers, next(merged))
         named = label != SPLIT and (label != NO_TYPE or unlabelled)
-        found[document].append(replace(place, agreed=named and _agreed(place)))
-    return {document: tuple(own) for document, own in found.items()}
+        disputes_by_document[document].append(replace(dispute, agreed=named and _agreed(dispute)))
+    return {document: tuple(columns) for document, columns in disputes_by_document.items()}
 
 
 def _plain(mark: Mark) -> Mark:
@@ -133,13 +137,15 @@ def _plain(mark: Mark) -> Mark:
     return mark.model_copy(update={"label": None}) if mark.label == NO_TYPE else mark
 
 
-def _key(voices: Iterable[Opinion]) -> str:
-    return hashlib.blake2b("\0".join(sorted(voice.mark.id for voice in voices)).encode(), digest_size=8).hexdigest()
+def _key(opinions: Iterable[Opinion]) -> str:
+    return hashlib.blake2b(
+        "\0".join(sorted(opinion.mark.id for opinion in opinions)).encode(), digest_size=8
+    ).hexdigest()
 
 
-def _agreed(place: Dispute) -> bool:
-    same = {(voice.mark.label, tuple(union(voice.mark.spans))) for voice in place.voices}
-    return len(same) == 1 and place.votes == place.readers >= 2
+def _agreed(dispute: Dispute) -> bool:
+    same = {(opinion.mark.label, tuple(union(opinion.mark.spans))) for opinion in dispute.opinions}
+    return len(same) == 1 and dispute.votes == dispute.readers >= 2
 
 
 # --- what was decided --------------------------------------------------------------------------------------------
@@ -147,12 +153,12 @@ def _agreed(place: Dispute) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DisputeDecision:
-    """A place and what was decided about it."""
+    """A dispute and the decision about it, if there is one."""
 
-    place: Dispute
+    dispute: Dispute
     decision: Decision | None = None
     later: int = 0
-    """How many readings came in since then."""
+    """How many opinions came in since then."""
 
     @property
     def settled(self) -> bool:
@@ -160,66 +166,66 @@ class DisputeDecision:
         return self.decision is not None and self.decision.what in SETTLES
 
 
-def standings(places: Sequence[Dispute], decisions: Mapping[str, Decision]) -> tuple[DisputeDecision, ...]:
-    """Every place as it stands, in text order; those that nobody marked come last.
+def dispute_decisions(disputed: Sequence[Dispute], decisions: Mapping[str, Decision]) -> tuple[DisputeDecision, ...]:
+    """Every dispute with its decision, in text order; those that nobody marked come last.
 
-    Decided places stay as they are, whatever comes in later. A mark belongs to the place in whose decision it was a
-    reading, or was made from one (a second pass, an accepted mark). Others aligned with such marks join that place,
-    and whatever is left makes places of its own.
+    Decided disputes stay as they are, whatever comes in later. A mark belongs to the dispute in whose decision it is
+    listed, or from whose marks it was made (a second pass, an accepted mark). Others aligned with such marks join that
+    dispute, and the rest make disputes of their own.
     """
     claims = {id: key for key, decision in decisions.items() for id in decision.readings}
     joined: dict[str, list[tuple[Dispute, Opinion]]] = {key: [] for key in decisions}
-    found: list[DisputeDecision] = []
-    for place in places:
-        owners = [_owner(voice, claims) for voice in place.voices]
+    states: list[DisputeDecision] = []
+    for dispute in disputed:
+        owners = [_owner(opinion, claims) for opinion in dispute.opinions]
         first = next((owner for owner in owners if owner is not None), None)
         if first is None:
-            found.append(DisputeDecision(place))
-        for voice, owner in zip(place.voices, owners, strict=True):
+            states.append(DisputeDecision(dispute))
+        for opinion, owner in zip(dispute.opinions, owners, strict=True):
             if first is not None:
-                joined[owner or first].append((place, voice))
-    readers = max((place.readers for place in places), default=0)
-    found += [_decided(key, decisions[key], own, readers) for key, own in joined.items()]
-    return tuple(sorted(found, key=lambda each: each.place.start))
+                joined[owner or first].append((dispute, opinion))
+    readers = max((dispute.readers for dispute in disputed), default=0)
+    states += [_decided(key, decisions[key], members, readers) for key, members in joined.items()]
+    return tuple(sorted(states, key=lambda state: state.dispute.start))
 
 
-def _owner(voice: Opinion, claims: Mapping[str, str]) -> str | None:
-    """The decided place that a reading belongs to."""
-    piece = voice.mark.id.removeprefix(voice.origin)  # of a mark that a rule has split
-    ids = (voice.mark.id, *(f"{id}{piece}" for id in voice.mark.made_from))
+def _owner(opinion: Opinion, claims: Mapping[str, str]) -> str | None:
+    """The key of the decided dispute that an opinion belongs to."""
+    piece = opinion.mark.id.removeprefix(opinion.origin)  # of a mark that a rule has split
+    ids = (opinion.mark.id, *(f"{id}{piece}" for id in opinion.mark.made_from))
     return next((claims[id] for id in ids if id in claims), None)
 
 
-def _decided(key: str, decision: Decision, own: Sequence[tuple[Dispute, Opinion]], readers: int) -> DisputeDecision:
-    voices = tuple(voice for _, voice in own)
+def _decided(key: str, decision: Decision, members: Sequence[tuple[Dispute, Opinion]], readers: int) -> DisputeDecision:
+    opinions = tuple(opinion for _, opinion in members)
     claimed = dict.fromkeys(decision.readings, key)
-    later = sum(_owner(voice, claimed) is None for voice in voices)
-    whole = own[0][0] if own else Dispute(key, (), readers)
-    same = {voice.mark.id for voice in whole.voices} == {voice.mark.id for voice in voices}
-    return DisputeDecision(replace(whole, key=key, voices=voices, agreed=whole.agreed and same), decision, later)
+    later = sum(_owner(opinion, claimed) is None for opinion in opinions)
+    whole = members[0][0] if members else Dispute(key, (), readers)
+    same = {opinion.mark.id for opinion in whole.opinions} == {opinion.mark.id for opinion in opinions}
+    return DisputeDecision(replace(whole, key=key, opinions=opinions, agreed=whole.agreed and same), decision, later)
 
 
-def finished(standing: Iterable[DisputeDecision]) -> bool:
-    """Whether the gold of a text can be handed in: every place is settled."""
-    return all(each.settled for each in standing)
+def is_finished(decisions: Iterable[DisputeDecision]) -> bool:
+    """Whether the gold of a text can be handed in: every dispute is settled."""
+    return all(decision.settled for decision in decisions)
 
 
 # --- gold marks --------------------------------------------------------------------------------------------------
 
 
-def gold_marks(document: str, place: Dispute, chosen: Sequence[Mark]) -> tuple[Mark, ...]:
-    """The marks chosen for a place as gold keeps them: with ids of their own, votes, and what they were made from.
+def gold_marks(document: str, dispute: Dispute, chosen: Sequence[Mark]) -> tuple[Mark, ...]:
+    """The marks that gold keeps for a dispute: with ids of their own, votes, and what they were made from.
 
     Where the annotators had no majority for a label, `label_votes` says what they gave.
     """
-    labels = [voice.mark.label or NO_TYPE for voice in place.voices]
+    labels = [opinion.mark.label or NO_TYPE for opinion in dispute.opinions]
     counts = {label: labels.count(label) for label in dict.fromkeys(labels)}
     split = bool(counts) and 2 * max(counts.values()) <= len(labels)
     provenance = {
-        "votes": place.votes,
+        "votes": dispute.votes,
         "label_votes": counts if split else None,
-        "made_from": tuple(dict.fromkeys(voice.origin for voice in place.voices)),
+        "made_from": tuple(dict.fromkeys(opinion.origin for opinion in dispute.opinions)),
         "item": None,
     }
-    ids = (f"{document}/adjudicated/{place.key}{'' if n == 1 else f'.{n}'}" for n in itertools.count(1))
+    ids = (f"{document}/adjudicated/{dispute.key}{'' if n == 1 else f'.{n}'}" for n in itertools.count(1))
     return tuple(mark.model_copy(update={"id": id, **provenance}) for id, mark in zip(ids, chosen, strict=False))

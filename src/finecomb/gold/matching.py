@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from finecomb.core.frames import values_of
 from finecomb.gold.scored_pair import Ints
+from finecomb.measure.span_pairs import Line, mark_pairs, span_pairs
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -74,45 +75,21 @@ class Candidates(NamedTuple):
     shared: Floats
     """Characters that both cover."""
 
-    def only(self, kept: Bools | Ints) -> Candidates:
+    def only(self, selection: Bools | Ints) -> Candidates:
         """Some of them, in order."""
-        return Candidates(self.gold[kept], self.mark[kept], self.shared[kept])
+        return Candidates(self.gold[selection], self.mark[selection], self.shared[selection])
 
 
 def candidates(gold: Marks, judge: Marks) -> Candidates:
-    """Every pair that shares a character; an omission meets what it lies in or touches.
-
-    Spans of all texts lie on one line in half steps: [2s, 2e), and an omission at s is [2s - 1, 2s + 1).
-    """
+    """Every pair that shares a character; an omission meets what it lies in or touches."""
     last = np.zeros(max(gold.part.max(initial=-1), judge.part.max(initial=-1)) + 2, dtype=np.int64)
-    for side in (gold, judge):
-        np.maximum.at(last, side.part + 1, side.end + 1)
+    for marks in (gold, judge):
+        np.maximum.at(last, marks.part + 1, marks.end + 1)
     origins = np.cumsum(last)
-    lines = [(side.start + origins[side.part], side.end + origins[side.part]) for side in (gold, judge)]
-    (g_low, g_high), (j_low, j_high) = ((2 * a - (a == b), 2 * b + (a == b)) for a, b in lines)
-    first = _starting_within(g_low, g_high, j_low, "left")  # judge's spans that start inside a gold span
-    second = _starting_within(j_low, j_high, g_low, "right")  # gold's that start later, inside a judge's span
-    one, other = np.concatenate([first[0], second[1]]), np.concatenate([first[1], second[0]])
-    shared = np.minimum(lines[0][1][one], lines[1][1][other]) - np.maximum(lines[0][0][one], lines[1][0][other])
-    return _summed(gold.owner[one], judge.owner[other], np.maximum(shared, 0), len(judge))
-
-
-def _starting_within(low: Ints, high: Ints, starts: Ints, side: Any) -> tuple[Ints, Ints]:
-    """Pairs (i, j) with low[i] <= starts[j] < high[i], or low[i] < starts[j] with side `right`."""
-    order = np.argsort(starts, kind="stable")
-    ordered = starts[order]
-    first, last = np.searchsorted(ordered, low, side), np.searchsorted(ordered, high, "left")
-    counts = np.maximum(last - first, 0)
-    one = np.repeat(np.arange(len(low)), counts)
-    at = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-    return one, order[at]
-
-
-def _summed(gold: Ints, mark: Ints, shared: Ints, marks: int) -> Candidates:
-    keys, inverse = np.unique(gold * max(marks, 1) + mark, return_inverse=True)
-    total = np.bincount(inverse, shared, len(keys))
-    one, other = np.divmod(keys, max(marks, 1))
-    return Candidates(one, other, total.astype(np.float64))
+    one, other = (
+        Line(marks.start + origins[marks.part], marks.end + origins[marks.part], marks.owner) for marks in (gold, judge)
+    )
+    return Candidates(*mark_pairs(span_pairs(one, other), one, other))
 
 
 def iou(pairs: Candidates, gold: Marks, judge: Marks) -> Floats:
@@ -121,35 +98,38 @@ def iou(pairs: Candidates, gold: Marks, judge: Marks) -> Floats:
     return np.where(both > 0, pairs.shared / np.where(both > 0, both, 1), 1.0)
 
 
-# --- other readings of a gold mark -------------------------------------------------------------------------------
+# --- alternatives of a gold mark ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Readings:
-    """Gold's alternatives: each way is a set of readings that must all be found."""
+class Alternatives:
+    """Other sets to mark what gold marks: each is a set of marks that must all be found."""
 
     marks: Marks
-    """Every reading of every way."""
-    ways: dict[int, list[list[int]]]
-    """For a gold mark with alternatives: for each way its readings."""
+    """The marks of every alternative."""
+    sets: dict[int, list[list[int]]]
+    """For a gold mark with alternatives: the marks of each."""
     spans: list[list[dict[str, Any]]]
-    """Of each reading, in the form of a study's frame."""
+    """Of each such mark, in the form of a study's frame."""
 
 
-def readings_of(
+def alternatives_of(
     gold: pl.DataFrame, documents: dict[str, int], labels: dict[str, int], parts: dict[tuple[str, str], int]
-) -> Readings:
+) -> Alternatives:
     """The alternatives of gold marks as marks of their own."""
     rows: list[dict[str, Any]] = []
-    ways: dict[int, list[list[int]]] = {}
+    sets: dict[int, list[list[int]]] = {}
     having = gold.with_row_index("at").filter(pl.col("alternatives").is_not_null())
     for at, document, alternatives in having.select("at", "document", "alternatives").iter_rows():
-        for way in values_of(alternatives):
-            ways.setdefault(at, []).append(list(range(len(rows), len(rows) + len(way))))
-            rows += [{"document": document, "label": each["label"], "spans": _on_frame(each["spans"])} for each in way]
+        for members in values_of(alternatives):
+            sets.setdefault(at, []).append(list(range(len(rows), len(rows) + len(members))))
+            rows += [
+                {"document": document, "label": alternative["label"], "spans": _on_frame(alternative["spans"])}
+                for alternative in members
+            ]
     kinds = {name: gold.schema[name] for name in ("document", "label", "spans")}
     marks = marks_of(pl.DataFrame(rows, schema=kinds, orient="row"), documents, labels, parts)
-    return Readings(marks, ways, [row["spans"] for row in rows])
+    return Alternatives(marks, sets, [row["spans"] for row in rows])
 
 
 def _on_frame(spans: list[list[Any]]) -> list[dict[str, Any]]:
@@ -166,46 +146,48 @@ class Compared:
     gold: Marks
     judge: Marks
     pairs: Candidates
-    readings: Readings
+    alternatives: Alternatives
     others: Candidates
-    """Candidates of the readings instead of gold marks."""
+    """Candidates of the alternatives instead of gold marks."""
 
     def same_label(self) -> Compared:
         """Only pairs that agree on a label; marks without one pair with nothing."""
-        kept = [
+        selections = [
             (side.label[pairs.gold] == self.judge.label[pairs.mark]) & (side.label[pairs.gold] >= 0)
-            for side, pairs in ((self.gold, self.pairs), (self.readings.marks, self.others))
+            for side, pairs in ((self.gold, self.pairs), (self.alternatives.marks, self.others))
         ]
-        return Compared(self.gold, self.judge, self.pairs.only(kept[0]), self.readings, self.others.only(kept[1]))
+        return Compared(
+            self.gold, self.judge, self.pairs.only(selections[0]), self.alternatives, self.others.only(selections[1])
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
     """What a rule decided."""
 
-    found: Floats
+    credit: Floats
     """(gold,): 1 where a gold mark was found, a share of it where the rule gives partial credit."""
     right: Floats
     """(marks,): the same for the judge's marks."""
     partner: Ints
     """(gold,): the judge's mark that a gold mark was paired with, -1 where it has none."""
-    way: dict[int, int]
-    """Gold marks that were found by one of their other readings: which one."""
+    alternative_used: dict[int, int]
+    """Gold marks that were found by one of their alternatives: which one."""
 
 
 Rule = Callable[[Compared, Ints], Matching]
 
 
-def compare_marks(gold: Marks, judge: Marks, readings: Readings) -> Compared:
+def compare_marks(gold: Marks, judge: Marks, alternatives: Alternatives) -> Compared:
     """All candidates of one judge."""
-    return Compared(gold, judge, candidates(gold, judge), readings, candidates(readings.marks, judge))
+    return Compared(gold, judge, candidates(gold, judge), alternatives, candidates(alternatives.marks, judge))
 
 
 def task(compared: Compared, scope: Ints) -> Matching:
     """The shared task's rule: gold from left to right, each takes the first mark not yet taken that it meets.
 
     One to one within a `scope` of gold marks; marks of different scopes may take the same one. A gold mark that finds
-    none tries its other readings, each of which must find marks of its own.
+    none tries its alternatives, each mark of which must find one of its own.
     """
     return _left_to_right(compared, scope, compared.pairs)
 
@@ -213,8 +195,8 @@ def task(compared: Compared, scope: Ints) -> Matching:
 def exact(compared: Compared, scope: Ints) -> Matching:
     """The same, but only marks that cover the same characters meet."""
     same = iou(compared.pairs, compared.gold, compared.judge) == 1
-    others = compared.others.only(iou(compared.others, compared.readings.marks, compared.judge) == 1)
-    strict = Compared(compared.gold, compared.judge, compared.pairs.only(same), compared.readings, others)
+    others = compared.others.only(iou(compared.others, compared.alternatives.marks, compared.judge) == 1)
+    strict = Compared(compared.gold, compared.judge, compared.pairs.only(same), compared.alternatives, others)
     return _left_to_right(strict, scope, strict.pairs)
 
 
@@ -222,19 +204,19 @@ def _left_to_right(compared: Compared, scope: Ints, pairs: Candidates) -> Matchi
     choices = _grouped(pairs, len(compared.gold))
     partner = np.full(len(compared.gold), -1, dtype=np.int64)
     used: set[tuple[int, int]] = set()
-    for at, own in enumerate(choices):
+    for at, candidates_here in enumerate(choices):
         key = int(scope[at])
-        for mark in own:
+        for mark in candidates_here:
             if (key, mark) not in used:
                 used.add((key, mark))
                 partner[at] = mark
                 break
-    return _with_readings(compared, scope, partner)
+    return _with_alternatives(compared, scope, partner)
 
 
 def optimal(compared: Compared, scope: Ints) -> Matching:
     """As many pairs as can be made one to one, and among such choices the one that overlaps most (summed IoU)."""
-    return _with_readings(compared, scope, _assigned(compared, scope))
+    return _with_alternatives(compared, scope, _assigned(compared, scope))
 
 
 def _assigned(compared: Compared, scope: Ints) -> Ints:
@@ -248,8 +230,8 @@ def _assigned(compared: Compared, scope: Ints) -> Ints:
     partner[pairs.gold[alone]] = pairs.mark[alone]
     problem = compared.gold.document[pairs.gold] * scopes + scope[pairs.gold]
     order = np.flatnonzero(~alone)[np.argsort(problem[~alone], kind="stable")]
-    for own in np.split(order, np.flatnonzero(np.diff(problem[order])) + 1) if len(order) else ():
-        gold, mark = _best(pairs.gold[own], pairs.mark[own], quality[own])
+    for contested in np.split(order, np.flatnonzero(np.diff(problem[order])) + 1) if len(order) else ():
+        gold, mark = _best(pairs.gold[contested], pairs.mark[contested], quality[contested])
         partner[gold] = mark
     return partner
 
@@ -271,17 +253,17 @@ def overlap(compared: Compared, scope: Ints) -> Matching:
     partner[compared.pairs.gold[::-1]] = compared.pairs.mark[::-1]  # the first is kept
     right = np.zeros(len(compared.judge))
     right[compared.pairs.mark] = 1
-    way: dict[int, int] = {}
-    choices = _grouped(compared.others, len(compared.readings.marks))
-    for at, ways in compared.readings.ways.items():
-        for number, readings in enumerate(ways) if partner[at] < 0 else ():
-            if all(choices[each] for each in readings):
-                way[at] = number
-                right[[mark for each in readings for mark in choices[each]]] = 1
+    alternative_used: dict[int, int] = {}
+    choices = _grouped(compared.others, len(compared.alternatives.marks))
+    for at, sets in compared.alternatives.sets.items():
+        for number, members in enumerate(sets) if partner[at] < 0 else ():
+            if all(choices[member] for member in members):
+                alternative_used[at] = number
+                right[[mark for member in members for mark in choices[member]]] = 1
                 break
-    found = (partner >= 0).astype(np.float64)
-    found[list(way)] = 1
-    return Matching(found, right, partner, way)
+    credit = (partner >= 0).astype(np.float64)
+    credit[list(alternative_used)] = 1
+    return Matching(credit, right, partner, alternative_used)
 
 
 def partial(compared: Compared, scope: Ints) -> Matching:
@@ -299,12 +281,12 @@ def _credited(compared: Compared, scope: Ints, share: Callable[[Floats, Ints], F
     at = np.flatnonzero(matching.partner >= 0)
     keys = compared.pairs.gold * max(len(compared.judge), 1) + compared.pairs.mark
     where = np.searchsorted(keys, at * max(len(compared.judge), 1) + matching.partner[at])
-    own = compared.pairs.only(where)
-    found, right = matching.found.copy(), matching.right.copy()
-    quality = iou(own, compared.gold, compared.judge)
-    found[at] = share(own.shared, compared.gold.length[at]) if share else quality
-    right[own.mark] = share(own.shared, compared.judge.length[own.mark]) if share else quality
-    return Matching(found, right, matching.partner, matching.way)
+    partners = compared.pairs.only(where)
+    credit, right = matching.credit.copy(), matching.right.copy()
+    quality = iou(partners, compared.gold, compared.judge)
+    credit[at] = share(partners.shared, compared.gold.length[at]) if share else quality
+    right[partners.mark] = share(partners.shared, compared.judge.length[partners.mark]) if share else quality
+    return Matching(credit, right, matching.partner, matching.alternative_used)
 
 
 RULES: dict[str, Rule] = {
@@ -325,24 +307,24 @@ def _grouped(pairs: Candidates, size: int) -> list[list[int]]:
     return groups
 
 
-def _with_readings(compared: Compared, scope: Ints, partner: Ints) -> Matching:
-    """Let gold marks that found nothing try their other readings, each taking marks that nobody has."""
-    choices = _grouped(compared.others, len(compared.readings.marks))
+def _with_alternatives(compared: Compared, scope: Ints, partner: Ints) -> Matching:
+    """Let gold marks that found nothing try their alternatives, each mark taking one that nobody has."""
+    choices = _grouped(compared.others, len(compared.alternatives.marks))
     used = {(int(scope[at]), int(partner[at])) for at in np.flatnonzero(partner >= 0)}
-    way: dict[int, int] = {}
-    for at, ways in compared.readings.ways.items():
-        for number, readings in enumerate(ways) if partner[at] < 0 else ():
+    alternative_used: dict[int, int] = {}
+    for at, sets in compared.alternatives.sets.items():
+        for number, members in enumerate(sets) if partner[at] < 0 else ():
             taken: set[tuple[int, int]] = set()
-            for each in readings:
-                keys = ((int(scope[at]), mark) for mark in choices[each])
+            for member in members:
+                keys = ((int(scope[at]), mark) for mark in choices[member])
                 free = (key for key in keys if key not in used and key not in taken)
                 taken |= set(itertools.islice(free, 1))
-            if len(taken) == len(readings):
+            if len(taken) == len(members):
                 used |= taken
-                way[at] = number
+                alternative_used[at] = number
                 break
-    found = (partner >= 0).astype(np.float64)
-    found[list(way)] = 1
+    credit = (partner >= 0).astype(np.float64)
+    credit[list(alternative_used)] = 1
     right = np.zeros(len(compared.judge))
     right[[mark for _, mark in used]] = 1
-    return Matching(found, right, partner, way)
+    return Matching(credit, right, partner, alternative_used)

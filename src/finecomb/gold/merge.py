@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,17 +13,19 @@ import numpy as np
 import polars as pl
 
 from finecomb.agreement import align as alignment
+from finecomb.core import frames
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Signature
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotation, Annotator, Answer, Answers, Document, Exclusion, Mark
+from finecomb.core.records import Annotator, Answer, Answers
 from finecomb.core.span import Span, covered, touched, union
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study
 from finecomb.core.tokens import words
 from finecomb.gold.normalise import Normalisation, Normalised, normalise
 from finecomb.measure.view import NO_TYPE, View, as_view
 
 Size = Literal["widest", "narrowest", "majority", "union"]
+Row = dict[str, Any]
 GOLD = "gold"
 SPLIT = "split"
 """What tables print for an error on whose label there is no majority."""
@@ -65,59 +67,83 @@ def gold(study: Study | View, min_votes: int = 2, align: str = "auto", size: Siz
 
     `align` says which marks are one error, see `finecomb.agreement.align`; `auto` goes by the marks' `item` where the
     source gives one, else by overlap. Differences of size are removed by the protocol's `trim` and then by `size`: the
-    widest or narrowest reading, the tokens that more than half of those who marked the error have, or all of them. The
+    widest or narrowest mark, the tokens that more than half of those who marked the error have, or all of them. The
     guidelines that can be checked are applied first, but not to given items, which say already what one error is.
     A label needs more than half of those who marked the error; without one the label is null and `label_votes` says
     what was given. A text with fewer readers than votes needed gets an annotation set aside, since nothing could pass.
     """
-    seen = as_view(study)
-    _check(seen, min_votes, size)
-    by = _alignment(seen, align)
-    ready = normalise(seen, guidelines=by != "item")
-    clusters = _weighed(alignment.align(ready.view, by), ready.view)
-    errors = _errors(clusters, ready.view, min_votes)
-    said = {"min_votes": min_votes, "align": by, "size": size, **seen.fields}
-    merger = _Merger(ready, clusters, errors, min_votes, size)
-    annotations = list(merger.annotations(Signature.of(statistic=GOLD, **said)))
-    made = _study(seen.study, annotations)
-    changes = (*ready.changes, *merger.resized)
-    signature = Signature.of(statistic=GOLD, **said, annotators=seen.study.annotations["annotator"].n_unique())
-    notes = _notes(seen, annotations, by, min_votes)
-    return Gold(made, ready.view, clusters, errors, changes, by, signature, notes)
+    view = as_view(study)
+    _check(view, min_votes, size)
+    by = _alignment(view, align)
+    normal = normalise(view, guidelines=by != "item")
+    clusters = _weighed(alignment.align(normal.view, by), normal.view)
+    errors = _errors(clusters, normal.view, min_votes)
+    fields = {"min_votes": min_votes, "align": by, "size": size, **view.fields}
+    annotations = _annotations(normal.view, min_votes, Signature.of(statistic=GOLD, **fields))
+    merger = _Merger(normal, clusters, size)
+    marks = merger.marks(errors.filter("kept"))
+    changes = (*normal.changes, *merger.resized)
+    signature = Signature.of(statistic=GOLD, **fields, annotators=view.study.annotations["annotator"].n_unique())
+    notes = tuple(_notes(annotations, normal.breaches if by == "item" else 0, min_votes))
+    gold_study = _study(view.study, annotations, marks)
+    return Gold(gold_study, normal.view, clusters, errors, changes, by, signature, notes)
 
 
-def _check(seen: View, min_votes: int, size: str) -> None:
+def _check(view: View, min_votes: int, size: str) -> None:
     if size not in SIZES:
         raise FinecombError(f"a size cannot be {size!r}{did_you_mean(size, SIZES)}")
     if min_votes < 1:
         raise FinecombError(f"an error needs at least one vote, not {min_votes}")
-    if seen.study.annotations.is_empty():
+    if view.study.annotations.is_empty():
         raise FinecombError("the study has no annotations to merge")
-    if seen.protocol is None:
+    if view.protocol is None:
         raise FinecombError("the study has no protocol, so nothing says which labels there are")
 
 
-def _alignment(seen: View, align: str) -> str:
+def _alignment(view: View, align: str) -> str:
     if align != "auto":
         return align
-    return "item" if seen.study.marks["item"].null_count() < len(seen.study.marks) else "overlap"
+    return "item" if view.study.marks["item"].null_count() < len(view.study.marks) else "overlap"
 
 
-def _study(source: Study, annotations: Sequence[Annotation]) -> Study:
-    head: list[Item] = [source.settings, *source.protocols.values(), *source.iter_documents()]
-    return Study.from_items([*head, Annotator(id=GOLD, kind="gold"), *annotations])
+def _study(source: Study, annotations: pl.DataFrame, marks: pl.DataFrame) -> Study:
+    annotators = frames.frame(frames.ANNOTATORS, [frames.annotator_row(Annotator(id=GOLD, kind="gold"))])
+    units = frames.frame(frames.UNITS, [])
+    return Study(source.settings, source.protocols, source.documents, annotators, annotations, marks, units)
 
 
-def _notes(seen: View, annotations: Sequence[Annotation], by: str, min_votes: int) -> tuple[str, ...]:
-    notes = []
-    if short := [each.document for each in annotations if each.excluded]:
+def _annotations(view: View, min_votes: int, signature: Signature) -> pl.DataFrame:
+    """Gold's annotations frame: one row for each text that was read."""
+    assert view.protocol is not None
+    work = view.study.annotations.group_by("document").agg(made_from="id", readers=pl.col("readers").fill_null(1).sum())
+    order = view.study.documents.select(document="id")
+    texts = order.join(work, on="document", how="left", maintain_order="left")
+    rows = []
+    for document, ids, readers in texts.iter_rows():
+        reason = f"{readers} of the {min_votes} readers that gold needs" if readers < min_votes else ""
+        row = {
+            "id": f"{document}/{GOLD}",
+            "document": document,
+            "annotator": GOLD,
+            "protocol": view.protocol.id,
+            "round": 0,
+            "phase": "work",
+            "status": "excluded" if reason else "submitted",
+            "excluded": frames.json_cell({"by": "finecomb", "reason": reason}) if reason else None,
+            "made_from": frames.list_cell(ids),
+            "meta": frames.json_cell({"gold": str(signature), "readers": readers}),
+        }
+        rows.append(tuple(row.get(name) for name in frames.ANNOTATIONS))
+    return frames.frame(frames.ANNOTATIONS, rows)
+
+
+def _notes(annotations: pl.DataFrame, breaches: int, min_votes: int) -> Iterator[str]:
+    short = annotations.filter(pl.col("excluded").is_not_null())["document"].to_list()
+    if short:
         listed = ", ".join(short[:5]) + (", ..." if len(short) > 5 else "")
-        notes.append(f"{len(short)} texts have fewer than {min_votes} readers and get no gold ({listed})")
-    if by == "item" and (broken := len([c for c in normalise(seen).changes if c.rule != "trim"])):
-        notes.append(
-            f"{broken} marks do not follow the guidelines; they are kept, since the source says what one error is"
-        )
-    return tuple(notes)
+        yield f"{len(short)} texts have fewer than {min_votes} readers and get no gold ({listed})"
+    if breaches:
+        yield f"{breaches} marks do not follow the guidelines; they are kept, since the source says what one error is"
 
 
 # --- votes -------------------------------------------------------------------------------------------------------
@@ -149,84 +175,97 @@ def _errors(clusters: pl.DataFrame, view: View, min_votes: int) -> pl.DataFrame:
 
 
 class _Merger:
-    """Makes the annotations of gold; kept apart so that what was resized can be told."""
+    """Makes the marks of gold; apart from the rest so that what was resized can be told."""
 
-    def __init__(
-        self, ready: Normalised, clusters: pl.DataFrame, errors: pl.DataFrame, min_votes: int, size: Size
-    ) -> None:
-        assert ready.view.protocol is not None
-        self.view, self.protocol, self.marks, self.origins = ready.view, ready.view.protocol, ready.marks, ready.origins
-        self.min_votes, self.size = min_votes, size
-        own = clusters.group_by("cluster", maintain_order=True).agg("mark", "annotator", "weight")
-        rows = errors.filter("kept").join(own, on="cluster", maintain_order="left").iter_rows(named=True)
-        self.errors: dict[str, list[dict[str, Any]]] = {}
-        for row in rows:
-            self.errors.setdefault(row["document"], []).append(row)
+    def __init__(self, normal: Normalised, clusters: pl.DataFrame, size: Size) -> None:
+        assert normal.view.protocol is not None
+        self.protocol, self.origins, self.size = normal.view.protocol, normal.origins, size
+        self.texts = frames.part_texts(normal.view.study.documents)
+        self.order = normal.view.study.documents.select(document="id").with_row_index("place")
+        columns = clusters.select("mark", "cluster", "weight")
+        self.members = columns.join(normal.view.study.marks, left_on="mark", right_on="id", maintain_order="left")
         self.resized: list[Normalisation] = []
 
-    def annotations(self, signature: Signature) -> Iterator[Annotation]:
-        """One for each text that was read."""
-        read = self.view.study.annotations.group_by("document").agg("id", readers=pl.col("readers").fill_null(1).sum())
-        made_from = {document: (tuple(ids), readers) for document, ids, readers in read.iter_rows()}
-        for document in self.view.study.iter_documents():
-            ids, readers = made_from[document.id]
-            few = f"{readers} of the {self.min_votes} readers that gold needs" if readers < self.min_votes else ""
-            yield Annotation(
-                id=f"{document.id}/{GOLD}",
-                document=document.id,
-                annotator=GOLD,
-                protocol=self.protocol.id,
-                status="excluded" if few else "submitted",
-                excluded=Exclusion(by="finecomb", reason=few) if few else None,
-                marks=tuple(self._marks(document)),
-                made_from=ids,
-                meta={"gold": str(signature), "readers": readers},
-            )
+    def marks(self, errors: pl.DataFrame) -> pl.DataFrame:
+        """Gold's marks frame: one row for each error, text by text."""
+        rows = errors.join(self.order, on="document", how="left", maintain_order="left")
+        rows = rows.sort("place", "cluster").with_columns(number=pl.int_range(1, pl.len() + 1).over("document"))
+        members = self.members.join(errors.select("cluster"), on="cluster", how="semi", maintain_order="left")
+        groups: dict[int, list[Row]] = {}
+        for member in members.iter_rows(named=True):
+            groups.setdefault(member["cluster"], []).append(member)
+        cells = (self._row(error, groups[error["cluster"]]) for error in rows.iter_rows(named=True))
+        return frames.frame(frames.MARKS, [tuple(row.get(name) for name in frames.MARKS) for row in cells])
 
-    def _marks(self, document: Document) -> Iterator[Mark]:
-        for number, error in enumerate(self.errors.get(document.id, ()), 1):
-            yield self._mark(f"{document.id}/{GOLD}/{number}", document, error)
-
-    def _mark(self, id: str, document: Document, error: Mapping[str, Any]) -> Mark:
-        marks = [self.marks[each] for each in error["mark"]]
+    def _row(self, error: Row, members: Sequence[Row]) -> Row:
+        """The gold mark of an error, as a row of `MARKS`."""
+        document = error["document"]
         label = None if error["label"] in (SPLIT, NO_TYPE) else error["label"]
-        backing = [mark for mark in marks if mark.label == label] or marks
-        items = {mark.item for mark in marks}
-        return Mark(
-            id=id,
-            label=label,
-            answers=merged_answers([mark.answers for mark in marks], self.protocol, label),
-            antecedents=next((mark.antecedents for mark in backing if mark.antecedents), None),
-            votes=error["votes"],
-            label_votes=_label_votes(marks, error["weight"]) if error["label"] == SPLIT else None,
-            item=items.pop() if len(items) == 1 else None,
-            made_from=tuple(dict.fromkeys(self.origins.get(mark.id, mark.id) for mark in marks)),
-            alternatives=tuple(dict.fromkeys(itertools.chain.from_iterable(mark.alternatives for mark in marks))),
-            **self._place(document, marks, error["weight"], error["annotator"]),
-        )
+        answers = [frames.answers_in(member["answers"]) for member in members]
+        items = {member["item"] for member in members}
+        origins = dict.fromkeys(self.origins.get(member["mark"], member["mark"]) for member in members)
+        return {
+            "id": f"{document}/{GOLD}/{error['number']}",
+            "annotation": f"{document}/{GOLD}",
+            "document": document,
+            "annotator": GOLD,
+            "protocol": self.protocol.id,
+            "label": label,
+            "answers": frames.json_cell(merged_answers(answers, self.protocol, label)),
+            **_antecedents([member for member in members if member["label"] == label] or members),
+            "votes": error["votes"],
+            "label_votes": frames.json_cell(_label_votes(members)) if error["label"] == SPLIT else None,
+            "item": items.pop() if len(items) == 1 else None,
+            "made_from": frames.list_cell(list(origins)),
+            "alternatives": _alternatives(members),
+            **self._place(document, members),
+        }
 
-    def _place(
-        self, document: Document, marks: Sequence[Mark], weights: Sequence[int], who: Sequence[str]
-    ) -> dict[str, Any]:
-        """Spans and quotes of the size asked for; every reading of another size is a change."""
-        located = [(mark, weight) for mark, weight in zip(marks, weights, strict=True) if mark.spans]
+    def _text(self, document: str, part: str) -> str:
+        return self.texts.get((document, part), "")
+
+    def _place(self, document: str, members: Sequence[Row]) -> Row:
+        """Spans and quotes of the size asked for; every mark of another size is a change."""
+        located = [(member, frames.spans_of(member["spans"])) for member in members if member["spans"]]
         if not located:
-            return {"spans": (), "quotes": marks[0].quotes, "unlocated": marks[0].unlocated}
-        readings = [mark.spans for mark, _ in located]
-        same = len(set(readings)) == 1
-        spans = readings[0] if same else SIZES[self.size](readings, [weight for _, weight in located], document)
-        quotes = tuple(span.of(document.part(span.part) or "") for span in spans)
-        for mark, annotator in zip(marks, who, strict=True):
-            if mark.spans and union(mark.spans) != union(spans):
-                before, after = " … ".join(mark.quotes), " … ".join(quotes)
-                self.resized.append(Normalisation(document.id, annotator, mark.id, "size", before, after))
-        return {"spans": spans, "quotes": quotes}
+            return {
+                "spans": "[]",
+                "quotes": frames.list_cell(members[0]["quotes"]),
+                "unlocated": members[0]["unlocated"],
+            }
+        sizes = [spans for _, spans in located]
+        weights = [member["weight"] for member, _ in located]
+        same = len(set(sizes)) == 1
+        spans = (
+            sizes[0] if same else SIZES[self.size](sizes, weights, lambda part: self.texts.get((document, part), ""))
+        )
+        quotes = [span.of(self.texts.get((document, span.part), "")) for span in spans]
+        for member, other in located:
+            if union(other) != union(spans):
+                words = (" … ".join(member["quotes"]), " … ".join(quotes))
+                self.resized.append(Normalisation(document, member["annotator"], member["mark"], "size", *words))
+        return {"spans": frames.spans_cell(spans), "quotes": frames.list_cell(quotes), "unlocated": ""}
 
 
-def _label_votes(marks: Sequence[Mark], weights: Sequence[int]) -> dict[str, int]:
+def _antecedents(members: Sequence[Row]) -> Row:
+    """The earlier words that the first of the marks with any refers to, as cells."""
+    first = next((member for member in members if member["antecedents"] is not None), None)
+    if first is None:
+        return {}
+    spans, quotes = (frames.list_cell(first[name]) for name in ("antecedents", "antecedent_quotes"))
+    return {"antecedents": spans, "antecedent_quotes": quotes, "antecedent_unlocated": first["antecedent_unlocated"]}
+
+
+def _alternatives(members: Sequence[Row]) -> str | None:
+    """Every alternative of the marks once, as JSON."""
+    sets = [choice for member in members for choice in frames.values_of(member["alternatives"])]
+    return frames.json_cell(tuple({frames.list_cell(choice): choice for choice in sets}.values()))
+
+
+def _label_votes(members: Sequence[Row]) -> dict[str, int]:
     votes: Counter[str] = Counter()
-    for mark, weight in zip(marks, weights, strict=True):
-        votes[mark.label or NO_TYPE] += weight
+    for member in members:
+        votes[member["label"] or NO_TYPE] += member["weight"]
     return dict(votes)
 
 
@@ -235,48 +274,50 @@ def merged_answers(given: Sequence[Answers], protocol: Protocol, label: str | No
 
     Of answers equally frequent the first counts. Answers to questions that the label does not ask stay behind.
     """
-    asked = {question.name: question for question in protocol.questions_of(label)}
+    questions = {question.name: question for question in protocol.questions_of(label)}
     merged: dict[str, Answer] = {}
     for name in dict.fromkeys(name for answers in given for name in answers):
-        if name in asked:
-            merged[name] = asked[name].kind.merge([answers[name] for answers in given if name in answers])
+        if name in questions:
+            merged[name] = questions[name].kind.merge([answers[name] for answers in given if name in answers])
     return merged
 
 
 # --- sizes -------------------------------------------------------------------------------------------------------
 
 Spans = tuple[Span, ...]
+TextOf = Callable[[str], str]
+"""The words of a part of a text by its name."""
 _tokens = functools.lru_cache(maxsize=16)(words)  # the errors of a text come one after another
 
 
-def _widest(readings: Sequence[Spans], weights: Sequence[int], document: Document) -> Spans:
-    return min(readings, key=lambda spans: (-covered(spans), spans))
+def _widest(sizes: Sequence[Spans], weights: Sequence[int], text_of: TextOf) -> Spans:
+    return min(sizes, key=lambda spans: (-covered(spans), spans))
 
 
-def _narrowest(readings: Sequence[Spans], weights: Sequence[int], document: Document) -> Spans:
-    return min(readings, key=lambda spans: (covered(spans), spans))
+def _narrowest(sizes: Sequence[Spans], weights: Sequence[int], text_of: TextOf) -> Spans:
+    return min(sizes, key=lambda spans: (covered(spans), spans))
 
 
-def _all(readings: Sequence[Spans], weights: Sequence[int], document: Document) -> Spans:
-    return tuple(sorted(union(itertools.chain.from_iterable(readings))))
+def _all(sizes: Sequence[Spans], weights: Sequence[int], text_of: TextOf) -> Spans:
+    return tuple(sorted(union(itertools.chain.from_iterable(sizes))))
 
 
-def _majority(readings: Sequence[Spans], weights: Sequence[int], document: Document) -> Spans:
-    """Runs of the tokens that more than half of the readings touch; the widest reading where there is none."""
-    found: list[Span] = []
-    for part in dict.fromkeys(span.part for spans in readings for span in spans):
-        offsets = _tokens(document.part(part) or "")
+def _majority(sizes: Sequence[Spans], weights: Sequence[int], text_of: TextOf) -> Spans:
+    """Runs of the tokens that more than half of the marks touch; the widest mark where there is none."""
+    runs: list[Span] = []
+    for part in dict.fromkeys(span.part for spans in sizes for span in spans):
+        offsets = _tokens(text_of(part))
         shares = [
             weight * touched([span for span in spans if span.part == part], offsets)
-            for spans, weight in zip(readings, weights, strict=True)
+            for spans, weight in zip(sizes, weights, strict=True)
         ]
         chosen = np.flatnonzero(np.sum(shares, axis=0) * 2 > sum(weights))
         for run in np.split(chosen, np.flatnonzero(np.diff(chosen) > 1) + 1) if len(chosen) else ():
-            found.append(Span(int(offsets[run[0], 0]), int(offsets[run[-1], 1]), part))
-    return tuple(sorted(found)) or _widest(readings, weights, document)
+            runs.append(Span(int(offsets[run[0], 0]), int(offsets[run[-1], 1]), part))
+    return tuple(sorted(runs)) or _widest(sizes, weights, text_of)
 
 
-SIZES: dict[str, Callable[[Sequence[Spans], Sequence[int], Document], Spans]] = {
+SIZES: dict[str, Callable[[Sequence[Spans], Sequence[int], TextOf], Spans]] = {
     "widest": _widest,
     "narrowest": _narrowest,
     "majority": _majority,

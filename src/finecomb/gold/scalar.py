@@ -58,5 +58,5 @@ def _with_counts(study: Study, gold: str) -> Study:
     counts = study.marks.group_by("annotation").agg(n=pl.len())
     rows = study.annotations.join(counts, left_on="id", right_on="annotation", how="left", maintain_order="left")
     answer = pl.format('{{"errors": {}}}', pl.col("n").fill_null(0))
-    own = pl.when(pl.col("annotator") == gold).then(answer).otherwise("answers")
-    return replace(study, annotations=rows.with_columns(answers=own).drop("n"))
+    answers = pl.when(pl.col("annotator") == gold).then(answer).otherwise("answers")
+    return replace(study, annotations=rows.with_columns(answers=answers).drop("n"))

@@ -16,19 +16,19 @@ from finecomb.core.span import TEXT
 from finecomb.core.study import Study
 from finecomb.gold.matching import (
     RULES,
+    Alternatives,
     Bools,
     Compared,
     Floats,
     Marks,
     Matching,
-    Readings,
     Rule,
+    alternatives_of,
     compare_marks,
     marks_of,
-    readings_of,
     task,
 )
-from finecomb.gold.scored_pair import Ints, Judge, Sides, Unread, sides
+from finecomb.gold.scored_pair import Ints, Judge, ScoredPair, Unread, scored_pair
 from finecomb.measure.grid import Grid, Level, lay
 from finecomb.measure.inference import estimated, few_documents, ratio, seeded_weights
 from finecomb.measure.view import ANY
@@ -55,7 +55,7 @@ class Score:
     """Gold marks that were found: recall is matched / gold."""
     right: float
     """Marks of the judge that are right: precision is right / predicted. One gold mark found by two numbers that are
-    its other reading makes two marks right."""
+    its alternative makes two marks right."""
     recall: Estimate
     precision: Estimate
     f1: Estimate
@@ -65,9 +65,11 @@ class Score:
         counts = {name: _whole(getattr(self, name)) for name in ("gold", "predicted", "matched", "right")}
         ratios: dict[str, object] = {}
         for name in ("recall", "precision", "f1"):
-            own: Estimate = getattr(self, name)
-            ratios |= {name: own.value, f"{name}_low": own.low, f"{name}_high": own.high}
-        whys = dict.fromkeys(each.why for each in (self.recall, self.precision, self.f1) if each.why)
+            estimate: Estimate = getattr(self, name)
+            ratios |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+        whys = dict.fromkeys(
+            ratio_estimate.why for ratio_estimate in (self.recall, self.precision, self.f1) if ratio_estimate.why
+        )
         return {**self.columns, **counts, **ratios, "why": "; ".join(whys), "signature": str(self.recall.signature)}
 
 
@@ -94,7 +96,7 @@ class JudgeComparison:
 class Scores:
     """All that was found out about the judges."""
 
-    sides: Sides
+    pair: ScoredPair
     judged: tuple[JudgeComparison, ...]
     rows: tuple[Score, ...]
     fields: Mapping[str, object] = field(default_factory=dict)
@@ -103,7 +105,7 @@ class Scores:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the reader should know."""
-        return self.sides.notes
+        return self.pair.notes
 
 
 def score(
@@ -133,26 +135,26 @@ def score(
     for name, given, allowed in (("match", match, MATCHES), ("category", category, ("both", "gold"))):
         if given not in allowed:
             raise FinecombError(f"{name} cannot be {given!r}{did_you_mean(given, allowed)}")
-    both = sides(gold, predicted, gold_annotator, judges, protocol, unread)
+    both = scored_pair(gold, predicted, gold_annotator, judges, protocol, unread)
     grids = _Grids(both.documents, tokens)
     judged = tuple(_judged(both, judge, match, category, grids) for judge in both.judges)
-    said = {"match": match, "category": category, "tokens": tokens if match == "token" else None, **both.fields}
-    said |= {"draws": draws, "seed": seed}
-    rows = [row for each in judged for row in _rows(both, each, match, by, said, draws, seed)]
-    return Scores(both, judged, tuple(rows), said)
+    fields = {"match": match, "category": category, "tokens": tokens if match == "token" else None, **both.fields}
+    fields |= {"draws": draws, "seed": seed}
+    rows = [row for comparison in judged for row in _rows(both, comparison, match, by, fields, draws, seed)]
+    return Scores(both, judged, tuple(rows), fields)
 
 
 # --- counting ----------------------------------------------------------------------------------------------------
 
 
-def _judged(both: Sides, judge: Judge, match: str, category: str, grids: _Grids) -> JudgeComparison:
-    own = both.gold.filter(pl.col("document").is_in(list(judge.documents)))
-    places = {id: at for at, id in enumerate(judge.documents)}
+def _judged(both: ScoredPair, judge: Judge, match: str, category: str, grids: _Grids) -> JudgeComparison:
+    gold_marks = both.gold.filter(pl.col("document").is_in(list(judge.documents)))
+    positions = {id: at for at, id in enumerate(judge.documents)}
     codes = {label: at for at, label in enumerate(both.labels)}
     parts: dict[tuple[str, str], int] = {}
-    truth, marks = (marks_of(frame, places, codes, parts) for frame in (own, judge.marks))
-    readings = readings_of(own, places, codes, parts)
-    compared = compare_marks(truth, marks, readings)
+    truth, marks = (marks_of(frame, positions, codes, parts) for frame in (gold_marks, judge.marks))
+    alternatives = alternatives_of(gold_marks, positions, codes, parts)
+    compared = compare_marks(truth, marks, alternatives)
     if match == "task":
         _refuse_overlaps(judge, marks)
     rule = RULES.get(match, task)
@@ -160,12 +162,12 @@ def _judged(both: Sides, judge: Judge, match: str, category: str, grids: _Grids)
     whole = rule(compared, everything)
     if match in UNITS:
         grid = grids.of(judge.documents, UNITS[match])
-        sums = _unit_sums(both, judge, resolved(own, readings, whole), grid, category)
+        sums = _unit_sums(both, judge, resolved(gold_marks, alternatives, whole), grid, category)
     else:
         sums = _mark_sums(compared, rule, whole, len(judge.documents), len(both.labels), category)
     typed = sums[1:].sum(axis=0, keepdims=True)
     rows = np.concatenate([sums[:1], typed, sums[1:]])
-    return JudgeComparison(judge, own, whole, (ANY, TYPED, *both.labels), rows)
+    return JudgeComparison(judge, gold_marks, whole, (ANY, TYPED, *both.labels), rows)
 
 
 def _refuse_overlaps(judge: Judge, marks: Marks) -> None:
@@ -177,7 +179,7 @@ def _refuse_overlaps(judge: Judge, marks: Marks) -> None:
     clash = [at for at in both if marks.owner[order[at]] != marks.owner[order[at + 1]]]
     if clash:
         first, second = (judge.marks.row(int(marks.owner[order[clash[0] + at]]), named=True) for at in (0, 1))
-        words = [" … ".join(each["quotes"]) for each in (first, second)]
+        words = [" … ".join(mark["quotes"]) for mark in (first, second)]
         what = f"{judge.name}: marks {first['id']!r} ({words[0]!r}) and {second['id']!r} ({words[1]!r}) overlap"
         more = f", and {len(clash) - 1:,} more pairs" if len(clash) > 1 else ""
         raise FinecombError(f"{what}{more}; the task's rule gives a word to one mark only: use --match optimal")
@@ -195,28 +197,28 @@ def _mark_sums(
     gold, judge = compared.gold, compared.judge
     scopes = np.maximum(gold.label, -1) + 1
     same = rule(compared.same_label(), scopes) if how == "both" else rule(compared, scopes)
-    found, right = same.found, same.right if how == "both" else whole.right
+    credit, right = same.credit, same.right if how == "both" else whole.right
     sums = np.zeros((1 + labels, documents, 4))
-    for side, column, all_, own in (
+    for side, column, credit_of_any, label_credit in (
         (gold, GOLD, np.ones(len(gold)), np.ones(len(gold))),
         (judge, PREDICTED, np.ones(len(judge)), np.ones(len(judge))),
-        (gold, MATCHED, whole.found, found),
+        (gold, MATCHED, whole.credit, credit),
         (judge, RIGHT, whole.right, right),
     ):
-        known = side.label >= 0
-        cell = side.label[known] * documents + side.document[known]
-        sums[0, :, column] = np.bincount(side.document, all_, documents)
-        sums[1:, :, column] = np.bincount(cell, own[known], labels * documents).reshape(labels, documents)
+        labelled = side.label >= 0
+        cell = side.label[labelled] * documents + side.document[labelled]
+        sums[0, :, column] = np.bincount(side.document, credit_of_any, documents)
+        sums[1:, :, column] = np.bincount(cell, label_credit[labelled], labels * documents).reshape(labels, documents)
     return sums
 
 
-def resolved(gold: pl.DataFrame, readings: Readings, matching: Matching) -> pl.DataFrame:
-    """Gold with the reading by which a mark was found in place of the mark's own spans."""
-    if not matching.way:
+def resolved(gold: pl.DataFrame, alternatives: Alternatives, matching: Matching) -> pl.DataFrame:
+    """Gold with the alternative by which a mark was found in place of the mark's own spans."""
+    if not matching.alternative_used:
         return gold
     spans = gold["spans"].to_list()
-    for at, number in matching.way.items():
-        spans[at] = [span for each in readings.ways[at][number] for span in readings.spans[each]]
+    for at, number in matching.alternative_used.items():
+        spans[at] = [span for member in alternatives.sets[at][number] for span in alternatives.spans[member]]
     return gold.with_columns(spans=pl.Series(spans, dtype=gold.schema["spans"]))
 
 
@@ -236,10 +238,10 @@ class _Grids:
         return self.made[documents]
 
 
-def _unit_sums(both: Sides, judge: Judge, gold: pl.DataFrame, grid: Grid, how: str) -> Floats:
+def _unit_sums(both: ScoredPair, judge: Judge, gold: pl.DataFrame, grid: Grid, how: str) -> Floats:
     """Counts of tokens or characters, each once, (1 + labels, documents, 4)."""
     truth, marked = (_covered(frame, grid, both.labels) for frame in (gold, judge.marks))
-    return np.stack([grid.per_document(each) for each in _crossed(truth, marked, how)], axis=-1)
+    return np.stack([grid.per_document(units) for units in _crossed(truth, marked, how)], axis=-1)
 
 
 def _covered(frame: pl.DataFrame, grid: Grid, labels: Sequence[str]) -> Bools:
@@ -261,36 +263,36 @@ def _covered(frame: pl.DataFrame, grid: Grid, labels: Sequence[str]) -> Bools:
 def _crossed(gold: Bools, judge: Bools, how: str) -> Iterator[Floats]:
     """Gold, predicted, matched and right units of every row."""
     others = (judge, gold) if how == "both" else (judge[:1], gold[:1])
-    yield from (each.astype(np.float64) for each in (gold, judge, gold & others[0], judge & others[1]))
+    yield from (units.astype(np.float64) for units in (gold, judge, gold & others[0], judge & others[1]))
 
 
 # --- rows --------------------------------------------------------------------------------------------------------
 
 
 def _rows(
-    both: Sides,
+    both: ScoredPair,
     judged: JudgeComparison,
     match: str,
     by: Sequence[str],
-    said: Mapping[str, object],
+    fields_of_all: Mapping[str, object],
     draws: int,
     seed: int,
 ) -> Iterator[Score]:
     """One row for each label and combination of document meta."""
     names = [name for name in by if name != "label"]
-    shown = [ANY] if said["category"] == "gold" else [ANY, TYPED]
-    shown += judged.labels[2:] if "label" in by else []
-    rows = [judged.labels.index(label) for label in shown]
+    labels = [ANY] if fields_of_all["category"] == "gold" else [ANY, TYPED]
+    labels += judged.labels[2:] if "label" in by else []
+    rows = [judged.labels.index(label) for label in labels]
     for columns, at in _groups(both, judged.judge, names):
         where = "+".join(f"{name}={value}" for name, value in columns.items()) or None
         sums = judged.sums[rows][:, at]
-        for label, own, drawn in zip(shown, sums, resampled(sums, draws, seed), strict=True):
-            fields = {"statistic": "score", "label": label, **said, "where": where, "documents": len(at)}
-            about = {"judge": judged.judge.name, **columns, "label": label, "match": match}
-            yield scored(own, drawn, about, Signature.of(**fields))
+        for label, label_sums, resamples in zip(labels, sums, resampled(sums, draws, seed), strict=True):
+            fields = {"statistic": "score", "label": label, **fields_of_all, "where": where, "documents": len(at)}
+            row_columns = {"judge": judged.judge.name, **columns, "label": label, "match": match}
+            yield scored(label_sums, resamples, row_columns, Signature.of(**fields))
 
 
-def _groups(both: Sides, judge: Judge, names: Sequence[str]) -> Iterator[tuple[dict[str, object], Ints]]:
+def _groups(both: ScoredPair, judge: Judge, names: Sequence[str]) -> Iterator[tuple[dict[str, object], Ints]]:
     if not names:
         yield {}, np.arange(len(judge.documents))
         return

@@ -35,7 +35,7 @@ class Judge:
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class ScoredPair:
     """Gold and the judges on the same texts."""
 
     documents: pl.DataFrame
@@ -52,21 +52,21 @@ class Sides:
 
     def by(self, names: Sequence[str]) -> pl.DataFrame:
         """Document ids with the meta columns asked for."""
-        known = names_in(self.documents["meta"])
+        meta_names = names_in(self.documents["meta"])
         for name in names:
-            if name not in known:
-                raise FinecombError(f"--by {name}: documents have no meta of that name{did_you_mean(name, known)}")
+            if name not in meta_names:
+                raise FinecombError(f"--by {name}: documents have no meta of that name{did_you_mean(name, meta_names)}")
         return self.documents.select("id", *[meta(name) for name in names])
 
 
-def sides(
+def scored_pair(
     gold: Study,
     predicted: Study | None = None,
     gold_annotator: str = "",
     judges: Sequence[str] = (),
     protocol: str = "",
     unread: Unread = "empty",
-) -> Sides:
+) -> ScoredPair:
     """Gold of one study and the judges of another, or of the same one when there is no other.
 
     Gold is the annotator of kind `gold`, or the one named. Judges are all others, or those named. A text counts where
@@ -78,36 +78,42 @@ def sides(
     other = gold if predicted is None else predicted
     truth = gold_annotator or the_gold_annotator(gold)
     same_texts(gold, other)
-    asked = view(gold, Filters(protocol=protocol, annotators=(truth,)))
-    if asked.protocol is None:
+    gold_view = view(gold, Filters(protocol=protocol, annotators=(truth,)))
+    if gold_view.protocol is None:
         raise FinecombError("gold has no protocol, so nothing says which labels there are")
     named = tuple(judges) or tuple(_judges(other, truth if predicted is None else ""))
-    answered = view(other, Filters(protocol=protocol if predicted is None else "", annotators=named))
-    marks = _marks(asked.study, gold.documents)
+    judge_view = view(other, Filters(protocol=protocol if predicted is None else "", annotators=named))
+    marks = _marks(gold_view.study, gold.documents)
     notes: list[str] = []
-    made = [
-        _judge(name, answered.study.only(pl.col("annotator") == name), gold, other, asked.study, truth, unread, notes)
+    scored = [
+        _judge(
+            name, judge_view.study.only(pl.col("annotator") == name), gold, other, gold_view.study, truth, unread, notes
+        )
         for name in sorted(set(named))
     ]
-    given = pl.concat([marks["label"], *(judge.marks["label"] for judge in made)]).unique().drop_nulls().to_list()
-    labels = [label.name for label in asked.protocol.labels if label.name in given]
+    given = pl.concat([marks["label"], *(judge.marks["label"] for judge in scored)]).unique().drop_nulls().to_list()
+    labels = [label.name for label in gold_view.protocol.labels if label.name in given]
     strange = sorted(set(given) - set(labels) - {SPLIT, NO_TYPE})
     if strange:
-        notes.append(f"labels that gold's protocol {asked.protocol.id} does not have: {', '.join(strange)}")
-    _note_marks(marks, made, notes)
-    fields = {**asked.fields, "who": None, "gold_annotator": truth, "unread": unread if unread != "empty" else None}
-    return Sides(gold.documents, marks, tuple(made), asked.protocol, (*labels, *strange), fields, tuple(notes))
+        notes.append(f"labels that gold's protocol {gold_view.protocol.id} does not have: {', '.join(strange)}")
+    _note_marks(marks, scored, notes)
+    fields = {**gold_view.fields, "who": None, "gold_annotator": truth, "unread": unread if unread != "empty" else None}
+    return ScoredPair(
+        gold.documents, marks, tuple(scored), gold_view.protocol, (*labels, *strange), fields, tuple(notes)
+    )
 
 
 def the_gold_annotator(study: Study) -> str:
     """The only annotator of kind gold, else the only annotator there is."""
     kinds = study.annotators.filter(pl.col("id").is_in(study.annotations["annotator"].implode()))
     golden = kinds.filter(pl.col("kind") == "gold")["id"].to_list()
-    found = golden or kinds["id"].to_list()
-    if len(found) != 1:
+    candidates = golden or kinds["id"].to_list()
+    if len(candidates) != 1:
         what = "no annotator of kind gold" if not golden else f"{len(golden)} annotators of kind gold"
-        raise FinecombError(f"gold has {what}; say who is gold with --gold ({', '.join(found) or 'nobody is there'})")
-    return str(found[0])
+        raise FinecombError(
+            f"gold has {what}; say who is gold with --gold ({', '.join(candidates) or 'nobody is there'})"
+        )
+    return str(candidates[0])
 
 
 def _judges(study: Study, gold: str) -> list[str]:
@@ -115,10 +121,10 @@ def _judges(study: Study, gold: str) -> list[str]:
     present = study.work().annotations["annotator"].unique()
     kinds = dict(study.annotators.select("id", "kind").iter_rows())
     others = sorted(set(present) - {gold} - scalar_annotators(study))
-    found = [name for name in others if kinds.get(name) != "gold"] or others
-    if not found:
+    judges = [name for name in others if kinds.get(name) != "gold"] or others
+    if not judges:
         raise FinecombError("there is nobody to score: no annotations beside gold")
-    return found
+    return judges
 
 
 def scalar_annotators(study: Study) -> set[str]:
@@ -131,24 +137,31 @@ def same_texts(gold: Study, predicted: Study) -> None:
     """Refuse annotated texts that gold does not know, or knows in another version."""
     used = predicted.annotations["document"].unique()
     texts = predicted.documents.filter(pl.col("id").is_in(used.implode()))
-    known = dict(gold.documents.select("id", "text").iter_rows())
+    gold_texts = dict(gold.documents.select("id", "text").iter_rows())
     wrong = []
     for id, text in texts.select("id", "text").iter_rows():
-        if id not in known:
+        if id not in gold_texts:
             wrong.append(
-                f"document {id!r} is annotated, but gold does not have it{did_you_mean(id, list(known)[:5000])}"
+                f"document {id!r} is annotated, but gold does not have it{did_you_mean(id, list(gold_texts)[:5000])}"
             )
-        elif known[id] != text:
-            ours, theirs = apart(known[id], text)
+        elif gold_texts[id] != text:
+            ours, theirs = apart(gold_texts[id], text)
             wrong.append(f"document {id!r} has another text than in gold: {theirs} where gold has {ours}")
     if wrong:
         raise FinecombError("\n".join(wrong))
 
 
 def _judge(
-    name: str, own: Study, gold: Study, other: Study, truth: Study, truth_name: str, unread: Unread, notes: list[str]
+    name: str,
+    judge_work: Study,
+    gold: Study,
+    other: Study,
+    truth: Study,
+    truth_name: str,
+    unread: Unread,
+    notes: list[str],
 ) -> Judge:
-    has, read = set(truth.annotations["document"]), set(own.annotations["document"])
+    has, read = set(truth.annotations["document"]), set(judge_work.annotations["document"])
     aside = _aside(gold, truth_name) - has | _aside(other, name) - read
     counted = (has | read if unread == "empty" else has & read) - aside
     if not has & read:
@@ -161,7 +174,7 @@ def _judge(
             notes.append(f"{who} has no annotation on {len(missing):,} of {total:,} texts {whose}; {meaning}")
     if gone := len((has | read) & aside):
         notes.append(f"{gone:,} texts are left out for {name}: gold or {name} was set aside there")
-    marks = _marks(own, gold.documents).filter(pl.col("document").is_in(sorted(counted)))
+    marks = _marks(judge_work, gold.documents).filter(pl.col("document").is_in(sorted(counted)))
     return Judge(name, marks, tuple(id for id in gold.documents["id"] if id in counted))
 
 

@@ -44,13 +44,15 @@ def _votes(merged: Gold) -> pl.DataFrame:
 
 def errors_table(merged: Gold) -> list[Row]:
     """Errors in gold by label: how many, how many everybody agreed on, and votes."""
-    kept = merged.kept
+    errors = merged.kept
     rows: list[Row] = []
     for label in [*_labels(merged), *_also(merged), "any"]:
-        own = kept if label == "any" else kept.filter(pl.col("label") == label)
-        agreed = own.filter((pl.col("top") == pl.col("readers")) & (pl.col("label") != SPLIT))
-        whole = len(own.filter(pl.col("votes") >= pl.col("readers")))
-        rows.append({"label": label, "errors": len(own), "marked by all": whole, "all agree on the label": len(agreed)})
+        labelled = errors if label == "any" else errors.filter(pl.col("label") == label)
+        agreed = labelled.filter((pl.col("top") == pl.col("readers")) & (pl.col("label") != SPLIT))
+        whole = len(labelled.filter(pl.col("votes") >= pl.col("readers")))
+        rows.append(
+            {"label": label, "errors": len(labelled), "marked by all": whole, "all agree on the label": len(agreed)}
+        )
     return rows
 
 
@@ -65,19 +67,19 @@ def confusion_table(merged: Gold) -> list[Row]:
     `all agree` counts errors; every other cell counts annotators who said something else, `no error` those who read the
     text and did not mark it. In the row `split` there is no majority, so all annotators are counted.
     """
-    votes, kept = _votes(merged), merged.kept
+    votes, errors = _votes(merged), merged.kept
     minority = votes.filter(pl.col("label") != pl.col("majority"))
     labels = _labels(merged)
     rows: list[Row] = []
     for name in [*labels, *_also(merged)]:
-        own = kept.filter(pl.col("label") == name)
-        said = dict(
+        labelled = errors.filter(pl.col("label") == name)
+        other_labels = dict(
             minority.filter(pl.col("majority") == name).group_by("label").agg(pl.col("weight").sum()).iter_rows()
         )
-        agreed = own.filter((pl.col("top") == pl.col("readers")) & (pl.col("label") != SPLIT))
-        row: Row = {"label": name, "total": len(own), "all agree": len(agreed)}
-        row |= {label: int(said.get(label, 0)) if label != name else None for label in [*labels, NO_TYPE]}
-        rows.append(row | {NO_ERROR: int((own["readers"] - own["votes"]).sum())})
+        agreed = labelled.filter((pl.col("top") == pl.col("readers")) & (pl.col("label") != SPLIT))
+        row: Row = {"label": name, "total": len(labelled), "all agree": len(agreed)}
+        row |= {label: int(other_labels.get(label, 0)) if label != name else None for label in [*labels, NO_TYPE]}
+        rows.append(row | {NO_ERROR: int((labelled["readers"] - labelled["votes"]).sum())})
     return rows
 
 
@@ -89,16 +91,21 @@ def rates_table(merged: Gold, by: str = "model", draws: int = 1000, seed: int = 
         groups = texts.partition_by(by, as_dict=True, maintain_order=True)
     else:
         groups = {("all",): texts}
-    found = []
-    for (system,), own in sorted(groups.items(), key=lambda pair: str(pair[0])):
+    findings = []
+    for (system,), system_texts in sorted(groups.items(), key=lambda pair: str(pair[0])):
         for label in ["total", *_labels(merged), *_also(merged)]:
-            counted = _per_text(merged, own["document"], label)
+            counted = _per_text(merged, system_texts["document"], label)
             signature = Signature.of(
-                statistic="rate", label=label, where=f"{by}={system}", documents=len(own), draws=draws, seed=seed
+                statistic="rate",
+                label=label,
+                where=f"{by}={system}",
+                documents=len(system_texts),
+                draws=draws,
+                seed=seed,
             )
-            columns: Row = {by: system, "label": label, "errors": int(counted.sum()), "texts": len(own)}
-            found.append(Finding(columns, _mean(counted, signature, draws, seed)))
-    return found
+            columns: Row = {by: system, "label": label, "errors": int(counted.sum()), "texts": len(system_texts)}
+            findings.append(Finding(columns, _mean(counted, signature, draws, seed)))
+    return findings
 
 
 def _mean(counted: Counted, signature: Signature, draws: int, seed: int) -> Estimate:
@@ -115,13 +122,13 @@ def _per_text(merged: Gold, documents: pl.Series, label: str) -> Counted:
 
 def agreement_table(merged: Gold, draws: int = 1000, seed: int = 0) -> list[Finding]:
     """Kappa and alpha on the errors, under every convention; which one is meant stands in each row and signature."""
-    found = []
+    findings = []
     for convention in CONVENTIONS:
-        asked = {"level": "item", "by_label": False, "align": merged.align, "convention": convention}
-        for finding in agree(merged.view, AGREEMENTS, **asked, draws=draws, seed=seed):  # type: ignore[arg-type]
+        options = {"level": "item", "by_label": False, "align": merged.align, "convention": convention}
+        for finding in agree(merged.view, AGREEMENTS, **options, draws=draws, seed=seed):  # type: ignore[arg-type]
             columns = {"measure": finding.columns["measure"], "convention": convention}
-            found.append(Finding(columns, finding.estimate))
-    return found
+            findings.append(Finding(columns, finding.estimate))
+    return findings
 
 
 def annotators_table(merged: Gold, draws: int = 1000, seed: int = 0) -> list[Score]:
@@ -133,12 +140,12 @@ def annotators_table(merged: Gold, draws: int = 1000, seed: int = 0) -> list[Sco
     passed = merged.clusters.join(merged.kept.select("cluster"), on="cluster", how="semi")
     rows = []
     for name in sorted(read["annotator"].unique()):
-        own = pl.col("annotator") == name
-        texts = read.filter(own)["document"].unique(maintain_order=True)
-        right = passed.filter(own)
-        counts = [merged.kept, merged.clusters.filter(own), right.unique("cluster"), right]
-        per_text = [dict(each.group_by("document").len().iter_rows()) for each in counts]
-        sums = np.array([[each.get(id, 0) for each in per_text] for id in texts], dtype=np.float64)
+        by_person = pl.col("annotator") == name
+        texts = read.filter(by_person)["document"].unique(maintain_order=True)
+        right = passed.filter(by_person)
+        counts = [merged.kept, merged.clusters.filter(by_person), right.unique("cluster"), right]
+        per_text = [dict(table.group_by("document").len().iter_rows()) for table in counts]
+        sums = np.array([[table.get(id, 0) for table in per_text] for id in texts], dtype=np.float64)
         signature = Signature.of(
             statistic="annotator-against-gold", align=merged.align, documents=len(texts), draws=draws, seed=seed
         )
@@ -186,8 +193,8 @@ def rest_table(merged: Gold) -> list[Row]:
         said=pl.concat_str("annotator", pl.lit(": "), "given", pl.lit(" “"), "quotes", pl.lit("”")).str.join("; ")
     )
     why = pl.when("kept").then(pl.lit("no majority label")).otherwise(pl.lit("too few votes"))
-    shown = grouped.sort("cluster").select("document", why.alias("why undecided"), "votes", "readers", "said")
-    return list(shown.iter_rows(named=True))
+    undecided = grouped.sort("cluster").select("document", why.alias("why undecided"), "votes", "readers", "said")
+    return list(undecided.iter_rows(named=True))
 
 
 # --- gold from fewer annotators ----------------------------------------------------------------------------------
@@ -207,19 +214,19 @@ def subsets_table(
     One row for each subset, by `optimal` matching with labels ignored, and a last row `all subsets` that pools them.
     Of more than 200 subsets as many are drawn.
     """
-    seen = as_view(study)
-    people = sorted(seen.study.annotations["annotator"].unique())
+    view = as_view(study)
+    people = sorted(view.study.annotations["annotator"].unique())
     if not min_votes <= size < len(people):
         raise FinecombError(f"subsets of {size}: expected from {min_votes} (the votes needed) to {len(people) - 1}")
-    whole = gold(seen, min_votes, align, spans)
+    whole = gold(view, min_votes, align, spans)
     rows, sums = [], []
     for names in _subsets(people, size, seed):
-        part = replace(seen, study=seen.study.only(pl.col("annotator").is_in(names)))
+        part = replace(view, study=view.study.only(pl.col("annotator").is_in(names)))
         fewer = gold(part, min_votes, align, spans)
-        found = score(whole.study, fewer.study, "optimal", by=(), unread="leave-out", draws=draws, seed=seed)
-        first = found.rows[0]
+        scores = score(whole.study, fewer.study, "optimal", by=(), unread="leave-out", draws=draws, seed=seed)
+        first = scores.rows[0]
         rows.append(replace(first, columns={"annotators": ", ".join(names)}))
-        sums.append(found.judged[0].sums[0])
+        sums.append(scores.judged[0].sums[0])
     pooled = Signature.of(statistic="subsets", size=size, subsets=len(rows), min_votes=min_votes, seed=seed)
     whole_sums = np.concatenate(sums)
     nothing = resampled(whole_sums[None], 0, seed)[0]  # subsets share texts, so an interval would be too narrow
@@ -240,16 +247,18 @@ def _subsets(people: Sequence[str], size: int, seed: int) -> Iterator[tuple[str,
 
 def recovered(given: Gold, ours: Gold) -> tuple[int, int]:
     """How many errors of `given` are in `ours` as well, made from exactly the same marks; and how many there are."""
-    known, found = ({frozenset(each) for each in merged.study.marks["made_from"]} for merged in (given, ours))
-    return len(known & found), len(known)
+    source_errors, our_errors = (
+        {frozenset(ids) for ids in merged.study.marks["made_from"]} for merged in (given, ours)
+    )
+    return len(source_errors & our_errors), len(source_errors)
 
 
 def recovered_notes(merged: Gold, study: Study | View) -> list[str]:
     """Where the source says which marks are one error, but another alignment was asked for: how far the two agree."""
-    seen = as_view(study)
-    if merged.align == "item" or seen.study.marks["item"].null_count() == len(seen.study.marks):
+    view = as_view(study)
+    if merged.align == "item" or view.study.marks["item"].null_count() == len(view.study.marks):
         return []
     least = int(merged.signature["min_votes"])
-    both, total = recovered(gold(seen, least, "item"), merged)
-    found = f"{both:,} of the {total:,} errors that the source's items give come out mark for mark"
-    return [f"aligned by {merged.align}, {found}"]
+    both, total = recovered(gold(view, least, "item"), merged)
+    share = f"{both:,} of the {total:,} errors that the source's items give come out mark for mark"
+    return [f"aligned by {merged.align}, {share}"]

@@ -26,7 +26,7 @@ FEWEST = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class TextOffer:
     """A text to be read next, and how likely it was to be this one."""
 
     text: int
@@ -90,7 +90,7 @@ def next_offer(
     rng: np.random.Generator,
     closed: Ints | None = None,
     exploration: float = EXPLORATION,
-) -> Offer:
+) -> TextOffer:
     """The text to give next: a stratum by `stratum_probabilities`, and any of its texts alike.
 
     `strata`, (N,), is the stratum of every text; `read` are the positions of texts that people have read or are
@@ -106,7 +106,7 @@ def next_offer(
     chances = stratum_probabilities(sizes, counts, deviations, left, exploration)
     stratum = int(rng.choice(len(chances), p=chances))
     text = int(rng.choice(np.flatnonzero(~gone & (strata == stratum))))
-    return Offer(text, stratum, float(chances[stratum] / left[stratum]))
+    return TextOffer(text, stratum, float(chances[stratum] / left[stratum]))
 
 
 def disagreement(judges: Floats) -> Floats:

@@ -42,7 +42,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class FieldComparison:
     """A field beside values; `in` has several, `reversed` is `"VALUE" in NAME`."""
 
     field: Field
@@ -66,7 +66,7 @@ class Negation:
     condition: Condition
 
 
-Condition: TypeAlias = Comparison | Combination | Negation
+Condition: TypeAlias = FieldComparison | Combination | Negation
 
 
 class ConditionError(FinecombError):
@@ -74,17 +74,17 @@ class ConditionError(FinecombError):
 
     def __init__(self, text: str, at: int, problem: str) -> None:
         start = max(0, at - 50)
-        shown = text[start : start + 100].replace("\n", " ")
-        super().__init__(f"--where: {problem}\n  {shown}\n  {' ' * (at - start)}^")
+        excerpt = text[start : start + 100].replace("\n", " ")
+        super().__init__(f"--where: {problem}\n  {excerpt}\n  {' ' * (at - start)}^")
 
 
 def condition(text: str) -> Condition:
     """The tree of a condition.
 
     >>> condition('model=gpt2')
-    Comparison(field=Field(name='model', at=0), operator='==', values=('gpt2',), reversed=False)
+    FieldComparison(field=Field(name='model', at=0), operator='==', values=('gpt2',), reversed=False)
     >>> condition('top_p >= .9')
-    Comparison(field=Field(name='top_p', at=0), operator='>=', values=(0.9,), reversed=False)
+    FieldComparison(field=Field(name='top_p', at=0), operator='>=', values=(0.9,), reversed=False)
     >>> condition('model = = 3')
     Traceback (most recent call last):
     finecomb.measure.condition.ConditionError: --where: expected a value, found '='
@@ -95,14 +95,14 @@ def condition(text: str) -> Condition:
         raise FinecombError(f"--where: a condition has at most {_MOST_CHARACTERS:,} characters, this has {len(text):,}")
     short = _SHORT.fullmatch(text)
     if short and not _JOINT.search(short["value"]):
-        return Comparison(Field(short["name"], short.start("name")), "==", (short["value"],))
+        return FieldComparison(Field(short["name"], short.start("name")), "==", (short["value"],))
     return _Parser(text).parsed()
 
 
 def fields(tree: Condition) -> Iterator[Field]:
     """Every field that a condition names."""
     match tree:
-        case Comparison():
+        case FieldComparison():
             yield tree.field
         case Negation():
             yield from fields(tree.condition)
@@ -215,20 +215,20 @@ class _Parser:
         if self.token.kind in ("string", "number"):
             value = self.value()
             self.expect("in")
-            return Comparison(self.field(), "in", (value,), reversed=True)
+            return FieldComparison(self.field(), "in", (value,), reversed=True)
         field = self.field()
         if self.take("contains"):
-            return Comparison(field, "contains", (self.value(),))
+            return FieldComparison(field, "contains", (self.value(),))
         if self.take("in"):
-            return Comparison(field, "in", self.values())
+            return FieldComparison(field, "in", self.values())
         if self.take("not"):
             self.expect("in")
-            return Comparison(field, "not in", self.values())
+            return FieldComparison(field, "not in", self.values())
         sign = self.expect("==", "!=", "<=", ">=", "<", ">", "=")
         if sign == "=" and self.token.kind == "name" and self.token.text not in _WORDS:
             self.position += 1
-            return Comparison(field, "==", (self.tokens[self.position - 1].text,))
-        return Comparison(field, "==" if sign == "=" else sign, (self.value(),))  # type: ignore[arg-type]
+            return FieldComparison(field, "==", (self.tokens[self.position - 1].text,))
+        return FieldComparison(field, "==" if sign == "=" else sign, (self.value(),))  # type: ignore[arg-type]
 
     def field(self) -> Field:
         token = self.token

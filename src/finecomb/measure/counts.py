@@ -34,16 +34,16 @@ ANNOTATOR_FIELDS = ("kind", "condition", "platform")
 
 def described(study: Study, by: Sequence[str], option: str = "--by") -> pl.DataFrame:
     """One row per annotation: annotation, document, annotator and `by` (document meta and annotator fields alike)."""
-    own = ("annotator", "document", "protocol", "round", "status", "phase")
-    frame = study.annotations.select("id", *own)
+    columns = ("annotator", "document", "protocol", "round", "status", "phase")
+    frame = study.annotations.select("id", *columns)
     kinds = study.annotators.select(pl.col("id").alias("annotator"), *ANNOTATOR_FIELDS)
-    wanted = [name for name in by if name not in own and name not in ANNOTATOR_FIELDS]
-    known = meta_names(study)
-    for name in wanted:
-        if name not in known:
-            near = did_you_mean(name, [*known, *own, *ANNOTATOR_FIELDS])
+    meta_columns = [name for name in by if name not in columns and name not in ANNOTATOR_FIELDS]
+    names = meta_names(study)
+    for name in meta_columns:
+        if name not in names:
+            near = did_you_mean(name, [*names, *columns, *ANNOTATOR_FIELDS])
             raise FinecombError(f"{option} {name}: documents have no meta of that name{near}")
-    texts = study.documents.select(pl.col("id").alias("document"), *[meta(name) for name in wanted])
+    texts = study.documents.select(pl.col("id").alias("document"), *[meta(name) for name in meta_columns])
     joined = frame.join(kinds, on="annotator", how="left").join(texts, on="document", how="left")
     return joined.select(pl.col("id").alias("annotation"), *dict.fromkeys(["document", "annotator", *by]))
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding, Signature
+from finecomb.core.options import option, options_of
 from finecomb.core.study import Study
 from finecomb.measure.annotation_matrix import AnnotationMatrix, Floats, Overlap, grouped, read_view
 from finecomb.measure.grid import Ints, Level
@@ -34,29 +35,70 @@ Detail = Literal["label", "group", "any"]
 Missing = Literal["undefined", "leave-out"]
 
 
-@dataclass(frozen=True, slots=True)
-class MeasureOptions:
-    """How to measure; each is an option of `measure`."""
+@dataclass(frozen=True)
+class IntervalOptions:
+    """Options of every statistic with an interval over documents."""
 
-    level: Detail = "label"
+    by: tuple[str, ...] = option((), "Document meta or annotator fields, with commas.", commas=True)
+    draws: int = option(1000, "Resamples behind each interval.", minimum=0)
+    seed: int = option(0, "Same seed, same intervals.")
+
+
+@dataclass(frozen=True)
+class MeanOptions(IntervalOptions):
+    """Options of every measure that is a mean over annotations."""
+
+    average: Average = option("annotation", "Mean over annotations, mean of document means, or all tokens in one pot.")
+    target: float | None = option(None, "Test each value against this one.")
+    resample: Resample = option("documents", "Intervals over documents, or over documents and annotators.")
+
+
+@dataclass(frozen=True)
+class ExplanationOptions(MeanOptions):
+    """Options of measures that count tokens of explanations."""
+
+    tokens: str = option("words", "words, whitespace, or spacy:NAME.")
+
+
+@dataclass(frozen=True)
+class TextOptions(ExplanationOptions):
+    """Options of measures that count tokens, or other units, of texts."""
+
+    level: Level = option("token", "What is covered or counted in the text.")
+
+
+@dataclass(frozen=True)
+class SpanOptions(TextOptions):
+    """Options of measures of the words that marks cover."""
+
+    antecedents: bool = option(False, "Count antecedents as covered too.")
+
+
+@dataclass(frozen=True)
+class CoverageOptions(SpanOptions):
+    """Options of coverage."""
+
+    overlap: Overlap = option("add", "A token in two marks counts twice, or once.")
+
+
+@dataclass(frozen=True)
+class ScoreOptions(MeanOptions):
+    """Options of measures for which every mark needs a weight."""
+
+    missing: Missing = option("undefined", "Marks without severity or weight: no value, or left out.")
+
+
+@dataclass(frozen=True)
+class SeverityCoverageOptions(ScoreOptions, SpanOptions):
+    """Options of coverage weighted by severity."""
+
+
+@dataclass(frozen=True)
+class MeasureOptions(SeverityCoverageOptions, CoverageOptions):
+    """All options of measures as values."""
+
+    detail: Detail = "label"
     """Whether there is a row for each label, for each group of labels, or for all marks together only."""
-    unit: Level = "token"
-    """What coverage and lengths count."""
-    tokens: str = "words"
-    """Name of the tokenizer."""
-    overlap: Overlap = "add"
-    """Whether a token in two marks of one annotation counts twice (Scarecrow) or once."""
-    antecedents: bool = False
-    """Whether the earlier words that a mark refers to count as covered."""
-    average: Average = "annotation"
-    """Mean over annotations, mean of document means, or all tokens in one pot."""
-    missing: Missing = "undefined"
-    """What to do with marks that have no severity or weight: no value, or leave their annotations out."""
-    target: float | None = None
-    """A value to test against."""
-    resample: Resample = "documents"
-    draws: int = 1000
-    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +129,11 @@ class Measure:
     strict: bool = False
     """Whether a mark without it leaves its annotation without a value; otherwise only the mark is left out."""
     uses: tuple[str, ...] = ()
-    """Choices that change it, for the signature."""
+    """Options that change it, for the signature."""
+    options: type = MeanOptions
+    """The dataclass of its options."""
+    page: str = "counts-and-rates"
+    """The page of `docs/statistics` that describes it."""
 
 
 def _per_annotation(reading: AnnotationMatrix, top: Floats) -> Amounts:
@@ -135,10 +181,10 @@ def _marked(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
     return _per_annotation(reading, (reading.spread() > 0).astype(np.float64))
 
 
-def _of_marks(reading: AnnotationMatrix, values: Floats, known: NDArray[np.bool_]) -> Amounts:
+def _of_marks(reading: AnnotationMatrix, values: Floats, has_value: NDArray[np.bool_]) -> Amounts:
     """Mean over the marks that have a value."""
-    has, lacks = (reading.spread(each.astype(np.float64)) for each in (known, ~known))
-    return Amounts(reading.spread(np.where(known, values, 0.0)), has, lacking=lacks)
+    has, lacks = (reading.spread(which.astype(np.float64)) for which in (has_value, ~has_value))
+    return Amounts(reading.spread(np.where(has_value, values, 0.0)), has, lacking=lacks)
 
 
 def _severity(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
@@ -158,21 +204,50 @@ def _share(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
     return Amounts(top, np.broadcast_to(top[-1], top.shape).copy())
 
 
-_TEXT = ("unit", "tokens", "average", "antecedents")
+_SIGNED = {"level": "unit"}
+"""What an option is called in a signature, where that is another word."""
+_TEXT = ("level", "tokens", "average", "antecedents")
 _NO_TOKENS = "no text that was read has a token"
 
 MEASURES: dict[str, Measure] = {
-    "coverage": Measure(_coverage, "share of the tokens covered", _NO_TOKENS, uses=("overlap", *_TEXT)),
+    "coverage": Measure(
+        _coverage,
+        "share of the tokens covered",
+        _NO_TOKENS,
+        uses=("overlap", *_TEXT),
+        options=CoverageOptions,
+        page="coverage",
+    ),
     "severity-coverage": Measure(
-        _severity_coverage, "coverage with each mark times its severity", _NO_TOKENS, "severity", True, uses=_TEXT
+        _severity_coverage,
+        "coverage with each mark times its severity",
+        _NO_TOKENS,
+        "severity",
+        True,
+        uses=_TEXT,
+        options=SeverityCoverageOptions,
+        page="coverage",
     ),
     "count": Measure(_count, "marks per annotation", "no annotations"),
-    "score": Measure(_score, "points per annotation by the protocol's weights", "no annotations", "weight", True),
-    "rate-1000": Measure(_rate, "marks per 1,000 tokens", _NO_TOKENS, uses=("unit", "tokens")),
+    "score": Measure(
+        _score,
+        "points per annotation by the protocol's weights",
+        "no annotations",
+        "weight",
+        True,
+        options=ScoreOptions,
+        page="scores",
+    ),
+    "rate-1000": Measure(_rate, "marks per 1,000 tokens", _NO_TOKENS, uses=("level", "tokens"), options=TextOptions),
     "marked-documents": Measure(_marked, "share of annotations with a mark", "no annotations"),
     "severity": Measure(_severity, "mean severity", "no mark has a severity that is a number", "severity"),
     "span-length": Measure(
-        _span_length, "mean tokens of a mark", "no mark covers a token", "place", uses=("unit", "tokens", "antecedents")
+        _span_length,
+        "mean tokens of a mark",
+        "no mark covers a token",
+        "place",
+        uses=("level", "tokens", "antecedents"),
+        options=SpanOptions,
     ),
     "explanation-length": Measure(
         _explanation_length,
@@ -180,45 +255,34 @@ MEASURES: dict[str, Measure] = {
         "no mark has an explanation",
         "explanation",
         uses=("tokens",),
+        options=ExplanationOptions,
     ),
     "fraction": Measure(_share, "share of all marks", "no marks"),
 }
 
 
 def measure(
-    study: Study | View,
-    measures: Sequence[str] = ("coverage",),
-    by: Sequence[str] = (),
-    *,
-    level: Detail = "label",
-    unit: Level = "token",
-    tokens: str = "words",
-    overlap: Overlap = "add",
-    antecedents: bool = False,
-    average: Average = "annotation",
-    missing: Missing = "undefined",
-    target: float | None = None,
-    resample: Resample = "documents",
-    draws: int = 1000,
-    seed: int = 0,
+    study: Study | View, measures: Sequence[str] = ("coverage",), by: Sequence[str] = (), **options: Any
 ) -> list[Finding]:
     """Measures of a study or view by label and by the `by` columns, each with a bootstrap interval over documents.
 
-    Columns: measure, label (`any` for all together), the `by` columns and, with a `target`, target, t, df, p and test.
-    Undefined values are NaN with the reason; so are intervals of fewer than two documents, or when all documents give
-    the same value and drawing them again shows no spread.
+    `options` are the fields of `MeasureOptions`. Columns: measure, label (`any` for all together), the `by` columns
+    and, with a `target`, target, t, df, p and test. Undefined values are NaN with the reason; so are intervals of fewer
+    than two documents, or when all documents give the same value and drawing them again shows no spread.
     """
-    choices = MeasureOptions(level, unit, tokens, overlap, antecedents, average, missing, target, resample, draws, seed)
-    chosen, view = [(name, named(name)) for name in measures], as_view(study)
-    _refuse_pointless(view, resample)
-    reading = read_view(grouped(view) if level == "group" else view, by, unit, tokens, antecedents)
-    amounts = {name: each.amounts(reading, choices) for name, each in chosen}
+    choices = options_of(MeasureOptions, by=tuple(by), **options)
+    rows, view = {name: named(name) for name in measures}, as_view(study)
+    _refuse_pointless(view, choices.resample)
+    matrix = read_view(
+        grouped(view) if choices.detail == "group" else view, by, choices.level, choices.tokens, choices.antecedents
+    )
+    amounts = {name: row.amounts(matrix, choices) for name, row in rows.items()}
     findings: dict[str, list[Finding]] = {name: [] for name in amounts}
-    for columns, members in reading.groups(by):
-        group = MeasuredGroup(reading, choices, columns, members)
+    for columns, members in matrix.groups(by):
+        group = MeasuredGroup(matrix, choices, columns, members)
         for name in amounts:
             findings[name] += group.findings(name, amounts[name])
-    return [finding for each in findings.values() for finding in each]
+    return [finding for rows_of_one in findings.values() for finding in rows_of_one]
 
 
 def _refuse_pointless(view: View, resample: Resample) -> None:
@@ -260,12 +324,14 @@ class MeasuredGroup:
 
     def findings(self, name: str, amounts: Amounts) -> list[Finding]:
         """One finding for each label and one for `any`."""
-        kept = self.annotations if amounts.counts is None else self.annotations[amounts.counts[self.annotations]]
-        part = self.part(name, amounts, kept)
-        drawn = self._drawn if len(kept) == len(self.annotations) else self._draw(kept)
-        numbers = drawn.values(part.top, part.bottom, self.choices.average)
-        tops, bottoms = averaged(drawn.per_document(part.top), drawn.per_document(part.bottom), self.choices.average)
-        signatures = self._signatures(name, part, drawn)
+        annotations = self.annotations if amounts.counts is None else self.annotations[amounts.counts[self.annotations]]
+        part = self.part(name, amounts, annotations)
+        resampled = self._drawn if len(annotations) == len(self.annotations) else self._draw(annotations)
+        numbers = resampled.values(part.top, part.bottom, self.choices.average)
+        tops, bottoms = averaged(
+            resampled.per_document(part.top), resampled.per_document(part.bottom), self.choices.average
+        )
+        signatures = self._signatures(name, part, resampled)
         return [
             self._finding(name, part, row, (tops[row], bottoms[row]), numbers[:, row], signatures[row])
             for row in range(len(part.labels))
@@ -274,10 +340,10 @@ class MeasuredGroup:
     def part(self, name: str, amounts: Amounts, annotations: Ints) -> GroupAmounts:
         """The amounts of some annotations and of the labels asked for."""
         labels = self.reading.labels
-        rows = np.arange(len(labels) - (name == "fraction"))[-1 if self.choices.level == "any" else 0 :]
+        rows = np.arange(len(labels) - (name == "fraction"))[-1 if self.choices.detail == "any" else 0 :]
         top, bottom, lacking = (
-            None if each is None else each[np.ix_(rows, annotations)]
-            for each in (amounts.top, amounts.bottom, amounts.lacking)
+            None if table is None else table[np.ix_(rows, annotations)]
+            for table in (amounts.top, amounts.bottom, amounts.lacking)
         )
         assert top is not None
         assert bottom is not None
@@ -298,7 +364,13 @@ class MeasuredGroup:
         return resamples(document, annotator, self.choices.draws, rng, self.choices.resample)
 
     def _finding(
-        self, name: str, part: GroupAmounts, row: int, sums: tuple[Floats, Floats], drawn: Floats, signature: Signature
+        self,
+        name: str,
+        part: GroupAmounts,
+        row: int,
+        sums: tuple[Floats, Floats],
+        resampled: Floats,
+        signature: Signature,
     ) -> Finding:
         columns: dict[str, object] = {"measure": name, "label": part.labels[row], **self.columns}
         why = self.why(name, part, row)
@@ -307,7 +379,7 @@ class MeasuredGroup:
         if why:
             return Finding(columns, undefined(signature, why))
         value = float(sums[0].sum() / sums[1].sum())
-        return Finding(columns, estimated(value, drawn, signature, without=no_interval(ratio(*sums))))
+        return Finding(columns, estimated(value, resampled, signature, without=no_interval(ratio(*sums))))
 
     def why(self, name: str, part: GroupAmounts, row: int) -> str:
         """Why there is no value, or nothing."""
@@ -325,19 +397,28 @@ class MeasuredGroup:
         what = "a severity that is a number" if kind.needs == "severity" else f"a {kind.needs}"
         return f"{lacking} {'marks do' if lacking > 1 else 'mark does'} not have {what}"
 
-    def _signatures(self, name: str, part: GroupAmounts, drawn: Resamples) -> list[Signature]:
+    def _signatures(self, name: str, part: GroupAmounts, resampled: Resamples) -> list[Signature]:
         """What made each row's number."""
         choices, default = self.choices, MeasureOptions()
-        said = {each: getattr(choices, each) for each in MEASURES[name].uses}
-        quiet = [each for each in ("unit", "antecedents") if said.get(each) == getattr(default, each)]
-        said |= dict.fromkeys(quiet) | {"average": choices.average if choices.average != "annotation" else None}
+        uses = MEASURES[name].uses
+        fields = {_SIGNED.get(option, option): getattr(choices, option) for option in uses}
+        quiet = [option for option in ("level", "antecedents") if getattr(choices, option) == getattr(default, option)]
+        fields |= dict.fromkeys(_SIGNED.get(option, option) for option in quiet if option in uses) | {
+            "average": choices.average if choices.average != "annotation" else None
+        }
         of = "+".join(f"{column}={value}" for column, value in self.columns.items()) or None
-        made: dict[str, Any] = {"annotations": len(drawn.document), "documents": drawn.documents.shape[1]}
-        made |= {"resample": choices.resample if choices.resample != "documents" else None}
-        made |= {"draws": choices.draws, "seed": choices.seed}
+        sizes: dict[str, Any] = {"annotations": len(resampled.document), "documents": resampled.documents.shape[1]}
+        sizes |= {"resample": choices.resample if choices.resample != "documents" else None}
+        sizes |= {"draws": choices.draws, "seed": choices.seed}
         return [
             Signature.of(
-                statistic=name, label=label, **said, left_out=lacking or None, of=of, **self.reading.view.fields, **made
+                statistic=name,
+                label=label,
+                **fields,
+                left_out=lacking or None,
+                of=of,
+                **self.reading.view.fields,
+                **sizes,
             )
             for label, lacking in zip(part.labels, part.lacking.tolist(), strict=True)
         ]
@@ -349,12 +430,12 @@ def against(target: float, top: Floats, bottom: Floats, why: str = "") -> dict[s
     Over $r_d = top_d - target \cdot bottom_d$, whose mean is 0 when the ratio is the target. With as many annotations
     for every document it is the usual t-test over document means.
     """
-    told: dict[str, object] = {"target": target, "t": math.nan, "df": max(0, len(top) - 1), "p": math.nan}
+    columns: dict[str, object] = {"target": target, "t": math.nan, "df": max(0, len(top) - 1), "p": math.nan}
     if why or len(top) < 2 or not bottom.any():
-        return told | {"test": f"undefined: {why or 'fewer than two documents'}"}
+        return columns | {"test": f"undefined: {why or 'fewer than two documents'}"}
     residuals = top - target * bottom
     if np.ptp(residuals) == 0:
-        return told | {"test": "undefined: all documents give the same value"}
+        return columns | {"test": "undefined: all documents give the same value"}
     t = residuals.mean() / (residuals.std(ddof=1) / math.sqrt(len(residuals)))
     p = 2 * scipy.stats.t.sf(abs(t), len(residuals) - 1)
-    return told | {"t": float(t), "p": float(p), "test": "t over documents"}
+    return columns | {"t": float(t), "p": float(p), "test": "t over documents"}

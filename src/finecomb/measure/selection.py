@@ -28,10 +28,10 @@ from finecomb.core.frames import entries, entry, names_in
 from finecomb.core.study import Study
 from finecomb.measure.condition import (
     Combination,
-    Comparison,
     Condition,
     ConditionError,
     Field,
+    FieldComparison,
     Negation,
     Value,
     condition,
@@ -62,11 +62,11 @@ def selected(study: Study, where: str) -> Study:
     marks, annotations = study.marks, study.annotations
     for part in conjuncts(condition(where)):  # each judged on the whole study, so that the order does not matter
         if any(values.table(field)[0] == "mark" for field in fields(part)):
-            chosen = study.marks.filter(_mask(part, values, "mark"))
-            marks = marks.filter(pl.col("id").is_in(chosen["id"].implode()))
+            rows = study.marks.filter(_mask(part, values, "mark"))
+            marks = marks.filter(pl.col("id").is_in(rows["id"].implode()))
         else:
-            chosen = study.annotations.filter(_mask(part, values, "annotation"))
-            annotations = annotations.filter(pl.col("id").is_in(chosen["id"].implode()))
+            rows = study.annotations.filter(_mask(part, values, "annotation"))
+            annotations = annotations.filter(pl.col("id").is_in(rows["id"].implode()))
     return replace(study, marks=marks).only(pl.col("id").is_in(annotations["id"].implode()))
 
 
@@ -101,8 +101,8 @@ class _Values:
         for table in _ORDER:
             if field.name in self.names[table]:
                 return table, field.name
-        known = dict.fromkeys(name for table in _ORDER for name in self.names[table])
-        raise ConditionError(self.where, field.at, f"nothing is called {field.name!r}{did_you_mean(field.name, known)}")
+        names = dict.fromkeys(name for table in _ORDER for name in self.names[table])
+        raise ConditionError(self.where, field.at, f"nothing is called {field.name!r}{did_you_mean(field.name, names)}")
 
     def of(self, field: Field, rows: Rows) -> pl.Series:
         """The values of a field beside the rows of annotations or marks."""
@@ -142,13 +142,13 @@ def _mask(tree: Condition, values: _Values, rows: Rows) -> pl.Series:
             for mask in masks[1:]:
                 total = total & mask if tree.joint == "and" else total | mask
             return total
-        case Comparison():
+        case FieldComparison():
             column = values.of(tree.field, rows)
             _check_occurs(tree, column, values.where)
             return _compared(tree, column).fill_null(value=False)
 
 
-def _compared(comparison: Comparison, column: pl.Series) -> pl.Series:
+def _compared(comparison: FieldComparison, column: pl.Series) -> pl.Series:
     if comparison.reversed:
         return _listed(column, comparison.values[0])
     if comparison.operator == "contains":
@@ -179,8 +179,8 @@ def _text(value: Value) -> str:
 
 def _listed(column: pl.Series, value: Value) -> pl.Series:
     """Whether `value` is an entry of a list, which a frame keeps as JSON."""
-    wanted = _text(value)
-    return column.map_elements(lambda cell: wanted in [_text(item) for item in _items(cell)], pl.Boolean)
+    entry_text = _text(value)
+    return column.map_elements(lambda cell: entry_text in [_text(item) for item in _items(cell)], pl.Boolean)
 
 
 def _items(cell: str) -> list[Value]:
@@ -202,15 +202,15 @@ _ORDERED: Mapping[str, Callable[[pl.Series, Value], pl.Series]] = {
 }
 
 
-def _check_occurs(comparison: Comparison, column: pl.Series, where: str) -> None:
+def _check_occurs(comparison: FieldComparison, column: pl.Series, where: str) -> None:
     """Refuse a value that no row has, so that a slip does not select nothing in silence."""
     if comparison.operator not in ("==", "in") or comparison.reversed or column.is_empty():
         return
     for value in comparison.values:
         if value is not None and not _equal(column, value).any():
             name, present = comparison.field.name, [str(text) for text in column.unique().drop_nulls().sort()]
-            shown = f"{value:g}" if isinstance(value, float) else _text(value)
-            problem = f"nothing has {name} {shown!r}{did_you_mean(shown, present)}"
+            value_text = f"{value:g}" if isinstance(value, float) else _text(value)
+            problem = f"nothing has {name} {value_text!r}{did_you_mean(value_text, present)}"
             raise ConditionError(where, comparison.field.at, problem)
 
 

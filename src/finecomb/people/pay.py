@@ -72,31 +72,31 @@ class Cost:
         return self.pay + self.bonus + self.fees + self.staff
 
 
-def earned(study: Study, came: Sequence[Arrival], protocol: Protocol) -> list[Earned]:
+def earned(study: Study, arrivals: Sequence[Arrival], protocol: Protocol) -> list[Earned]:
     """Everybody, in the study's order; `protocol` is the one in force."""
-    latest: Mapping[str, Arrival] = {each.annotator: each for each in came}
+    latest: Mapping[str, Arrival] = {arrival.annotator: arrival for arrival in arrivals}
     texts, seconds = _texts(study), _seconds(study)
     of = protocol.work.texts or len(study.documents)
-    found = []
-    for one in study.iter_annotators():
-        if one.kind != "human":
+    people = []
+    for person in study.iter_annotators():
+        if person.kind != "human":
             continue
-        done, last, progress = texts.get(one.id, 0), latest.get(one.id), Progress.of(one)
-        stage = _stage(one, done, of, protocol, last is not None or one.id in seconds)
-        found.append(
+        done, last, progress = texts.get(person.id, 0), latest.get(person.id), Progress.of(person)
+        stage = _stage(person, done, of, protocol, last is not None or person.id in seconds)
+        people.append(
             Earned(
-                one.id,
+                person.id,
                 last.source.worker if last else "",
                 last.source.session if last else "",
                 stage,
-                one.excluded is not None,
+                person.excluded is not None,
                 done,
-                (seconds.get(one.id, 0) + progress.step_seconds) / 60,
-                _pay(study.settings, done, _tested(one, protocol)),
+                (seconds.get(person.id, 0) + progress.step_seconds) / 60,
+                _pay(study.settings, done, _tested(person, protocol)),
                 progress.bonus,
             )
         )
-    return found
+    return people
 
 
 def _texts(study: Study) -> dict[str, int]:
@@ -142,8 +142,8 @@ def cost(settings: Settings, people: Iterable[Earned]) -> Cost:
     Median pay per hour is over those whose active time is known and who are paid at all.
     """
     every = list(people)
-    pay, bonus = sum(each.pay for each in every), sum(each.bonus.amount for each in every)
-    rates = [rate for each in every if each.total and (rate := each.per_hour) is not None]
+    pay, bonus = sum(person.pay for person in every), sum(person.bonus.amount for person in every)
+    rates = [rate for person in every if person.total and (rate := person.per_hour) is not None]
     return Cost(
         pay,
         bonus,
@@ -162,36 +162,39 @@ def pay_csv(people: Iterable[Earned]) -> str:
     """One line for each person."""
     rows = [
         (
-            each.worker,
-            each.session,
-            each.annotator,
-            f"{each.stage}, excluded" if each.excluded else each.stage,
-            each.texts,
-            f"{each.minutes:.1f}",
-            money(each.pay),
-            money(each.bonus.amount),
-            each.bonus.reason,
-            "" if each.per_hour is None else money(each.per_hour),
+            person.worker,
+            person.session,
+            person.annotator,
+            f"{person.stage}, excluded" if person.excluded else person.stage,
+            person.texts,
+            f"{person.minutes:.1f}",
+            money(person.pay),
+            money(person.bonus.amount),
+            person.bonus.reason,
+            "" if person.per_hour is None else money(person.per_hour),
         )
-        for each in people
+        for person in people
     ]
     return _table([COLUMNS, *rows])
 
 
 def prolific_bonuses(people: Iterable[Earned]) -> str:
     """`PID,amount`, as Prolific's bulk bonus payments take them."""
-    return "".join(f"{each.worker},{money(each.bonus.amount)}\n" for each in _with_bonus(people))
+    return "".join(f"{person.worker},{money(person.bonus.amount)}\n" for person in _with_bonus(people))
 
 
 def mturk_bonuses(people: Iterable[Earned]) -> str:
     """Worker, assignment, amount and reason, as MTurk's `SendBonus` asks for them."""
     head = ("WorkerId", "AssignmentId", "BonusAmount", "Reason")
-    rows = [(each.worker, each.session, money(each.bonus.amount), each.bonus.reason) for each in _with_bonus(people)]
+    rows = [
+        (person.worker, person.session, money(person.bonus.amount), person.bonus.reason)
+        for person in _with_bonus(people)
+    ]
     return _table([head, *rows])
 
 
 def _with_bonus(people: Iterable[Earned]) -> list[Earned]:
-    return [each for each in people if each.bonus.amount > 0 and each.worker]
+    return [person for person in people if person.bonus.amount > 0 and person.worker]
 
 
 def money(amount: float) -> str:

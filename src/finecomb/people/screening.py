@@ -117,29 +117,33 @@ _NOTHING = frozenset("nothing none no not fine same perfect na keep leave".split
 
 # --- the rules ---------------------------------------------------------------------------------------------------
 
-Found = tuple[Rule, str, str]
+Objection = tuple[Rule, str, str]
 """Which rule, why, and the words."""
 
 
-def explained(said: Explanation, english: bool = True) -> Iterator[Found]:
+def explained(explanation: Explanation, english: bool = True) -> Iterator[Objection]:
     """What speaks against one explanation."""
-    own = folded(said.answer)
-    if len(own) < LEAST:
-        yield "too-short", f"has {_counted(len(own), 'word')}", said.answer
-    copied = list(_copied(said, own))
+    answer_words = folded(explanation.answer)
+    if len(answer_words) < LEAST:
+        yield "too-short", f"has {_counted(len(answer_words), 'word')}", explanation.answer
+    copied = list(_copied(explanation, answer_words))
     yield from copied
     if english:
-        if len(own) >= LEAST and not copied:
-            yield from _vague(said, own)
-        yield from _contradicts(said, own)
-        yield from _instructions(said, own)
+        if len(answer_words) >= LEAST and not copied:
+            yield from _vague(explanation, answer_words)
+        yield from _contradicts(explanation, answer_words)
+        yield from _instructions(explanation, answer_words)
 
 
-def _copied(said: Explanation, own: Sequence[str]) -> Iterator[Found]:
-    for source in said.sources:
-        inside = in_passages(own, passages(source))
-        if inside and sum(inside) >= SHARE * len(own):
-            yield "copied", f"{sum(inside)} of {_counted(len(own), 'word')} stand so in the task", said.answer
+def _copied(explanation: Explanation, answer_words: Sequence[str]) -> Iterator[Objection]:
+    for source in explanation.sources:
+        inside = in_passages(answer_words, passages(source))
+        if inside and sum(inside) >= SHARE * len(answer_words):
+            yield (
+                "copied",
+                f"{sum(inside)} of {_counted(len(answer_words), 'word')} stand so in the task",
+                explanation.answer,
+            )
             return
 
 
@@ -150,73 +154,88 @@ def passages(source: str) -> frozenset[tuple[str, ...]]:
     return frozenset(tuple(every[at : at + RUN]) for at in range(len(every) - RUN + 1))
 
 
-def in_passages(own: Sequence[str], known: Collection[tuple[str, ...]]) -> list[bool]:
-    """For each word of `own`, whether it is in a run of `RUN` words that is among those known.
+def in_passages(answer_words: Sequence[str], runs: Collection[tuple[str, ...]]) -> list[bool]:
+    """For each word of an answer, whether it is in a run of `RUN` words that is among `runs`.
 
     >>> in_passages("he said the cat sat on it".split(), passages("The cat sat on the mat."))
     [False, False, True, True, True, True, False]
     """
-    inside = [False] * len(own)
-    for at in range(len(own) - RUN + 1):
-        if tuple(own[at : at + RUN]) in known:
+    inside = [False] * len(answer_words)
+    for at in range(len(answer_words) - RUN + 1):
+        if tuple(answer_words[at : at + RUN]) in runs:
             inside[at : at + RUN] = [True] * RUN
     return inside
 
 
-def _vague(said: Explanation, own: Sequence[str]) -> Iterator[Found]:
-    asked = {*folded(said.question.ask), *(word for title in _titles(said.scale) for word in folded(title))}
-    if all(word in _FUNCTION or word in _SAYS_NOTHING or word in asked for word in own):
-        yield "vague", "names nothing in the text", said.answer
+def _vague(explanation: Explanation, answer_words: Sequence[str]) -> Iterator[Objection]:
+    question_words = {
+        *folded(explanation.question.ask),
+        *(word for title in _titles(explanation.scale) for word in folded(title)),
+    }
+    if all(word in _FUNCTION or word in _SAYS_NOTHING or word in question_words for word in answer_words):
+        yield "vague", "names nothing in the text", explanation.answer
 
 
 def _titles(question: Question | None) -> list[str]:
     return [option.title for option in question.options] if question else []
 
 
-def _contradicts(said: Explanation, own: Sequence[str]) -> Iterator[Found]:
-    rated = next((o.title for o in said.scale.options if among(said.rated, [o.value])), "") if said.scale else ""
+def _contradicts(explanation: Explanation, answer_words: Sequence[str]) -> Iterator[Objection]:
+    rated = (
+        next((o.title for o in explanation.scale.options if among(explanation.rated, [o.value])), "")
+        if explanation.scale
+        else ""
+    )
     side = _side(folded(rated))
-    claimed = claim(own)
+    claimed = claim(answer_words)
     if side and claimed and side != claimed:
-        yield "contradicts", f"the rating says {rated.lower()!r}, the explanation {claimed!r}", said.answer
-    elif side == "machine" and _changes_nothing(said, own):
-        yield "contradicts", f"the rating says {rated.lower()!r}, but nothing is to be changed", said.answer
+        yield "contradicts", f"the rating says {rated.lower()!r}, the explanation {claimed!r}", explanation.answer
+    elif side == "machine" and _changes_nothing(explanation, answer_words):
+        yield "contradicts", f"the rating says {rated.lower()!r}, but nothing is to be changed", explanation.answer
 
 
 def _side(title: Iterable[str]) -> str:
-    found = set(title)
-    return "human" if found & _HUMAN else "machine" if found & _MACHINE else ""
+    title_words = set(title)
+    return "human" if title_words & _HUMAN else "machine" if title_words & _MACHINE else ""
 
 
-def claim(own: Sequence[str]) -> str:
+def claim(answer_words: Sequence[str]) -> str:
     """Whether somebody says in so many words that a human or a machine wrote it; empty when they say neither or both.
 
     >>> claim(folded("This was clearly written by a machine.")), claim(folded("It sounds more human now."))
     ('machine', '')
     """
     claims = set()
-    for at, word in enumerate(own):
+    for at, word in enumerate(answer_words):
         side = _side([word])
         before = at - 1
-        while before >= 0 and own[before] in _FILLERS:
+        while before >= 0 and answer_words[before] in _FILLERS:
             before -= 1
-        said = before >= 0 and (own[before] in _SEEMS or (own[before] in _MADE and "by" in own[before:at]))
-        if side and said and not _TURNS & set(own[: before + 1]):
+        is_claimed = before >= 0 and (
+            answer_words[before] in _SEEMS or (answer_words[before] in _MADE and "by" in answer_words[before:at])
+        )
+        if side and is_claimed and not _TURNS & set(answer_words[: before + 1]):
             claims.add(side)
     return claims.pop() if len(claims) == 1 else ""
 
 
-def _changes_nothing(said: Explanation, own: Sequence[str]) -> bool:
-    return said.question.name == "change" and set(own) <= _NO_CHANGE and bool(set(own) & _NOTHING)
+def _changes_nothing(explanation: Explanation, answer_words: Sequence[str]) -> bool:
+    return (
+        explanation.question.name == "change" and set(answer_words) <= _NO_CHANGE and bool(set(answer_words) & _NOTHING)
+    )
 
 
-def _instructions(said: Explanation, own: Sequence[str]) -> Iterator[Found]:
-    if _changes_nothing(said, own):
-        yield "instructions", "was asked what to change and says nothing", said.answer
-    if _LOOKED_UP.search(said.answer):
-        yield "instructions", "seems to have looked the text up or asked a program", said.answer
-    if said.answer.strip() and said.answer.isascii() and not any(_can_be_said(word) for word in own):
-        yield "instructions", "cannot be read", said.answer
+def _instructions(explanation: Explanation, answer_words: Sequence[str]) -> Iterator[Objection]:
+    if _changes_nothing(explanation, answer_words):
+        yield "instructions", "was asked what to change and says nothing", explanation.answer
+    if _LOOKED_UP.search(explanation.answer):
+        yield "instructions", "seems to have looked the text up or asked a program", explanation.answer
+    if (
+        explanation.answer.strip()
+        and explanation.answer.isascii()
+        and not any(_can_be_said(word) for word in answer_words)
+    ):
+        yield "instructions", "cannot be read", explanation.answer
 
 
 def _can_be_said(word: str) -> bool:
@@ -234,31 +253,34 @@ def screen(study: Study) -> list[Suggestion]:
     """Every suggestion about people's work that counts now, in the order of the annotations."""
     people = study.annotators.filter(pl.col("kind") == "human")["id"]
     work = study.work().annotations.filter(pl.col("annotator").is_in(people.implode()))
-    found = defaultdict(list)
+    suggestions = defaultdict(list)
     for suggestion in (*_of_answers(study, work), *_of_checks(study)):
-        found[suggestion.annotation].append(suggestion)
-    return [suggestion for id in work["id"] for suggestion in found[id]]
+        suggestions[suggestion.annotation].append(suggestion)
+    return [suggestion for id in work["id"] for suggestion in suggestions[id]]
 
 
 def _of_answers(study: Study, work: pl.DataFrame) -> Iterator[Suggestion]:
-    asked = {id: tuple(explanations(protocol)) for id, protocol in study.protocols.items()}
-    told = work.filter(pl.col("answers").is_not_null())
-    wanted = told.filter(pl.col("protocol").is_in([id for id, questions in asked.items() if questions]))
+    questions_of = {id: tuple(explanations(protocol)) for id, protocol in study.protocols.items()}
+    answered = work.filter(pl.col("answers").is_not_null())
+    wanted = answered.filter(pl.col("protocol").is_in([id for id, questions in questions_of.items() if questions]))
     if wanted.is_empty():
         return
     texts = study.documents.filter(pl.col("id").is_in(wanted["document"].implode()))
-    documents = {each.id: each for each in documents_of(texts)}
-    repeated = _repeated(wanted, asked)
+    documents = {document_.id: document_ for document_ in documents_of(texts)}
+    repeated = _repeated(wanted, questions_of)
     for row in wanted.iter_rows(named=True):
         protocol, answers = study.protocols[row["protocol"]], entries(row["answers"])
         document = documents.get(row["document"], Document(id=row["document"], text=""))
-        for question in asked[protocol.id]:
+        for question in questions_of[protocol.id]:
             answer = answers.get(question.name)
             if isinstance(answer, str) and _is_asked(question, answers):
-                said = _said(protocol, question, answer, answers, document)
+                explanation = _explanation(protocol, question, answer, answers, document)
                 english = protocol.language.partition("-")[0] == "en"
                 twice = repeated.get((row["annotator"], _key(answer)), [])
-                for rule, reason, evidence in (*explained(said, english), *_again(answer, twice, row["document"])):
+                for rule, reason, evidence in (
+                    *explained(explanation, english),
+                    *_repeats(answer, twice, row["document"]),
+                ):
                     yield _suggestion(row, rule, question.name, reason, evidence)
 
 
@@ -274,9 +296,11 @@ def _is_asked(question: Question, answers: Answers) -> bool:
     return question.when is None or among(answers.get(question.when.question), question.when.among)
 
 
-def _said(protocol: Protocol, question: Question, answer: str, answers: Answers, document: Document) -> Explanation:
+def _explanation(
+    protocol: Protocol, question: Question, answer: str, answers: Answers, document: Document
+) -> Explanation:
     on = question.when.question if question.when else ""
-    scale = next((each for each in protocol.document_questions if each.name == on), None)
+    scale = next((other for other in protocol.document_questions if other.name == on), None)
     sources = (document.text, *document.context.values(), protocol.instructions, *protocol.rules, question.ask)
     return Explanation(answer, question, answers.get(on), scale, sources)
 
@@ -285,29 +309,29 @@ def _key(answer: str) -> str:
     return " ".join(folded(answer))
 
 
-def _repeated(work: pl.DataFrame, asked: dict[str, tuple[Question, ...]]) -> dict[tuple[str, str], list[str]]:
+def _repeated(work: pl.DataFrame, questions_of: dict[str, tuple[Question, ...]]) -> dict[tuple[str, str], list[str]]:
     """The documents about which somebody wrote the same words, by annotator and words."""
-    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    documents_of_words: dict[tuple[str, str], list[str]] = defaultdict(list)
     for annotator, document, protocol, answers in work.select(
         "annotator", "document", "protocol", "answers"
     ).iter_rows():
         given = entries(answers)
-        for question in asked[protocol]:
+        for question in questions_of[protocol]:
             if isinstance(answer := given.get(question.name), str) and _is_asked(question, given):
-                found[annotator, _key(answer)].append(document)
-    return {key: documents for key, documents in found.items() if len(documents) > 1}
+                documents_of_words[annotator, _key(answer)].append(document)
+    return {key: documents for key, documents in documents_of_words.items() if len(documents) > 1}
 
 
-def _again(answer: str, documents: Sequence[str], own: str) -> Iterator[Found]:
-    others = sorted(set(documents) - {own})
+def _repeats(answer: str, documents: Sequence[str], document: str) -> Iterator[Objection]:
+    others = sorted(set(documents) - {document})
     if others and len(folded(answer)) >= LEAST:
         yield "instructions", f"the same words as for {shorten(', '.join(others), 60)}", answer
 
 
 def _suggestion(row: dict[str, object], rule: Rule, question: str, reason: str, evidence: str) -> Suggestion:
-    kept = rule in Circumstances.from_meta(entries(str(row["meta"] or ""))).kept
+    is_kept = rule in Circumstances.from_meta(entries(str(row["meta"] or ""))).kept
     id, annotator, document = (str(row[name]) for name in ("id", "annotator", "document"))
-    return Suggestion(id, annotator, document, rule, question, reason, evidence, kept)
+    return Suggestion(id, annotator, document, rule, question, reason, evidence, is_kept)
 
 
 # --- attention checks --------------------------------------------------------------------------------------------
@@ -315,7 +339,7 @@ def _suggestion(row: dict[str, object], rule: Rule, question: str, reason: str, 
 
 def verdicts(study: Study) -> dict[str, bool]:
     """Whether each annotation of an attention check passed; those without a known answer are not there."""
-    return {own.id: passed(own, gold) for own, gold in _checked(study)}
+    return {annotation.id: passed(annotation, gold) for annotation, gold in _checked(study)}
 
 
 def _checked(study: Study) -> list[tuple[Annotation, Annotation]]:
@@ -323,30 +347,34 @@ def _checked(study: Study) -> list[tuple[Annotation, Annotation]]:
     kinds: dict[str, str] = dict(study.annotators.select("id", "kind").iter_rows())
     on_checks = pl.col("document").is_in(list(study.settings.attention_checks))
     only = study.only(on_checks & (pl.col("status") != "draft") & (pl.col("phase") == "work"))
-    every = list(annotations_of(only.annotations, only.marks, only.units))
-    gold = {each.document: each for each in every if kinds[each.annotator] == "gold"}
-    return [(each, gold[each.document]) for each in every if kinds[each.annotator] == "human" and each.document in gold]
+    annotations = list(annotations_of(only.annotations, only.marks, only.units))
+    gold = {annotation.document: annotation for annotation in annotations if kinds[annotation.annotator] == "gold"}
+    return [
+        (annotation, gold[annotation.document])
+        for annotation in annotations
+        if kinds[annotation.annotator] == "human" and annotation.document in gold
+    ]
 
 
-def passed(own: Annotation, gold: Annotation) -> bool:
+def passed(annotation: Annotation, gold: Annotation) -> bool:
     """Whether an attention check was answered as its gold annotation says.
 
     Every gold mark needs a mark of the same label that meets it, every gold answer the same answer; where gold has no
     marks, there must be none.
     """
-    return not list(_misses(own, gold))
+    return not list(_misses(annotation, gold))
 
 
-def _misses(own: Annotation, gold: Annotation) -> Iterator[str]:
+def _misses(annotation: Annotation, gold: Annotation) -> Iterator[str]:
     """What gold says and somebody does not."""
     for mark in gold.marks:
-        if not any(_same(mark, each) for each in own.marks):
+        if not any(_same(mark, other) for other in annotation.marks):
             yield f"{shorten(' … '.join(mark.quotes), 40)!r} was not marked as {mark.label}"
     for name, value in gold.answers.items():
-        if own.answers.get(name) != value:
-            yield f"{name} is {value}, answered {own.answers.get(name, 'nothing')}"
-    if own.marks and not gold.marks:
-        yield f"{_counted(len(own.marks), 'mark')} where there is nothing to mark"
+        if annotation.answers.get(name) != value:
+            yield f"{name} is {value}, answered {annotation.answers.get(name, 'nothing')}"
+    if annotation.marks and not gold.marks:
+        yield f"{_counted(len(annotation.marks), 'mark')} where there is nothing to mark"
 
 
 def _same(one: Mark, other: Mark) -> bool:
@@ -354,15 +382,15 @@ def _same(one: Mark, other: Mark) -> bool:
 
 
 def _of_checks(study: Study) -> Iterator[Suggestion]:
-    for own, gold in _checked(study):
-        if wrong := list(_misses(own, gold)):
+    for annotation, gold in _checked(study):
+        if wrong := list(_misses(annotation, gold)):
             yield Suggestion(
-                own.id,
-                own.annotator,
-                own.document,
+                annotation.id,
+                annotation.annotator,
+                annotation.document,
                 "failed-check",
                 "",
                 "an attention check was not answered as it should be",
                 "; ".join(wrong),
-                "failed-check" in Circumstances.from_meta(own.meta).kept,
+                "failed-check" in Circumstances.from_meta(annotation.meta).kept,
             )

@@ -12,7 +12,7 @@ import polars as pl
 
 from finecomb.core.frames import entries
 from finecomb.core.protocol import Protocol
-from finecomb.core.scales import Scale
+from finecomb.core.scales import QuestionScale
 from finecomb.core.study import Study
 from finecomb.people.arrivals import PLATFORM_TITLES, Arrival
 from finecomb.people.screening import folded
@@ -48,16 +48,16 @@ Signals = Iterator[tuple[str, Signal]]
 """Annotators with a signal about each."""
 
 
-def signals(study: Study, came: Sequence[Arrival]) -> dict[str, tuple[Signal, ...]]:
+def signals(study: Study, arrivals: Sequence[Arrival]) -> dict[str, tuple[Signal, ...]]:
     """What is worth a look about each person, the weightier first."""
     people = study.annotators.filter(pl.col("kind") == "human")["id"]
     handed_in = (pl.col("phase") == "work") & (pl.col("status") != "draft")
     work = study.annotations.filter(handed_in & pl.col("annotator").is_in(people.implode()))
-    found: dict[str, list[Signal]] = defaultdict(list)
+    signs_of: dict[str, list[Signal]] = defaultdict(list)
     by_work = (*_quick(study, work), *_copied(study, work), *_alike(study, work))
-    for who, sign in (*by_work, *_broad(study), *_traces(came)):
-        found[who].append(sign)
-    return {who: tuple(sorted(signs, key=lambda sign: sign.weak)) for who, signs in found.items()}
+    for who, sign in (*by_work, *_broad(study), *_traces(arrivals)):
+        signs_of[who].append(sign)
+    return {who: tuple(sorted(signs, key=lambda sign: sign.weak)) for who, signs in signs_of.items()}
 
 
 # --- what they did -----------------------------------------------------------------------------------------------
@@ -83,45 +83,47 @@ def _read() -> pl.Expr:
     return pl.when(pl.col("text") != "").then(pl.col("text")).otherwise(pl.col("context").fill_null(""))
 
 
-def _answers(study: Study, work: pl.DataFrame, has: Callable[[Scale], bool]) -> Iterator[tuple[str, str, str, Any]]:
+def _answers(
+    study: Study, work: pl.DataFrame, has: Callable[[QuestionScale], bool]
+) -> Iterator[tuple[str, str, str, Any]]:
     """Annotator, document, question and answer of all questions about whole texts with such scales."""
     names = {id: _questions(protocol, has) for id, protocol in study.protocols.items()}
-    told = work.filter(pl.col("answers").is_not_null()).select("annotator", "document", "protocol", "answers")
-    for who, document, protocol, answers in told.iter_rows():
+    answered = work.filter(pl.col("answers").is_not_null()).select("annotator", "document", "protocol", "answers")
+    for who, document, protocol, answers in answered.iter_rows():
         for name, answer in entries(answers).items():
             if name in names.get(protocol, ()):
                 yield who, document, name, answer
 
 
-def _questions(protocol: Protocol, has: Callable[[Scale], bool]) -> frozenset[str]:
-    return frozenset(each.name for each in protocol.document_questions if has(each.kind))
+def _questions(protocol: Protocol, has: Callable[[QuestionScale], bool]) -> frozenset[str]:
+    return frozenset(question.name for question in protocol.document_questions if has(question.kind))
 
 
 def _copied(study: Study, work: pl.DataFrame) -> Signals:
     """The same words about several texts, or the same words as somebody else."""
-    said: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    writers: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for who, document, _, answer in _answers(study, work, lambda scale: scale.prose):
         key = folded(answer) if isinstance(answer, str) else []
         if len(key) >= LONG:
-            said[" ".join(key)][who].add(document)
-    for words, by in said.items():
-        for who, documents in by.items():
+            writers[" ".join(key)][who].add(document)
+    for words, documents_by in writers.items():
+        for who, documents in documents_by.items():
             if len(documents) > 1:
                 yield (
                     who,
                     Signal(sign="copied", say=f"The same answer about {len(documents)} texts: “{_short(words)}”"),
                 )
-            if others := sorted(set(by) - {who}):
+            if others := sorted(set(documents_by) - {who}):
                 yield who, Signal(sign="shared", say=f"The same answer as {_some(others)}: “{_short(words)}”")
 
 
 def _alike(study: Study, work: pl.DataFrame) -> Signals:
     """One and the same rating for every text."""
-    given: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    ratings: dict[tuple[str, str], list[Any]] = defaultdict(list)
     for who, _, name, answer in _answers(study, work, lambda scale: scale.rates):
-        given[who, name].append(answer)
-    for (who, name), answers in given.items():
-        if len(answers) >= ALIKE and all(each == answers[0] for each in answers):
+        ratings[who, name].append(answer)
+    for (who, name), answers in ratings.items():
+        if len(answers) >= ALIKE and all(answer == answers[0] for answer in answers):
             say = f"Answered {name} with {answers[0]} every time, {len(answers)} times."
             yield who, Signal(sign="alike", say=say)
 
@@ -130,7 +132,7 @@ def _broad(study: Study) -> Signals:
     """Marks over most of a text in the qualification."""
     tested = study.annotations.filter(pl.col("phase") == "qualification").select(annotation="id")
     marks = study.marks.join(tested, on="annotation", how="semi").select("annotator", "document", "spans")
-    lengths = {id: len(each.text) for one in study.protocols.values() for id, each in one.practice.items()}
+    lengths = {id: len(text.text) for protocol in study.protocols.values() for id, text in protocol.practice.items()}
     broad: dict[str, int] = defaultdict(int)
     for who, document, spans in marks.iter_rows():
         covered = sum(span["end"] - span["start"] for span in spans if span["part"] == "text")
@@ -144,26 +146,26 @@ def _broad(study: Study) -> Signals:
 # --- how they came -----------------------------------------------------------------------------------------------
 
 
-def _traces(came: Sequence[Arrival]) -> Signals:
-    by = defaultdict(list)
-    for each in came:
-        by[each.annotator].append(each)
-    yield from _together(by, "device")
-    yield from _together(by, "address")
-    for who, own in by.items():
-        yield from ((who, sign) for sign in _often(own))
+def _traces(arrivals: Sequence[Arrival]) -> Signals:
+    visits_of = defaultdict(list)
+    for arrival in arrivals:
+        visits_of[arrival.annotator].append(arrival)
+    yield from _together(visits_of, "device")
+    yield from _together(visits_of, "address")
+    for who, visits in visits_of.items():
+        yield from ((who, sign) for sign in _often(visits))
 
 
-def _together(by: Mapping[str, Sequence[Arrival]], trace: str) -> Signals:
+def _together(visits_of: Mapping[str, Sequence[Arrival]], trace: str) -> Signals:
     """People who share a browser or an address."""
-    seen: dict[str, list[str]] = defaultdict(list)
-    for who, own in by.items():
-        for found in {getattr(each.source, trace) for each in own} - {""}:
-            seen[found].append(who)
+    people_of: dict[str, list[str]] = defaultdict(list)
+    for who, visits in visits_of.items():
+        for value in {getattr(arrival.source, trace) for arrival in visits} - {""}:
+            people_of[value].append(who)
     shared: dict[str, set[str]] = defaultdict(set)
-    for people in seen.values():
+    for people in people_of.values():
         for who in people:
-            shared[who].update(each for each in people if each != who)
+            shared[who].update(arrival for arrival in people if arrival != who)
     for who, others in shared.items():
         if not others:
             continue
@@ -175,14 +177,14 @@ def _together(by: Mapping[str, Sequence[Arrival]], trace: str) -> Signals:
             yield who, Signal(sign="address", say=say, weak=True)
 
 
-def _often(own: Sequence[Arrival]) -> Iterator[Signal]:
-    browsers = len({each.source.device for each in own} - {""})
-    if len(own) > SIGN_INS or browsers > BROWSERS:
-        say = f"Signed in {len(own)} times from {browsers} browser{'' if browsers == 1 else 's'}."
+def _often(visits: Sequence[Arrival]) -> Iterator[Signal]:
+    browsers = len({visit.source.device for visit in visits} - {""})
+    if len(visits) > SIGN_INS or browsers > BROWSERS:
+        say = f"Signed in {len(visits)} times from {browsers} browser{'' if browsers == 1 else 's'}."
         yield Signal(sign="often", say=say, weak=True)
-    sessions = {each.source.session for each in own if each.source.worker} - {""}
+    sessions = {visit.source.session for visit in visits if visit.source.worker} - {""}
     if len(sessions) > 1:
-        title = PLATFORM_TITLES.get(own[-1].source.platform, "the platform")
+        title = PLATFORM_TITLES.get(visits[-1].source.platform, "the platform")
         say = f"Took the study up {len(sessions)} times on {title}; only the last can be handed in there."
         yield Signal(sign="again", say=say, weak=True)
 

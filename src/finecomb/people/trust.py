@@ -68,12 +68,12 @@ def trust(
     `labels` are those for which agreement and the model are given; without any, `any` and every category. Columns:
     annotator, measure, label, texts, p (of drift and label usage). Pooled votes have no annotators and are refused.
     """
-    seen = as_view(study)
-    wanted = _labels(seen, labels)
-    work = _work(seen, tokens, draws, seed)
+    view = as_view(study)
+    wanted = _labels(view, labels)
+    work = _work(view, tokens, draws, seed)
     rows = [*_marks_per_text(work), *_speed(work), *_drift(work), *_usage(work)]
     for label in wanted:
-        marks = mark_matrix(seen, work.grid, work.annotators, label)
+        marks = mark_matrix(view, work.grid, work.annotators, label)
         rows += _with_the_rest(work, marks, label)
         rows += _modelled(work, marks, label) if model else []
     texts = dict(zip(work.annotators, work.read.sum(axis=0).tolist(), strict=True))
@@ -84,22 +84,22 @@ def trust(
 
 def _full(row: Finding, texts: Mapping[str, int]) -> Finding:
     """The same columns in every row."""
-    own = dict(row.columns)
-    first = {"annotator": own["annotator"], "measure": own["measure"], "label": own.get("label", ANY)}
-    return Finding({**first, "texts": texts.get(str(own["annotator"])), "p": own.get("p")}, row.estimate)
+    columns = dict(row.columns)
+    first = {"annotator": columns["annotator"], "measure": columns["measure"], "label": columns.get("label", ANY)}
+    return Finding({**first, "texts": texts.get(str(columns["annotator"])), "p": columns.get("p")}, row.estimate)
 
 
-def _labels(seen: View, labels: Sequence[str] | None) -> list[str]:
+def _labels(view: View, labels: Sequence[str] | None) -> list[str]:
     if labels is None:
-        return [*dict.fromkeys([ANY, *seen.categories])]
+        return [*dict.fromkeys([ANY, *view.categories])]
     for name in labels:
-        if name != ANY and name not in seen.categories:
-            raise FinecombError(f"no label is called {name!r}{did_you_mean(name, seen.categories)}")
+        if name != ANY and name not in view.categories:
+            raise FinecombError(f"no label is called {name!r}{did_you_mean(name, view.categories)}")
     return list(labels)
 
 
-def _work(seen: View, tokens: str, draws: int, seed: int) -> AnnotationLayout:
-    study = seen.study
+def _work(view: View, tokens: str, draws: int, seed: int) -> AnnotationLayout:
+    study = view.study
     if study.annotations.is_empty():
         raise FinecombError("there are no annotations to judge anybody by")
     kinds = study.annotators.filter(pl.col("id").is_in(study.annotations["annotator"].unique().implode()))
@@ -118,7 +118,7 @@ def _work(seen: View, tokens: str, draws: int, seed: int) -> AnnotationLayout:
     )
     rows = rows.join(counts, on="annotation", how="left").join(words, on="document", how="left")
     rows = rows.with_columns(pl.col("marks").fill_null(0).cast(pl.Float64))
-    return AnnotationLayout(seen, grid, annotators, reader_matrix(seen, grid, annotators), rows, draws, seed)
+    return AnnotationLayout(view, grid, annotators, reader_matrix(view, grid, annotators), rows, draws, seed)
 
 
 def _each(work: AnnotationLayout) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -136,8 +136,8 @@ def _resampled(
 
 
 def _marks_per_text(work: AnnotationLayout) -> Iterator[Finding]:
-    for name, own in _each(work):
-        marks = own["marks"].to_numpy()
+    for name, rows in _each(work):
+        marks = rows["marks"].to_numpy()
         ends = _resampled(marks, lambda drawn: drawn.mean(axis=-1), work.draws, work.rng(name, "marks"))
         columns = {"annotator": name, "measure": "marks per text"}
         yield Finding(columns, work.estimate("marks-per-text", float(marks.mean()), ends, ""))
@@ -145,8 +145,8 @@ def _marks_per_text(work: AnnotationLayout) -> Iterator[Finding]:
 
 def _speed(work: AnnotationLayout) -> Iterator[Finding]:
     """Median seconds per 100 words: time at the keyboard where it is known, else from start to end."""
-    for name, own in _each(work):
-        timed = own.filter(pl.col("seconds").is_not_null() & (pl.col("words") > 0))
+    for name, rows in _each(work):
+        timed = rows.filter(pl.col("seconds").is_not_null() & (pl.col("words") > 0))
         pace = (100 * timed["seconds"] / timed["words"]).to_numpy()
         value = float(np.median(pace)) if len(pace) else math.nan
         ends = _resampled(pace, lambda drawn: np.median(drawn, axis=-1), work.draws, work.rng(name, "speed"))
@@ -156,8 +156,8 @@ def _speed(work: AnnotationLayout) -> Iterator[Finding]:
 
 def _drift(work: AnnotationLayout) -> Iterator[Finding]:
     """Marks per text in the second half of the annotator's time less those in the first; p by permutation of texts."""
-    for name, own in _each(work):
-        timed = own.filter(pl.col("when").is_not_null()).sort("when", "annotation")["marks"].to_numpy()
+    for name, rows in _each(work):
+        timed = rows.filter(pl.col("when").is_not_null()).sort("when", "annotation")["marks"].to_numpy()
         half = len(timed) // 2
         why = "no times are known" if not len(timed) else "fewer than four texts have a time"
         columns = {"annotator": name, "measure": "drift in marks per text", "p": None}
@@ -180,19 +180,19 @@ def _usage(work: AnnotationLayout) -> Iterator[Finding]:
     numbers = {name: at for at, name in enumerate(work.annotators)}
     marks = work.seen.study.marks.filter(pl.col("label").is_in(list(place)))
     label, who = (
-        marks[column].replace_strict(known, return_dtype=pl.Int64).to_numpy()
-        for column, known in (("label", place), ("annotator", numbers))
+        marks[column].replace_strict(numbers_of, return_dtype=pl.Int64).to_numpy()
+        for column, numbers_of in (("label", place), ("annotator", numbers))
     )
     document, size = work.grid.index(marks["document"]), (len(numbers), len(place))
     table, rng = _table(label, who, size), work.rng("usage")
-    seen = _distances(table)
+    distances = _distances(table)
     exchanged = [_distances(_table(_within(label, document, rng), who, size)) for _ in range(work.draws)]
-    hits = (np.array(exchanged).reshape(-1, len(numbers)) >= seen - 1e-12).sum(axis=0)
+    hits = (np.array(exchanged).reshape(-1, len(numbers)) >= distances - 1e-12).sum(axis=0)
     for at, name in enumerate(work.annotators):
         yield from _shares(work, name, table[at], marks)
-        p = None if math.isnan(seen[at]) else float(1 + hits[at]) / (1 + work.draws)
+        p = None if math.isnan(distances[at]) else float(1 + hits[at]) / (1 + work.draws)
         why = "nobody else marked anything" if table[at].any() else "the annotator marked nothing"
-        estimate = work.estimate("label-usage-distance", float(seen[at]), (math.nan, math.nan), why)
+        estimate = work.estimate("label-usage-distance", float(distances[at]), (math.nan, math.nan), why)
         yield Finding({"annotator": name, "measure": "distance of label usage", "p": p}, estimate)
 
 
@@ -209,22 +209,22 @@ def _table(label: NDArray[np.int64], who: NDArray[np.int64], size: tuple[int, in
     return counts.reshape(size).astype(np.float64)
 
 
-def _distances(own: Sums) -> Sums:
+def _distances(counts: Sums) -> Sums:
     """Total variation between each annotator's shares of labels and those of all others; NaN without marks."""
-    rest = own.sum(axis=0) - own
-    shares = [ratio(each, np.broadcast_to(each.sum(axis=1, keepdims=True), each.shape)) for each in (own, rest)]
+    rest = counts.sum(axis=0) - counts
+    shares = [ratio(sums, np.broadcast_to(sums.sum(axis=1, keepdims=True), sums.shape)) for sums in (counts, rest)]
     distance: Sums = np.abs(shares[0] - shares[1]).sum(axis=1) / 2
     return distance
 
 
-def _shares(work: AnnotationLayout, name: str, own: Sums, marks: pl.DataFrame) -> Iterator[Finding]:
+def _shares(work: AnnotationLayout, name: str, counts: Sums, marks: pl.DataFrame) -> Iterator[Finding]:
     """Share of each label among the annotator's marks, with an interval over texts."""
     mine = marks.filter(pl.col("annotator") == name)
     for at, label in enumerate(work.seen.categories):
         per = mine.group_by("document", maintain_order=True).agg(k=(pl.col("label") == label).sum(), n=pl.len())
         sums = per.select("k", "n").to_numpy().astype(np.float64)
         ends = interval(sums, _quotient, work.draws, work.rng(name, "share", label))
-        value = float(own[at] / own.sum()) if own.sum() else math.nan
+        value = float(counts[at] / counts.sum()) if counts.sum() else math.nan
         columns = {"annotator": name, "measure": "share of marks", "label": label}
         yield Finding(columns, work.estimate("share-of-marks", value, ends, "the annotator marked nothing", label))
 
@@ -264,8 +264,8 @@ def _quotient(sums: Sums) -> Sums:
     return ratio(sums[:, 0], sums[:, 1])
 
 
-def _per_document(grid: Grid, each: Sequence[Sums]) -> Sums:
-    return np.stack([grid.per_document(values) for values in each], axis=-1)
+def _per_document(grid: Grid, columns: Sequence[Sums]) -> Sums:
+    return np.stack([grid.per_document(values) for values in columns], axis=-1)
 
 
 def _alpha_sums(grid: Grid, k: Sums, m: Sums) -> Sums:

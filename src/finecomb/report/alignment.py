@@ -33,7 +33,7 @@ def alignment_svg(text: str, rows: pl.DataFrame, protocol: Protocol | None = Non
     drawn = [
         f'<text x="{_NAMES}" y="18" textLength="{long:.1f}" xml:space="preserve">{escape(text)}</text>',
         *(_lane(person, y, width) for person, y in lanes.items()),
-        *(_tie(own, lanes) for own in placed.partition_by("cluster") if len(own) > 1),
+        *(_tie(cluster, lanes) for cluster in placed.partition_by("cluster") if len(cluster) > 1),
         *(_bar(row, lanes, slots) for row in placed.iter_rows(named=True)),
     ]
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
@@ -61,9 +61,9 @@ def _lane(person: str, y: float, width: float) -> str:
     return f'{name}<line class="lane" x1="{_NAMES}" x2="{width:.0f}" y1="{y:.0f}" y2="{y:.0f}"/>'
 
 
-def _tie(own: pl.DataFrame, lanes: Mapping[str, float]) -> str:
+def _tie(cluster: pl.DataFrame, lanes: Mapping[str, float]) -> str:
     """A line from annotator to annotator through the marks of one cluster."""
-    points = [(_middle(row), lanes[row["annotator"]]) for row in own.sort("annotator").iter_rows(named=True)]
+    points = [(_middle(row), lanes[row["annotator"]]) for row in cluster.sort("annotator").iter_rows(named=True)]
     return f'<polyline class="tie" points="{" ".join(f"{x:.1f},{y:.0f}" for x, y in points)}"/>'
 
 

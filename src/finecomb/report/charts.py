@@ -53,15 +53,15 @@ def _themed(chart: alt.TopLevelMixin, dark: bool) -> Spec:
 def precision_recall(scores: Scores, dark: bool = False) -> Spec:
     """A point for each label with its intervals in both directions, one panel for each judge; curves of equal F1."""
     ink = DARK if dark else LIGHT
-    known = looks(scores.sides.protocol)
+    label_looks = looks(scores.pair.protocol)
     panels: dict[str, list[Point]] = {}
     for row in scores.rows:
-        own = panels.setdefault(_panel(row), [])
+        points = panels.setdefault(_panel(row), [])
         if not undefined(row):
-            own.append(_point(row, known))
-    slots = {name: look.slot for name, look in known.items() if name}
+            points.append(_point(row, label_looks))
+    slots = {name: look.slot for name, look in label_looks.items() if name}
     colours = {name: slot.dark if dark else slot.light for name, slot in slots.items()}
-    return _themed(_panels({name: _plane(_gathered(own), colours, ink) for name, own in panels.items()}, 3), dark)
+    return _themed(_panels({name: _plane(_gathered(points), colours, ink) for name, points in panels.items()}, 3), dark)
 
 
 def _plane(points: Sequence[Point], colours: Mapping[str, str], ink: Mapping[str, str]) -> alt.LayerChart:
@@ -96,11 +96,11 @@ def _gathered(points: Sequence[Point]) -> list[Point]:
     flags: dict[tuple[object, object], list[str]] = {}
     for point in points:
         flags.setdefault((point["recall"], point["precision"]), []).append(str(point["flag"]))
-    shown: list[Point] = []
+    gathered: list[Point] = []
     for point in points:
-        own = [each for each in flags.pop((point["recall"], point["precision"]), []) if each]
-        shown.append({**point, "flag": " ".join(own)})
-    return shown
+        same_place = [flag for flag in flags.pop((point["recall"], point["precision"]), []) if flag]
+        gathered.append({**point, "flag": " ".join(same_place)})
+    return gathered
 
 
 def _panels(charts: Mapping[str, alt.LayerChart], columns: int) -> alt.TopLevelMixin:
@@ -115,15 +115,18 @@ def undefined(row: Score) -> bool:
     return math.isnan(row.recall.value) or math.isnan(row.precision.value)
 
 
-def _point(row: Score, known: Mapping[str | None, Look]) -> Point:
+def _point(row: Score, label_looks: Mapping[str | None, Look]) -> Point:
     label = str(row.columns["label"])
-    look = known.get(label)
+    look = label_looks.get(label)
     point: Point = {"label": label, "label_shown": look.title if look else _TOTALS.get(label, label)}
     point |= {"flag": look.flag if look else "", "total": "" if look else label}
     for ratio in ("recall", "precision", "f1"):
-        own: Estimate = getattr(row, ratio)
-        point |= {ratio: own.value, f"{ratio}_shown": own.short()}
-        point |= {f"{ratio}_low": _known(own.low, own.value), f"{ratio}_high": _known(own.high, own.value)}
+        estimate: Estimate = getattr(row, ratio)
+        point |= {ratio: estimate.value, f"{ratio}_shown": estimate.short()}
+        point |= {
+            f"{ratio}_low": _known(estimate.low, estimate.value),
+            f"{ratio}_high": _known(estimate.high, estimate.value),
+        }
     return point | {"counts_shown": f"gold {row.gold:g}, predicted {row.predicted:g}, matched {row.matched:g}"}
 
 
@@ -193,11 +196,11 @@ def _cells(row: Mapping[str, object]) -> Sequence[dict[str, object]]:
     total = sum(counts.values())
     return [
         {
-            "gold": row["gold label"], "said": said, "count": count,
+            "gold": row["gold label"], "said": judge_label, "count": count,
             "share": count / total if total else 0.0, "share_shown": f"{count} of {total}",
         }
-        for said, count in counts.items()
-        if not (row["gold label"] == EXTRA and said == MISSED)
+        for judge_label, count in counts.items()
+        if not (row["gold label"] == EXTRA and judge_label == MISSED)
     ]  # fmt: skip
 
 

@@ -32,7 +32,7 @@ def show(study: Study, folder: Path, console: Console) -> None:
     id = SHOWN if SHOWN in ids else ids[0]
     readers = study.work().only(pl.col("annotator") != "truth")
     _heading(console, "A text with the errors that its author put into it")
-    truth = [each for each in study.annotations_on(id) if each.annotator == "truth"]
+    truth = [annotation for annotation in study.annotations_on(id) if annotation.annotator == "truth"]
     console.print(document_view(study.document(id), truth, study.protocols, min(96, console.width)))
     _heading(console, "What the simulated readers marked")
     print_rows(console, rows_of(counts(readers, ["model"])), digits=2)
@@ -41,7 +41,13 @@ def show(study: Study, folder: Path, console: Console) -> None:
     _heading(console, "How far they agree on words, label by label")
     print_rows(console, agreement_rows(readers))
     _heading(console, "Go on")
-    for does in (f"stats {folder}", f"show {folder} {id}", f"gold {folder} -o gold", f"serve {folder} --open"):
+    for does in (
+        f"stats {folder}",
+        f"show {folder} {id}",
+        f"gold {folder} -o gold",
+        f"report {folder}",
+        f"serve {folder} --open",
+    ):
         console.print(f"  finecomb {does}")
 
 

@@ -52,7 +52,9 @@ def study_html(study: Study) -> str:
     counts = " · ".join(f"{len(frame):,} {name}" for name, frame in figures)
     title = study.settings.title or "Study"
     documents = list(study.iter_documents_head(SHOWN_DOCUMENTS))
-    sheets = [document_html(each, study.annotations_on(each.id), study.protocols, bare=True) for each in documents]
+    sheets = [
+        document_html(document, study.annotations_on(document.id), study.protocols, bare=True) for document in documents
+    ]
     more = len(study.documents) - len(documents)
     rest = f'<p class="cap">and {more:,} more documents</p>' if more > 0 else ""
     empty = "" if len(study.documents) else '<p class="cap">No documents yet.</p>'
@@ -67,15 +69,15 @@ def document_html(
     document: Document, annotations: Sequence[Annotation], protocols: Mapping[str, Protocol], bare: bool = False
 ) -> str:
     """One document with its marks: in colour for one annotator; as depth of grey with a bar for each of several."""
-    known = {name: looks(protocol) for name, protocol in protocols.items()}
+    looks_by_protocol = {name: looks(protocol) for name, protocol in protocols.items()}
     contexts = "".join(
         f'<div class="context"><div class="cap">{escape(name)}</div>{escape(text)}</div>'
         for name, text in document.context.items()
     )
     if len(annotations) == 1:
-        body = _coloured(document, annotations[0], known) + _mark_table(annotations[0], known)
+        body = _coloured(document, annotations[0], looks_by_protocol) + _mark_table(annotations[0], looks_by_protocol)
     else:
-        body = _depth(document, annotations) + _bars(document, annotations, known)
+        body = _depth(document, annotations) + _bars(document, annotations, looks_by_protocol)
     sheet = f'<div class="sheet"><div class="cap"><b>{escape(document.id)}</b></div>{contexts}{body}</div>'
     return sheet if bare else _wrapped(sheet)
 
@@ -84,9 +86,11 @@ def _wrapped(body: str) -> str:
     return f'<div class="finecomb"><style>{_STYLE}</style>{body}</div>'
 
 
-def _look(known: Mapping[str, Mapping[str | None, Look]], annotation: Annotation, label: str | None) -> Look:
-    found = known.get(annotation.protocol, {})
-    return found.get(label) or Look(label or "", label or "No type", UNLABELLED, "??", "")
+def _look(
+    looks_by_protocol: Mapping[str, Mapping[str | None, Look]], annotation: Annotation, label: str | None
+) -> Look:
+    label_looks = looks_by_protocol.get(annotation.protocol, {})
+    return label_looks.get(label) or Look(label or "", label or "No type", UNLABELLED, "??", "")
 
 
 def _flag(look: Look) -> str:
@@ -104,16 +108,18 @@ def _legend(protocol: Protocol) -> str:
     return f'<div class="legend">{entries}</div>'
 
 
-def _coloured(document: Document, annotation: Annotation, known: Mapping[str, Mapping[str | None, Look]]) -> str:
+def _coloured(
+    document: Document, annotation: Annotation, looks_by_protocol: Mapping[str, Mapping[str | None, Look]]
+) -> str:
     marks = [mark for mark in annotation.marks if mark.spans]
-    shown = [_look(known, annotation, mark.label) for mark in marks]
+    mark_looks = [_look(looks_by_protocol, annotation, mark.label) for mark in marks]
     lane = lanes((mark.spans[0].start, mark.spans[-1].end) for mark in marks)
     begun: set[int] = set()
     parts = []
     for piece in pieces(len(document.text), [mark.spans for mark in marks]):
-        flags = "".join(_text_flag(shown[owner]) for owner in piece.owners if owner not in begun)
+        flags = "".join(_text_flag(mark_looks[owner]) for owner in piece.owners if owner not in begun)
         begun.update(piece.owners)
-        parts.append(flags + _piece(document.text, piece, shown, lane))
+        parts.append(flags + _piece(document.text, piece, mark_looks, lane))
     return f'<div class="text" dir="auto">{"".join(parts)}</div>'
 
 
@@ -121,17 +127,17 @@ def _text_flag(look: Look) -> str:
     return f'<span class="flag" aria-hidden="true"><i style="{_flag_style(look)}">{escape(look.flag)}</i></span>'
 
 
-def _piece(text: str, piece: Piece, shown: Sequence[Look], lane: Sequence[int]) -> str:
+def _piece(text: str, piece: Piece, mark_looks: Sequence[Look], lane: Sequence[int]) -> str:
     words = escape(text[piece.start : piece.end])
     if not piece.owners:
         return words
     if piece.start == piece.end:
-        look = shown[piece.owners[0]]
+        look = mark_looks[piece.owners[0]]
         return f'<span class="gap" style="border-color:{look.slot.light}" title="{escape(look.title)}"></span>'
     owners = sorted(piece.owners, key=lambda owner: lane[owner])
-    titles = escape(", ".join(shown[owner].title for owner in owners))
+    titles = escape(", ".join(mark_looks[owner].title for owner in owners))
     for depth, owner in enumerate(owners[:_TINTS]):
-        slot = shown[owner].slot
+        slot = mark_looks[owner].slot
         below = 3 + 5 * min(lane[owner], _TINTS - 1)
         tint = f"background:{slot.light}1f;" if depth < _TINTS else ""
         words = (
@@ -140,8 +146,8 @@ def _piece(text: str, piece: Piece, shown: Sequence[Look], lane: Sequence[int]) 
     return f'<span title="{titles}">{words}</span>'
 
 
-def _mark_table(annotation: Annotation, known: Mapping[str, Mapping[str | None, Look]]) -> str:
-    rows = "".join(_mark_row(mark, _look(known, annotation, mark.label)) for mark in annotation.marks)
+def _mark_table(annotation: Annotation, looks_by_protocol: Mapping[str, Mapping[str | None, Look]]) -> str:
+    rows = "".join(_mark_row(mark, _look(looks_by_protocol, annotation, mark.label)) for mark in annotation.marks)
     if not rows:
         return f'<p class="cap">{escape(annotation.annotator)} found no errors.</p>'
     return f'<table><caption class="cap" style="text-align:left">{escape(annotation.annotator)}</caption>{rows}</table>'
@@ -166,9 +172,11 @@ def answers_line(mark: Mark) -> str:
 
 def _depth(document: Document, annotations: Sequence[Annotation]) -> str:
     """Grey as deep as the share of annotators who marked a word, whatever their label."""
-    own = [[span for mark in annotation.marks for span in mark.spans if len(span)] for annotation in annotations]
+    spans_by_annotation = [
+        [span for mark in annotation.marks for span in mark.spans if len(span)] for annotation in annotations
+    ]
     parts = []
-    for piece in pieces(len(document.text), own):
+    for piece in pieces(len(document.text), spans_by_annotation):
         words = escape(document.text[piece.start : piece.end])
         if piece.owners and words:
             share = len(piece.owners) / len(annotations)
@@ -178,20 +186,23 @@ def _depth(document: Document, annotations: Sequence[Annotation]) -> str:
     return f'<div class="text" style="line-height:32px" dir="auto">{"".join(parts)}</div>'
 
 
-def _bars(document: Document, annotations: Iterable[Annotation], known: Mapping[str, Mapping[str | None, Look]]) -> str:
+def _bars(
+    document: Document, annotations: Iterable[Annotation], looks_by_protocol: Mapping[str, Mapping[str | None, Look]]
+) -> str:
     rows = "".join(
-        f"<tr><td>{escape(each.annotator)}</td><td style='width:70%'>{_bar(document, each, known)}</td>"
-        f"<td>{len(each.marks)}</td></tr>"
-        for each in annotations
+        f"<tr><td>{escape(annotation.annotator)}</td>"
+        f"<td style='width:70%'>{_bar(document, annotation, looks_by_protocol)}</td>"
+        f"<td>{len(annotation.marks)}</td></tr>"
+        for annotation in annotations
     )
     return f"<table>{rows}</table>" if rows else '<p class="cap">Nobody has read this yet.</p>'
 
 
-def _bar(document: Document, annotation: Annotation, known: Mapping[str, Mapping[str | None, Look]]) -> str:
+def _bar(document: Document, annotation: Annotation, looks_by_protocol: Mapping[str, Mapping[str | None, Look]]) -> str:
     length = max(1, len(document.text))
     blocks = []
     for mark in annotation.marks:
-        look = _look(known, annotation, mark.label)
+        look = _look(looks_by_protocol, annotation, mark.label)
         for span in mark.spans:
             if span.part == "text":
                 place = f"left:{100 * span.start / length:.2f}%;width:{100 * len(span) / length:.2f}%"

@@ -85,8 +85,8 @@ def _variables(tokens: Mapping[str, str]) -> str:
 
 def flag(look: Look, kind: str = "") -> str:
     """A label's two letters on its colour; open when a mark was missed or is extra."""
-    shown = " open" if kind in ("missed", "extra") else ""
-    return f'<span class="flag s-{look.slot.name}{shown}">{escape(look.flag)}</span>'
+    state = " open" if kind in ("missed", "extra") else ""
+    return f'<span class="flag s-{look.slot.name}{state}">{escape(look.flag)}</span>'
 
 
 def legend(looks: Iterable[Look]) -> str:
@@ -107,8 +107,8 @@ def table(rows: Sequence[Mapping[str, object]], cells: Mapping[str, str] | None 
 
 
 def _cell(value: object, number: bool, html: bool) -> str:
-    shown = str(value) if html else escape(_shown(value))
-    return f"<td{' class=n' if number else ''}>{shown}</td>"
+    content = str(value) if html else escape(_shown(value))
+    return f"<td{' class=n' if number else ''}>{content}</td>"
 
 
 def _shown(value: object) -> str:
@@ -119,8 +119,8 @@ def _shown(value: object) -> str:
 
 def marked_text(text: str, marks: Sequence[tuple[Sequence[Span], Look, str]]) -> str:
     """A text cut at every edge of its marks; each mark has its spans, its look, and `right`, `missed` or `extra`."""
-    spans = [own for own, _, _ in marks]
-    lane = lanes((own[0].start, own[-1].end) if own else (0, 0) for own in spans)
+    spans = [mark_spans for mark_spans, _, _ in marks]
+    lane = lanes((mark_spans[0].start, mark_spans[-1].end) if mark_spans else (0, 0) for mark_spans in spans)
     begun: set[int] = set()
     parts = []
     for piece in pieces(len(text), spans):
@@ -144,9 +144,9 @@ def _wrapped(words: str, look: Look, kind: str, lane: int, gap: bool) -> str:
 def _flag_above(mark: tuple[Sequence[Span], Look, str], at: int) -> str:
     _, look, kind = mark
     tick = "✓" if kind == "right" else ""
-    shown = " open" if kind in ("missed", "extra") else ""
+    state = " open" if kind in ("missed", "extra") else ""
     style = f' style="left:{2.4 * at:.1f}em"' if at else ""
     return (
-        f'<span class="at" aria-hidden="true"><span class="flag s-{look.slot.name}{shown}"{style}>'
+        f'<span class="at" aria-hidden="true"><span class="flag s-{look.slot.name}{state}"{style}>'
         f"{tick}{escape(look.flag)}</span></span>"
     )

@@ -21,14 +21,14 @@ def problem_row(problem: Problem) -> Row:
 def problem_lines(problems: Sequence[Problem], most: int) -> Iterator[tuple[str, int]]:
     """Each line to print and how many like it are left out after it: errors all, of each kind of warning `most`."""
     totals = Counter(_kind(problem) for problem in problems)
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for problem in problems:
         kind = _kind(problem)
-        seen[kind] += 1
+        counts[kind] += 1
         if problem.level == "error":
             yield str(problem), 0
-        elif seen[kind] <= most:
-            yield str(problem), totals[kind] - most if seen[kind] == most else 0
+        elif counts[kind] <= most:
+            yield str(problem), totals[kind] - most if counts[kind] == most else 0
 
 
 def _kind(problem: Problem) -> str:

@@ -64,7 +64,7 @@ def _flag(look: Look) -> Text:
 def _question_table(questions: Iterable[Question]) -> Padding:
     rows = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for question in questions:
-        options = ", ".join(f"{each.value} {each.title}".strip() for each in question.options)
+        options = ", ".join(f"{option.value} {option.title}".strip() for option in question.options)
         when = f" (after {question.when.question} {', '.join(map(str, question.when.among))})" if question.when else ""
         optional = "" if question.required else ", optional"
         rows.add_row(
@@ -75,12 +75,12 @@ def _question_table(questions: Iterable[Question]) -> Padding:
 
 def _work(protocol: Protocol) -> str:
     work = protocol.work
-    said = [f"work by {work.unit}", f"{work.annotators} annotators per text"]
+    facts = [f"work by {work.unit}", f"{work.annotators} annotators per text"]
     if protocol.qualification:
         test = protocol.qualification
-        said.append(f"qualification: {test.pass_at:g} of {test.total:g} points")
+        facts.append(f"qualification: {test.pass_at:g} of {test.total:g} points")
     if protocol.conditions:
-        said.append("conditions: " + ", ".join(condition.name for condition in protocol.conditions))
+        facts.append("conditions: " + ", ".join(condition.name for condition in protocol.conditions))
     if protocol.mode:
-        said.append(f"mode: {protocol.mode}")
-    return " · ".join(said)
+        facts.append(f"mode: {protocol.mode}")
+    return " · ".join(facts)

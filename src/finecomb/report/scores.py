@@ -15,7 +15,7 @@ def score_rows(scores: Sequence[Score]) -> tuple[list[Row], str]:
     """Flat rows, and the signature that all of them share; a row's own adds what is particular to it."""
     signatures, shared = finding_rows([Finding({}, score.recall) for score in scores])
     rows = zip(scores, signatures, strict=True)
-    return [score.row() | {"signature": own["signature"]} for score, own in rows], shared
+    return [score.row() | {"signature": rest["signature"]} for score, rest in rows], shared
 
 
 def readable_rows(scores: Sequence[Score]) -> list[Row]:
@@ -24,7 +24,7 @@ def readable_rows(scores: Sequence[Score]) -> list[Row]:
     for score in scores:
         flat = score.row()
         counts = {name: flat[name] for name in ("gold", "predicted", "matched")}
-        right = {"right": flat["right"]} if any(each.matched != each.right for each in scores) else {}
+        right = {"right": flat["right"]} if any(row.matched != row.right for row in scores) else {}
         ratios = {name: _shown(getattr(score, name)) for name in RATIOS}
         about = {name: value for name, value in score.columns.items() if name != "match"}
         rows.append({**about, **counts, **right, **ratios})

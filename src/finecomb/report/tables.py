@@ -42,8 +42,8 @@ def finding_rows(findings: Sequence[Finding]) -> tuple[list[Row], str]:
         if all(f.get(name) == value for f in fields)
     }
     rows: list[Row] = []
-    for finding, own in zip(findings, fields, strict=True):
-        particular = "|".join(f"{name}:{value}" for name, value in own.items() if name not in shared)
+    for finding, rest in zip(findings, fields, strict=True):
+        particular = "|".join(f"{name}:{value}" for name, value in rest.items() if name not in shared)
         rows.append(estimate_row(finding.estimate, **finding.columns) | {"signature": particular})
     names = sorted(dict.fromkeys(name for row in rows for name in row), key=_place)
     return [{name: row.get(name, "") for name in names} for row in rows], "|".join(
@@ -66,14 +66,14 @@ def rows_of(frame: pl.DataFrame) -> list[Row]:
 
 def table(rows: Sequence[Row], title: str = "", digits: int = 3) -> Table:
     """Rows as a quiet table: numbers to the right, nulls as a dash, columns that are empty throughout left out."""
-    shown = Table(title=title or None, title_justify="left", title_style="bold", box=None, padding=(0, _GAP, 0, 0))
+    grid = Table(title=title or None, title_justify="left", title_style="bold", box=None, padding=(0, _GAP, 0, 0))
     names = _shown(rows)
     for name in names:
         number = any(isinstance(row[name], int | float) for row in rows)
-        shown.add_column(name, justify="right" if number else "left", header_style="dim", overflow="fold")
+        grid.add_column(name, justify="right" if number else "left", header_style="dim", overflow="fold")
     for row in rows:
-        shown.add_row(*(_cell(row[name], digits) for name in names))
-    return shown
+        grid.add_row(*(_cell(row[name], digits) for name in names))
+    return grid
 
 
 def _shown(rows: Sequence[Row]) -> list[str]:
@@ -101,8 +101,8 @@ def print_rows(
     """Print a table, or the words for an empty one; a table too wide comes in blocks of columns that fit."""
     if not rows:
         console.print(empty, style="dim")
-    shown = _shown(rows)
-    rows = [{name: row[name] for name in shown} for row in rows]
+    cells = _shown(rows)
+    rows = [{name: row[name] for name in cells} for row in rows]
     for block in _blocks(rows, console.width, digits):
         console.print(table(block, title, digits))
         title = ""

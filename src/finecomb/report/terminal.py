@@ -34,14 +34,14 @@ def document_view(
     document: Document, annotations: Sequence[Annotation], protocols: Mapping[str, Protocol], width: int = 100
 ) -> RenderableType:
     """The document's contexts and text with every mark of `annotations`, and the list of marks below."""
-    known = {name: looks(protocol) for name, protocol in protocols.items()}
-    shown = _numbered(annotations, known)
+    looks_by_protocol = {name: looks(protocol) for name, protocol in protocols.items()}
+    marks = _numbered(annotations, looks_by_protocol)
     meta = "  ".join(f"{name} {value}" for name, value in document.meta.items() if isinstance(value, str | int | float))
     parts: list[RenderableType] = [Text.assemble((document.id, "bold"), "  ", (meta, "dim"))]
     for name, text in document.context.items():
-        parts += [Text(f"{name}", "dim"), *_marked(text, name, shown, width)]
-    parts += [Text(""), *_marked(document.text, TEXT, shown, width), Text("")]
-    parts.append(_mark_table(shown) if shown else Text(_nothing(annotations), "dim"))
+        parts += [Text(f"{name}", "dim"), *_marked(text, name, marks, width)]
+    parts += [Text(""), *_marked(document.text, TEXT, marks, width), Text("")]
+    parts.append(_mark_table(marks) if marks else Text(_nothing(annotations), "dim"))
     return Group(*parts)
 
 
@@ -52,12 +52,16 @@ def _nothing(annotations: Sequence[Annotation]) -> str:
     return f"No errors marked by {names}."
 
 
-def _numbered(annotations: Iterable[Annotation], known: Mapping[str, Mapping[str | None, Look]]) -> list[NumberedMark]:
+def _numbered(
+    annotations: Iterable[Annotation], looks_by_protocol: Mapping[str, Mapping[str | None, Look]]
+) -> list[NumberedMark]:
     pairs = [(mark, annotation) for annotation in annotations for mark in annotation.marks]
     pairs.sort(key=lambda pair: (not pair[0].spans, pair[0].spans, pair[1].annotator))
     fallback = Look("", "No type", UNLABELLED, "??", "")
     return [
-        NumberedMark(number, mark, known.get(owner.protocol, {}).get(mark.label) or fallback, owner.annotator)
+        NumberedMark(
+            number, mark, looks_by_protocol.get(owner.protocol, {}).get(mark.label) or fallback, owner.annotator
+        )
         for number, (mark, owner) in enumerate(pairs, 1)
     ]
 
@@ -65,17 +69,17 @@ def _numbered(annotations: Iterable[Annotation], known: Mapping[str, Mapping[str
 # --- the text ----------------------------------------------------------------------------------------------------
 
 
-def _marked(text: str, part: str, shown: Sequence[NumberedMark], width: int) -> Iterator[Text]:
+def _marked(text: str, part: str, marks: Sequence[NumberedMark], width: int) -> Iterator[Text]:
     """Lines of `text` no wider than `width`, each followed by the lanes of the marks on it."""
-    stretches = [(each, span) for each in shown for span in each.mark.spans if span.part == part]
+    stretches = [(mark, span) for mark in marks for span in mark.mark.spans if span.part == part]
     for start, end in wrapped(text, width):
         yield Text(_printable(text[start:end]))
         here = [
-            (each, span)
-            for each, span in stretches
+            (mark, span)
+            for mark, span in stretches
             if (span.start < end and span.end > start) or (not len(span) and start <= span.start <= end)
         ]
-        yield from _lane_lines([_stroke(text, start, end, each, span) for each, span in here])
+        yield from _lane_lines([_stroke(text, start, end, mark, span) for mark, span in here])
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +92,11 @@ class _Stroke:
     look: Look
 
 
-def _stroke(text: str, start: int, end: int, each: NumberedMark, span: Span) -> _Stroke:
+def _stroke(text: str, start: int, end: int, mark: NumberedMark, span: Span) -> _Stroke:
     first, last = max(start, span.start), min(end, span.end)
-    flag = f"{each.look.flag}{each.number}" if span.start >= start else ""
+    flag = f"{mark.look.flag}{mark.number}" if span.start >= start else ""
     cells = max(1, cell_len(_printable(text[first:last])), len(flag))
-    return _Stroke(cell_len(_printable(text[start:first])), cells, flag, each.look)
+    return _Stroke(cell_len(_printable(text[start:first])), cells, flag, mark.look)
 
 
 def _lane_lines(strokes: Sequence[_Stroke]) -> Iterator[Text]:
@@ -115,13 +119,13 @@ def _printable(text: str) -> str:
     """The text as one line of a terminal: tabs widened, control characters made visible."""
     return "".join(
         _TAB
-        if each == "\t"
-        else each
-        if each.isprintable() or each == " " or _joins(each)
+        if character == "\t"
+        else character
+        if character.isprintable() or character == " " or _joins(character)
         else "␣"
-        if each in "\r\n"
+        if character in "\r\n"
         else "·"
-        for each in text.rstrip("\r\n")
+        for character in text.rstrip("\r\n")
     )
 
 
@@ -155,19 +159,19 @@ def wrapped(text: str, width: int) -> list[tuple[int, int]]:
 # --- the list ----------------------------------------------------------------------------------------------------
 
 
-def _mark_table(shown: Sequence[NumberedMark]) -> Table:
-    several = len({each.annotator for each in shown}) > 1
+def _mark_table(marks: Sequence[NumberedMark]) -> Table:
+    several = len({row.annotator for row in marks}) > 1
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    for each in shown:
-        flag = Text(f"{each.look.flag}{each.number}", _flag_style(each.look))
+    for row in marks:
+        flag = Text(f"{row.look.flag}{row.number}", _flag_style(row.look))
         cells: list[RenderableType] = [
             flag,
-            Text(each.look.title),
-            _quote(each.mark),
-            Text(answers_line(each.mark), "dim"),
+            Text(row.look.title),
+            _quote(row.mark),
+            Text(answers_line(row.mark), "dim"),
         ]
         if several:
-            cells.insert(1, Text(each.annotator, "dim"))
+            cells.insert(1, Text(row.annotator, "dim"))
         table.add_row(*cells)
     return table
 

@@ -37,32 +37,34 @@ def write_report(scores: Scores, folder: Path) -> list[Path]:
     title = f"{', '.join(names) if len(names) < 4 else f'{len(names)} judges'} against gold"
     texts = folder / "texts"
     texts.mkdir(parents=True, exist_ok=True)
-    known = looks(scores.sides.protocol)
-    found = {judged.judge.name: _by_document(judged) for judged in scores.judged}
+    label_looks = looks(scores.pair.protocol)
+    cases_by_judge = {judged.judge.name: _by_document(judged) for judged in scores.judged}
     pages = {id: f"{number:05}.html" for number, id in enumerate(_read(scores), 1)}
     written = [folder / "index.html"]
-    written[0].write_text(_index(scores, title, known, found, pages), encoding="utf-8")
+    written[0].write_text(_index(scores, title, label_looks, cases_by_judge, pages), encoding="utf-8")
     for name, draw in (("precision-recall", charts.precision_recall), ("confusion", charts.confusion_map)):
         for ending in (".svg", ".png"):
             charts.save(draw(scores), folder / f"{name}{ending}")
             written.append(folder / f"{name}{ending}")
-    documents = scores.sides.documents.filter(pl.col("id").is_in(list(pages)))
+    documents = scores.pair.documents.filter(pl.col("id").is_in(list(pages)))
     for id, text in documents.select("id", "text").iter_rows():
-        (texts / pages[id]).write_text(_document(id, text, scores, known, found, pages), encoding="utf-8")
+        (texts / pages[id]).write_text(
+            _document(id, text, scores, label_looks, cases_by_judge, pages), encoding="utf-8"
+        )
         written.append(texts / pages[id])
     return written
 
 
 def _read(scores: Scores) -> list[str]:
     counted = {id for judged in scores.judged for id in judged.judge.documents}
-    return [id for id in scores.sides.documents["id"] if id in counted]
+    return [id for id in scores.pair.documents["id"] if id in counted]
 
 
 def _by_document(judged: JudgeComparison) -> dict[str, list[Case]]:
-    found: dict[str, list[Case]] = {id: [] for id in judged.judge.documents}
+    cases_by_document: dict[str, list[Case]] = {id: [] for id in judged.judge.documents}
     for case in cases(judged):
-        found[case.document].append(case)
-    return found
+        cases_by_document[case.document].append(case)
+    return cases_by_document
 
 
 # --- the first page ----------------------------------------------------------------------------------------------
@@ -71,22 +73,22 @@ def _by_document(judged: JudgeComparison) -> dict[str, list[Case]]:
 def _index(
     scores: Scores,
     title: str,
-    known: Mapping[str | None, Look],
-    found: Mapping[str, Mapping[str, list[Case]]],
+    label_looks: Mapping[str | None, Look],
+    cases_by_judge: Mapping[str, Mapping[str, list[Case]]],
     names: Mapping[str, str],
 ) -> str:
     parts = [
         f"<h1>{escape(title)}</h1>",
-        f'<p class="cap">{len(names):,} texts · {len(scores.sides.gold):,} gold marks</p>',
+        f'<p class="cap">{len(names):,} texts · {len(scores.pair.gold):,} gold marks</p>',
         _section("Recall and precision against gold, with 95% intervals over texts", table(readable_rows(scores.rows))),
         _figures(scores),
         _section("What is wrong with the marks", table(kinds_table(scores))),
         *_comparison(scores),
-        _section("Texts", table(list(_texts(found, names)), {"text": "html"})),
+        _section("Texts", table(list(_texts(cases_by_judge, names)), {"text": "html"})),
         *(f'<p class="cap">{escape(note)}</p>' for note in scores.notes),
         f'<p class="cap">{escape(str(scores.rows[0].recall.signature))}</p>',
     ]
-    return page(title, "".join(parts), _looks(scores.sides.protocol), charts.bundle())
+    return page(title, "".join(parts), _looks(scores.pair.protocol), charts.bundle())
 
 
 def _section(heading: str, body: str) -> str:
@@ -99,7 +101,7 @@ def _looks(protocol: Protocol) -> list[Look]:
 
 def _figures(scores: Scores) -> str:
     used = {str(row.columns["label"]) for row in scores.rows}
-    shown = [look for look in _looks(scores.sides.protocol) if look.label in used]
+    used_looks = [look for look in _looks(scores.pair.protocol) if look.label in used]
     first = charts.figure(
         "precision-recall",
         charts.precision_recall(scores),
@@ -112,7 +114,7 @@ def _figures(scores: Scores) -> str:
         charts.confusion_map(scores, dark=True),
         "Gold labels down, the judge's labels across",
     )
-    left = _section("Precision and recall by label", legend(shown) + first + _not_drawn(scores))
+    left = _section("Precision and recall by label", legend(used_looks) + first + _not_drawn(scores))
     return f'<div class="figures">{left}{_section("Which label was taken for which", second)}</div>'
 
 
@@ -134,13 +136,15 @@ def _comparison(scores: Scores) -> Iterator[str]:
         yield _section("Judges compared, by a paired permutation test over texts", table(rows))
 
 
-def _texts(found: Mapping[str, Mapping[str, list[Case]]], names: Mapping[str, str]) -> Iterator[dict[str, object]]:
+def _texts(
+    cases_by_judge: Mapping[str, Mapping[str, list[Case]]], names: Mapping[str, str]
+) -> Iterator[dict[str, object]]:
     for id, name in names.items():
         row: dict[str, object] = {"text": f'<a href="texts/{name}">{escape(id)}</a>'}
-        for judge, own in found.items():
-            counts = Counter(case.kind for case in own.get(id, ()))
+        for judge, cases_by_document in cases_by_judge.items():
+            counts = Counter(case.kind for case in cases_by_document.get(id, ()))
             gold = sum(counts.values()) - counts["extra"]
-            prefix = f"{judge}: " if len(found) > 1 else ""
+            prefix = f"{judge}: " if len(cases_by_judge) > 1 else ""
             row |= {"gold": gold, f"{prefix}found": gold - counts["missed"], f"{prefix}missed": counts["missed"]}
             row |= {f"{prefix}extra": counts["extra"]}
         yield row
@@ -153,8 +157,8 @@ def _document(
     id: str,
     text: str,
     scores: Scores,
-    known: Mapping[str | None, Look],
-    found: Mapping[str, Mapping[str, list[Case]]],
+    label_looks: Mapping[str | None, Look],
+    cases_by_judge: Mapping[str, Mapping[str, list[Case]]],
     names: Mapping[str, str],
 ) -> str:
     order = list(names)
@@ -163,30 +167,32 @@ def _document(
     links += [(names[order[at - 1]], f"← {order[at - 1]}")] if at else []
     links += [(names[order[at + 1]], f"{order[at + 1]} →")] if at + 1 < len(order) else []
     bar = "".join(f'<a href="{target}">{escape(words)}</a>' for target, words in links)
-    parts = [f"<nav>{bar}</nav><h1>{escape(id)}</h1>", legend(_looks(scores.sides.protocol))]
+    parts = [f"<nav>{bar}</nav><h1>{escape(id)}</h1>", legend(_looks(scores.pair.protocol))]
     parts.append('<p class="cap">✓ found · dashed frame: missed · hatched: extra, not in gold</p>')
     for judged in scores.judged:
-        if id in found[judged.judge.name]:
-            parts.append(_side_by_side(id, text, judged, found[judged.judge.name][id], known))
-    return page(id, "".join(parts), _looks(scores.sides.protocol))
+        if id in cases_by_judge[judged.judge.name]:
+            parts.append(_side_by_side(id, text, judged, cases_by_judge[judged.judge.name][id], label_looks))
+    return page(id, "".join(parts), _looks(scores.pair.protocol))
 
 
 def _side_by_side(
-    id: str, text: str, judged: JudgeComparison, own: Sequence[Case], known: Mapping[str | None, Look]
+    id: str, text: str, judged: JudgeComparison, text_cases: Sequence[Case], label_looks: Mapping[str | None, Look]
 ) -> str:
-    kinds = {case.gold_mark: "missed" if case.kind == "missed" else "right" for case in own}
-    said = {case.predicted_mark: case.kind for case in own}
-    right = {mark: "extra" if said.get(mark) == "extra" else "right" for mark in judged.judge.marks["id"].to_list()}
+    kinds = {case.gold_mark: "missed" if case.kind == "missed" else "right" for case in text_cases}
+    kind_by_mark = {case.predicted_mark: case.kind for case in text_cases}
+    right = {
+        mark: "extra" if kind_by_mark.get(mark) == "extra" else "right" for mark in judged.judge.marks["id"].to_list()
+    }
     sheets = []
     for title, frame, status in (("gold", judged.gold, kinds), (judged.judge.name, judged.judge.marks, right)):
         rows = frame.filter(pl.col("document") == id).iter_rows(named=True)
-        marks = [(_spans(row), _look(known, row["label"]), status[row["id"]]) for row in rows]
-        shown = marked_text(text, marks)
-        sheets.append(f'<div class="sheet"><div class="cap">{escape(title)}, {len(marks)} marks</div>{shown}</div>')
-    differing = [case for case in own if case.kind != "right"]
+        marks = [(_spans(row), _look(label_looks, row["label"]), status[row["id"]]) for row in rows]
+        html = marked_text(text, marks)
+        sheets.append(f'<div class="sheet"><div class="cap">{escape(title)}, {len(marks)} marks</div>{html}</div>')
+    differing = [case for case in text_cases if case.kind != "right"]
     heading = f"{len(differing)} disagreements with {judged.judge.name}" if differing else "No disagreements"
-    same = "Every mark is the same in both." if own else "Neither has a mark here."
-    listed = table([_row(case, known) for case in differing], dict.fromkeys(("gold", "judge"), "html"))
+    same = "Every mark is the same in both." if text_cases else "Neither has a mark here."
+    listed = table([_row(case, label_looks) for case in differing], dict.fromkeys(("gold", "judge"), "html"))
     return f'<h2>{escape(judged.judge.name)}</h2><div class="two">{"".join(sheets)}</div>' + _section(
         heading, listed if differing else f'<p class="cap">{same}</p>'
     )
@@ -195,16 +201,16 @@ def _side_by_side(
 def _spans(row: Mapping[str, object]) -> list[Span]:
     spans = row["spans"]
     assert isinstance(spans, list)
-    return [Span(each["start"], each["end"]) for each in spans if each["part"] == TEXT]
+    return [Span(span["start"], span["end"]) for span in spans if span["part"] == TEXT]
 
 
-def _look(known: Mapping[str | None, Look], label: str) -> Look:
-    return known.get(label) or Look(label, label, UNLABELLED, "??", "")
+def _look(label_looks: Mapping[str | None, Look], label: str) -> Look:
+    return label_looks.get(label) or Look(label, label, UNLABELLED, "??", "")
 
 
-def _row(case: Case, known: Mapping[str | None, Look]) -> dict[str, object]:
+def _row(case: Case, label_looks: Mapping[str | None, Look]) -> dict[str, object]:
     sides = [
-        f'{flag(_look(known, label))} <span class="words">{escape(words) or "(something missing)"}</span>'
+        f'{flag(_look(label_looks, label))} <span class="words">{escape(words) or "(something missing)"}</span>'
         if label
         else "–"
         for words, label in ((case.gold, case.gold_label), (case.predicted, case.predicted_label))

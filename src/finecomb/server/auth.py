@@ -77,11 +77,11 @@ class Auth:
 
     def remember(self, request: Request, response: Response) -> str:
         """The device of a request: the keyed hash of a random cookie, which is set where there is none."""
-        found = request.cookies.get(self.cookie("device"), "")
-        if not 0 < len(found) <= _LONGEST:
-            found = secrets.token_urlsafe(16)
-            self._set(response, "device", found, _REMEMBERED_DEVICE)
-        return self.signature(f"device/{found}")
+        device = request.cookies.get(self.cookie("device"), "")
+        if not 0 < len(device) <= _LONGEST:
+            device = secrets.token_urlsafe(16)
+            self._set(response, "device", device, _REMEMBERED_DEVICE)
+        return self.signature(f"device/{device}")
 
     def cookie(self, kind: Cookie) -> str:
         """Its name: of this study only, since a browser sends the cookies of one port to all others."""
@@ -89,19 +89,19 @@ class Auth:
 
     def current(self, request: Request, kind: Who) -> Session | None:
         """Who is signed in where a request comes from."""
-        found = self._recognised(request.cookies.get(self.cookie(kind), ""))
-        return found if found is not None and found.kind == kind else None
+        session = self._recognised(request.cookies.get(self.cookie(kind), ""))
+        return session if session is not None and session.kind == kind else None
 
     async def session(self, request: Request, kind: Who) -> Session:
         """Who sent a request; a `ProblemError` when nobody did or it may have been forged."""
-        found = self.current(request, kind)
-        if found is None:
+        current = self.current(request, kind)
+        if current is None:
             raise ProblemError("signed-out")
         if request.method not in ("GET", "HEAD"):
             self.check_origin(request)
-            if not hmac.compare_digest(request.headers.get(TOKEN, "").encode(), self.csrf(found).encode()):
+            if not hmac.compare_digest(request.headers.get(TOKEN, "").encode(), self.csrf(current).encode()):
                 raise ProblemError("not-allowed", "This page is out of date. Reload it; what you did is kept.")
-        return found
+        return current
 
     def _recognised(self, cookie: str) -> Session | None:
         """Whose cookie it is; asked of the database once and then remembered."""
@@ -111,20 +111,20 @@ class Auth:
             if not token or not hmac.compare_digest(signature.encode(), self.signature(token).encode()):
                 return None
             with self.store.database.reading() as transaction:
-                found = access.session(self.store, transaction, token)
-            if found is None:
+                session = access.session(self.store, transaction, token)
+            if session is None:
                 return None
             if len(recent) >= _REMEMBERED:
                 recent.clear()
-            recent[cookie] = found
+            recent[cookie] = session
         return recent[cookie] if recent[cookie].expires > self.store.clock() else None
 
     def check_origin(self, request: Request) -> None:
         """Refuse what another site's page sends."""
         site = request.headers.get("sec-fetch-site", "same-origin")
         origin = request.headers.get("origin", "")
-        own = {urlsplit(self.origin).netloc, request.headers.get("host", "")} - {""}
-        if site != "same-origin" or (origin and urlsplit(origin).netloc not in own):
+        hosts = {urlsplit(self.origin).netloc, request.headers.get("host", "")} - {""}
+        if site != "same-origin" or (origin and urlsplit(origin).netloc not in hosts):
             raise ProblemError("not-allowed", "This request did not come from the study's own pages.")
 
     async def follow(
@@ -138,16 +138,16 @@ class Auth:
         self.check_origin(request)
         address = request.client.host if request.client else ""
         now = self.store.clock()
-        made = await self.store.do(job, *args, **named)
+        token = await self.store.do(job, *args, **named)
         self.store.sessions.clear()  # a researcher may have got another role
-        if made is None:
+        if token is None:
             recent = [at for at in self._tries.get(address, []) if now - at < _WINDOW]
             self._tries = {who: tries for who, tries in self._tries.items() if now - tries[-1] < _WINDOW}
             self._tries[address] = [*recent, now][-_TRIES:]
             if len(recent) >= _TRIES:
                 raise ProblemError("too-many")
             raise ProblemError("not-found", "This link does not open anything (any more). Ask for a new one.")
-        return made
+        return token
 
     async def leave(self, session: Session) -> None:
         """Sign out."""
@@ -173,9 +173,9 @@ def researcher(role: Role) -> Callable[[Request], Awaitable[Session]]:
     """Dependency of a route that researchers of that role or above may use; returns their session."""
 
     async def allowed(request: Request) -> Session:
-        found = await auth_of(request).session(request, "researcher")
-        if found.role is None or ROLES.index(found.role) < ROLES.index(role):
+        session = await auth_of(request).session(request, "researcher")
+        if session.role is None or ROLES.index(session.role) < ROLES.index(role):
             raise ProblemError("not-allowed", f"This needs the role {role}. An owner of the study can give it to you.")
-        return found
+        return session
 
     return allowed

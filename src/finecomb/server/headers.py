@@ -29,16 +29,16 @@ Headers = list[tuple[bytes, bytes]]
 
 
 @functools.lru_cache(maxsize=64)
-def _headers(recruitment: Recruitment, join: bool, own: bool) -> Headers:
-    """What keeps a browser strict; `own` says that it is an annotator's page, `join` that it is the page of a link.
+def _headers(recruitment: Recruitment, join: bool, is_annotators: bool) -> Headers:
+    """What keeps a browser strict; `is_annotators` says that it is an annotator's page, `join` that it is a link's.
 
     Nobody may show our pages inside theirs, but for those that the study names. Mechanical Turk shows every HIT so:
     if it may not, then it may still show the page of the link, which opens a tab.
     """
     mturk = recruitment.platform == "mturk"
-    frames = recruitment.frame if own else ()
+    frames = recruitment.frame if is_annotators else ()
     frames = frames or (MTURK if mturk and join else ())
-    forms = f"'self' {_MTURK_FORMS}" if own and mturk else "'self'"
+    forms = f"'self' {_MTURK_FORMS}" if is_annotators and mturk else "'self'"
     policy = f"{_POLICY}; form-action {forms}; frame-ancestors {' '.join(frames) or repr('none')}"
     denied = {} if frames else {"x-frame-options": "DENY"}
     every = {"content-security-policy": policy, **denied, **_HEADERS}

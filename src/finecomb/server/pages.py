@@ -86,8 +86,8 @@ def sign_in_page(request: Request, token: str) -> Response:
     """A button, so that a program that only looks at the link does not use it up."""
     store = auth_of(request).store
     with store.database.reading() as transaction:
-        known = access.link_kind(store, transaction, token) == "researcher"
-    if not known:
+        is_invitation = access.link_kind(store, transaction, token) == "researcher"
+    if not is_invitation:
         return _page(
             "This link was used", "<p>Every link works once. <code>finecomb serve</code> prints a new one.</p>", 404
         )
@@ -99,7 +99,7 @@ def sign_in_page(request: Request, token: str) -> Response:
 @router.post("/sign-in/{token}")
 async def sign_in(request: Request, token: str) -> Response:
     """Use the link up and go to the researcher's pages."""
-    made = await auth_of(request).follow(request, access.follow_link, token, "researcher")
+    session_token = await auth_of(request).follow(request, access.follow_link, token, "researcher")
     response = RedirectResponse("/admin", 303)
-    auth_of(request).keep(response, "researcher", made)
+    auth_of(request).keep(response, "researcher", session_token)
     return response

@@ -11,7 +11,8 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from finecomb.core.errors import FinecombError
-from finecomb.server.annotators.schema import Code, ErrorResponse
+from finecomb.server.annotators.schema import ErrorResponse
+from finecomb.server.schema import Code
 from finecomb.store.database import DatabaseError
 
 log = logging.getLogger(__name__)
@@ -91,8 +92,8 @@ def install(app: FastAPI) -> None:
     def _http(_: Request, error: HTTPException) -> Response:
         if error.status_code == 405:
             return ProblemError("not-found", "This address does not take such requests.", 405).response()
-        known: dict[int, Code] = {status: code for code, status in STATUS.items() if code not in ("closed", "finished")}
-        return ProblemError(known.get(error.status_code, "refused"), status=error.status_code).response()
+        codes: dict[int, Code] = {status: code for code, status in STATUS.items() if code not in ("closed", "finished")}
+        return ProblemError(codes.get(error.status_code, "refused"), status=error.status_code).response()
 
     @app.exception_handler(Exception)
     def _failed(request: Request, error: Exception) -> Response:

@@ -8,9 +8,10 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from finecomb.people.arrivals import ArrivalSource
 from finecomb.server.annotators import recruitment
-from finecomb.server.annotators.schema import Ending, ResearcherMe, SignedIn, Welcome
+from finecomb.server.annotators.schema import Ending, SignedIn, Welcome
 from finecomb.server.auth import AnnotatorSession, Auth, auth_of, researcher
 from finecomb.server.problems import ProblemError
+from finecomb.server.schema import ResearcherMe
 from finecomb.store import access, recruits
 from finecomb.store.access import Session
 
@@ -31,10 +32,10 @@ def welcome(request: Request, token: str) -> Welcome:
     """What a link opens, before anybody is signed in."""
     auth, head = auth_of(request), auth_of(request).store.head
     kind = _link(auth, token)
-    came = recruitment.at_door(auth, request) if kind == "open" else ArrivalSource()
-    preview = recruitment.is_preview(came)
+    source = recruitment.at_door(auth, request) if kind == "open" else ArrivalSource()
+    preview = recruitment.is_preview(source)
     if not preview:
-        recruitment.identified(came)
+        recruitment.identified(source)
     return Welcome(
         title=head.settings.title or head.protocol.title,
         personal=kind == "personal",
@@ -55,33 +56,33 @@ async def join(request: Request, response: Response, token: str) -> SignedIn:
     """
     auth = auth_of(request)
     is_open = access.is_open(auth.store, token)
-    came = recruitment.identified(recruitment.at_door(auth, request)) if is_open else ArrivalSource()
+    source = recruitment.identified(recruitment.at_door(auth, request)) if is_open else ArrivalSource()
     current = auth.current(request, "annotator")
-    if current is not None and is_open and _goes_on(auth, current, came):
+    if current is not None and is_open and _goes_on(auth, current, source):
         auth.check_origin(request)
         return SignedIn(annotator=current.who, csrf=auth.csrf(current))
-    came = recruitment.with_traces(auth, request, response, came)
+    source = recruitment.with_traces(auth, request, response, source)
     try:
-        made = await auth.follow(request, recruits.enter, token, came)
+        session_token = await auth.follow(request, recruits.enter, token, source)
     except recruits.TookPartError:
-        raise ProblemError("not-allowed", recruitment.once(came)) from None
+        raise ProblemError("not-allowed", recruitment.once(source)) from None
     except recruits.ClosedError:
         raise ProblemError("closed") from None
-    auth.keep(response, "annotator", made)
+    auth.keep(response, "annotator", session_token)
     with auth.store.database.reading() as transaction:
-        session = access.session(auth.store, transaction, made)
+        session = access.session(auth.store, transaction, session_token)
     assert session is not None
     return SignedIn(annotator=session.who, csrf=auth.csrf(session))
 
 
-def _goes_on(auth: Auth, current: Session, came: ArrivalSource) -> bool:
+def _goes_on(auth: Auth, current: Session, source: ArrivalSource) -> bool:
     """Whether whoever is signed in is still the one that the platform sent, for the same part in the study."""
-    if not came.worker:
+    if not source.worker:
         return True
     with auth.store.database.reading() as transaction:
-        last = recruits.last(auth.store, transaction, current.who)
-    told = ("platform", "worker", "place", "session", "submit")
-    return last is not None and all(getattr(last.source, name) == getattr(came, name) for name in told)
+        last = recruits.last_arrival(auth.store, transaction, current.who)
+    fields = ("platform", "worker", "place", "session", "submit")
+    return last is not None and all(getattr(last.source, name) == getattr(source, name) for name in fields)
 
 
 @router.post("/join/{token}/decline")
@@ -89,8 +90,8 @@ def decline(request: Request, token: str) -> Ending:
     """Do not agree to take part: says the way back, and keeps nothing."""
     auth = auth_of(request)
     auth.check_origin(request)
-    came = recruitment.at_door(auth, request) if _link(auth, token) == "open" else ArrivalSource()
-    return recruitment.declined(auth, came)
+    source = recruitment.at_door(auth, request) if _link(auth, token) == "open" else ArrivalSource()
+    return recruitment.declined(auth, source)
 
 
 @router.post("/leave")

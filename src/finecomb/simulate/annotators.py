@@ -63,8 +63,8 @@ def crowd(count: int, like: Simulated, spread: float, seed: int) -> list[Simulat
         recall, precision = generator(seed, "crowd", number).normal([like.recall, like.precision], spread)
         id = f"{like.id}-{number}"
         bounded = [float(np.clip(value, 0.02, 1)) for value in (recall, precision)]
-        own = bounded if spread else [like.recall, like.precision]
-        people.append(Simulated(id, own[0], own[1], like.jitter, like.confusion))
+        rates = bounded if spread else [like.recall, like.precision]
+        people.append(Simulated(id, rates[0], rates[1], like.jitter, like.confusion))
     return people
 
 
@@ -91,8 +91,8 @@ def _annotation(
     document: Document, offsets: Offsets, true: Sequence[Mark], person: Simulated, protocol: Protocol, seed: int
 ) -> Annotation:
     rng = generator(seed, document.id, person.id)
-    found = [mark for mark in true if mark.spans and rng.random() < person.recall]
-    marks = [_seen(mark, document, offsets, person, protocol, rng) for mark in found]
+    noticed = [mark for mark in true if mark.spans and rng.random() < person.recall]
+    marks = [_seen(mark, document, offsets, person, protocol, rng) for mark in noticed]
     marks += _invented(document, offsets, true, person, protocol, rng)
     marks.sort(key=lambda mark: mark.spans)
     id = f"{document.id}/{person.id}"
@@ -200,8 +200,8 @@ def _made_up(
 
 def _answers(questions: Iterable[Question], rng: np.random.Generator) -> dict[str, Answer]:
     """Some answer to every required question that is always asked."""
-    asked = (question for question in questions if question.required and not question.when)
-    return {question.name: question.kind.example(question, rng) for question in asked}
+    required = (question for question in questions if question.required and not question.when)
+    return {question.name: question.kind.example(question, rng) for question in required}
 
 
 def plant(

@@ -53,8 +53,8 @@ def demo_study(readers: int = 5, seed: int = 0) -> Iterator[Item]:
     """The demo study as records: the texts, the truth, and `readers` simulated annotators."""
     protocol = shipped("scarecrow")
     texts = demo_texts()
-    documents = [_document(each) for each in texts]
-    truth = {each.id: _truth(each, protocol) for each in texts}
+    documents = [_document(text) for text in texts]
+    truth = {text.id: _truth(text, protocol) for text in texts}
     people = crowd(readers, _READER, spread=0.1, seed=seed)
     yield Settings(
         title="Saltby: the demo study",
@@ -71,26 +71,26 @@ def demo_study(readers: int = 5, seed: int = 0) -> Iterator[Item]:
     yield from simulate(documents, truth, people, protocol, seed)
 
 
-def _document(each: DemoText) -> Document:
+def _document(text: DemoText) -> Document:
     return Document(
-        id=each.id, text=each.text, context={"prompt": each.prompt}, meta={"model": each.model, "topic": each.topic}
+        id=text.id, text=text.text, context={"prompt": text.prompt}, meta={"model": text.model, "topic": text.topic}
     )
 
 
-def _truth(each: DemoText, protocol: Protocol) -> Annotation:
-    id = f"{each.id}/truth"
-    marks = sorted((_mark(error, each) for error in each.errors), key=lambda mark: mark.spans)
+def _truth(text: DemoText, protocol: Protocol) -> Annotation:
+    id = f"{text.id}/truth"
+    marks = sorted((_mark(error, text) for error in text.errors), key=lambda mark: mark.spans)
     numbered = tuple(mark.model_copy(update={"id": f"{id}/{number}"}) for number, mark in enumerate(marks, 1))
-    return Annotation(id=id, document=each.id, annotator="truth", protocol=protocol.id, marks=numbered)
+    return Annotation(id=id, document=text.id, annotator="truth", protocol=protocol.id, marks=numbered)
 
 
-def _mark(error: Solution, each: DemoText) -> Mark:
-    context = {"prompt": each.prompt}
-    span = error.span(each.text, context)
+def _mark(error: Solution, text: DemoText) -> Mark:
+    context = {"prompt": text.prompt}
+    span = error.span(text.text, context)
     antecedents = None
     if error.antecedent:
-        part = TEXT if error.antecedent in each.text else "prompt"
-        before = locate(error.antecedent, each.text if part == TEXT else each.prompt, part=part)
+        part = TEXT if error.antecedent in text.text else "prompt"
+        before = locate(error.antecedent, text.text if part == TEXT else text.prompt, part=part)
         antecedents = Antecedents(spans=(before,), quotes=(error.antecedent,))
     answers = dict(error.answers) | ({"explanation": error.why} if error.why else {})
     return Mark(

@@ -23,17 +23,17 @@ def preview_study(protocol: Protocol, skip: Iterable[WayPhase] = ()) -> list[Ite
     )
     if protocol.work.unit in _JUDGED:
         return [settings, protocol, *_work(shipped(_JUDGED[protocol.work.unit]))]
-    texts = [*(_document(each) for each in _examples(protocol)), *protocol.practice.values()]
-    every = {(each.text, tuple(each.context.values())): each for each in texts}
+    texts = [*(_document(text) for text in _examples(protocol)), *protocol.practice.values()]
+    every = {(text.text, tuple(text.context.values())): text for text in texts}
     if not every:
         raise FinecombError(f"protocol {protocol.id} has no example texts to show; add some under `examples`")
-    named = [each.model_copy(update={"id": f"example-{number}"}) for number, each in enumerate(every.values(), 1)]
+    named = [text.model_copy(update={"id": f"example-{number}"}) for number, text in enumerate(every.values(), 1)]
     return [settings, protocol, *named]
 
 
 def _examples(protocol: Protocol) -> list[Example]:
-    of_arms = [each for arm in protocol.conditions for each in arm.examples]
-    return [*protocol.examples, *(each for label in protocol.labels for each in label.examples), *of_arms]
+    of_arms = [example for arm in protocol.conditions for example in arm.examples]
+    return [*protocol.examples, *(example for label in protocol.labels for example in label.examples), *of_arms]
 
 
 def _document(example: Example, id: str = "example") -> Document:
@@ -58,17 +58,19 @@ def _work(protocol: Protocol) -> Iterator[Item]:
 
 
 def _marks(example: Example, id: str) -> Iterator[Mark]:
-    placed = [(each.span(example.text, example.context), each) for each in example.marks]
-    for number, (span, each) in enumerate(sorted(placed, key=lambda pair: pair[0]), 1):
-        answers = {**each.answers, "explanation": each.why} if each.why else each.answers
-        yield Mark(id=f"{id}/{number}", spans=(span,), quotes=(each.quote,), label=each.label, answers=answers)
+    placed = [(solution.span(example.text, example.context), solution) for solution in example.marks]
+    for number, (span, solution) in enumerate(sorted(placed, key=lambda pair: pair[0]), 1):
+        answers = {**solution.answers, "explanation": solution.why} if solution.why else solution.answers
+        yield Mark(id=f"{id}/{number}", spans=(span,), quotes=(solution.quote,), label=solution.label, answers=answers)
 
 
 def _answered(example: Example, protocol: Protocol) -> dict[str, object]:
     """The right answers, and the example's reason in place of one in words."""
-    said = dict(example.answers)
-    asked = (each for each in protocol.document_questions if each.kind.prose and each.when)
+    answers = dict(example.answers)
+    questions = (question for question in protocol.document_questions if question.kind.prose and question.when)
     reasons = {
-        each.name: example.why for each in asked if each.when and said.get(each.when.question) in each.when.among
+        question.name: example.why
+        for question in questions
+        if question.when and answers.get(question.when.question) in question.when.among
     }
-    return {**said, **reasons} if example.why else {**said}
+    return {**answers, **reasons} if example.why else {**answers}

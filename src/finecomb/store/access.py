@@ -52,8 +52,8 @@ def open_token(store: Store) -> str:
     """The token of the open link, which can be shown at any time; empty when nobody may join."""
     if store.head.joining <= 0:
         return ""
-    made = hmac.new(store.head.secret.encode(), f"join/{store.head.joining}".encode(), hashlib.sha256)
-    return made.hexdigest()[:32]
+    digest = hmac.new(store.head.secret.encode(), f"join/{store.head.joining}".encode(), hashlib.sha256)
+    return digest.hexdigest()[:32]
 
 
 # --- sessions ----------------------------------------------------------------------------------------------------
@@ -79,10 +79,10 @@ _SESSION = (
 
 def session(store: Store, transaction: Transaction, token: str) -> Session | None:
     """Who holds this token, if it is one and has not expired."""
-    found = transaction.one(_SESSION, hash=hashed(token), study=store.key, now=store.clock())
-    if found is None:
+    row = transaction.one(_SESSION, hash=hashed(token), study=store.key, now=store.clock())
+    if row is None:
         return None
-    kind, who, role, expires = found
+    kind, who, role, expires = row
     return None if kind == "researcher" and role is None else Session(kind, who, role, expires, hashed(token))
 
 
@@ -145,18 +145,18 @@ def link_kind(store: Store, transaction: Transaction, token: str) -> Literal["pe
     """What a token opens now, if anything."""
     if is_open(store, token):
         return "open"
-    found = transaction.one(_LINK, hash=hashed(token), study=store.key, now=store.clock())
-    if found is None or (found[0] == "researcher" and found[3] is not None):
+    row = transaction.one(_LINK, hash=hashed(token), study=store.key, now=store.clock())
+    if row is None or (row[0] == "researcher" and row[3] is not None):
         return None
-    return "personal" if found[0] == "annotator" else "researcher"
+    return "personal" if row[0] == "annotator" else "researcher"
 
 
 def follow_link(store: Store, transaction: Transaction, token: str, kind: Who) -> str | None:
     """Sign in by a link of that kind: returns the session's token, or None when it opens nothing (any more)."""
-    found = link_kind(store, transaction, token)
-    if found is None or (found == "researcher") != (kind == "researcher"):
+    link = link_kind(store, transaction, token)
+    if link is None or (link == "researcher") != (kind == "researcher"):
         return None
-    if found == "open":
+    if link == "open":
         return start_session(store, transaction, "annotator", annotators.new(store, transaction).id)
     return _follow(store, transaction, token, kind)
 

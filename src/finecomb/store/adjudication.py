@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Mark
-from finecomb.gold.disputes import Decision, Dispute, What, finished, gold_marks, standings
+from finecomb.gold.disputes import Decision, Dispute, What, dispute_decisions, gold_marks, is_finished
 from finecomb.gold.merge import GOLD
 from finecomb.people.circumstances import Circumstances
 from finecomb.store import audit, rows, tables
@@ -54,13 +54,13 @@ class OvertakenError(FinecombError):
 
 def adjudicated(store: Store, transaction: Transaction, document: str, protocol: str) -> Annotation | None:
     """The gold annotation of a text, if decisions were made about it; gold from elsewhere is refused."""
-    found = rows.some_annotations(transaction, store.key, sa.and_(*_own(document, protocol)))
-    if found and not is_ours(found[0]):
+    golds = rows.some_annotations(transaction, store.key, sa.and_(*_own(document, protocol)))
+    if golds and not is_ours(golds[0]):
         raise FinecombError(
-            f"text {document!r} has gold already ({found[0].id!r}), which was not decided here; "
+            f"text {document!r} has gold already ({golds[0].id!r}), which was not decided here; "
             "export the study without it to adjudicate the text"
         )
-    return found[0] if found else None
+    return golds[0] if golds else None
 
 
 def is_ours(gold: Annotation) -> bool:
@@ -86,21 +86,28 @@ def decide(store: Store, transaction: Transaction, by: str, text: Text, rulings:
     """
     gold = adjudicated(store, transaction, text.document, text.protocol)
     before, marks = decisions(gold), {mark.id: mark for mark in gold.marks} if gold else {}
-    now, kept = dict(before), dict(marks)
+    now, gold_marks_now = dict(before), dict(marks)
     count = _count(gold)
     for ruling in rulings:
-        count += _apply(store, by, text.document, ruling, count + 1, now, kept)
+        count += _apply(store, by, text.document, ruling, count + 1, now, gold_marks_now)
     if now == before and gold is not None:
         return gold
-    made = _annotation(store, text, gold, now, count, kept.values())
-    _write(store, transaction, made, new=gold is None)
+    annotation = _annotation(store, text, gold, now, count, gold_marks_now.values())
+    _write(store, transaction, annotation, new=gold is None)
     for key in dict.fromkeys([*now, *before]):
         if now.get(key) != before.get(key):
-            said = [each[key].what if key in each else "undecided" for each in (now, before)]
+            decisions_of = [decided[key].what if key in decided else "undecided" for decided in (now, before)]
             audit.record(
-                store, transaction, by, "adjudicated", document=text.document, place=key, now=said[0], before=said[1]
+                store,
+                transaction,
+                by,
+                "adjudicated",
+                document=text.document,
+                place=key,
+                now=decisions_of[0],
+                before=decisions_of[1],
             )
-    return made
+    return annotation
 
 
 def _count(gold: Annotation | None) -> int:
@@ -130,7 +137,7 @@ def _apply(
             when=datetime.fromtimestamp(store.clock(), UTC),
             version=number,
             taken=ruling.taken,
-            readings=tuple(voice.mark.id for voice in ruling.place.voices),
+            readings=tuple(voice.mark.id for voice in ruling.place.opinions),
             gold=tuple(mark.id for mark in wanted),
         )
         marks.update({mark.id: mark for mark in wanted})
@@ -147,7 +154,7 @@ def _annotation(
     store: Store, text: Text, gold: Annotation | None, now: Mapping[str, Decision], count: int, marks: Iterable[Mark]
 ) -> Annotation:
     moment = datetime.fromtimestamp(store.clock(), UTC)
-    done = finished(standings(text.places, now))
+    done = is_finished(dispute_decisions(text.places, now))
     decided = {key: decision.model_dump(mode="json", exclude_defaults=True) for key, decision in now.items()}
     circumstances = Circumstances.from_meta(gold.meta if gold else {})
     return Annotation(
@@ -172,8 +179,8 @@ def _write(store: Store, transaction: Transaction, gold: Annotation, new: bool) 
     columns = rows.annotation_row(gold)
     if new:
         _meet_gold(store, transaction)
-        made = sa.insert(tables.annotation).values(study=store.key, number=None, lease=None, **columns)
-        (key,) = transaction.one(made.returning(_A.key)) or (None,)
+        insert = sa.insert(tables.annotation).values(study=store.key, number=None, lease=None, **columns)
+        (key,) = transaction.one(insert.returning(_A.key)) or (None,)
     else:
         mine = (_A.study == store.key, _A.id == gold.id)
         transaction.run(sa.update(tables.annotation).values(**columns).where(*mine))
@@ -183,26 +190,27 @@ def _write(store: Store, transaction: Transaction, gold: Annotation, new: bool) 
 
 def _meet_gold(store: Store, transaction: Transaction) -> None:
     """Have an annotator that is gold; somebody else of that name is refused."""
-    found = transaction.one(sa.select(_P.kind).where(_P.study == store.key, _P.id == GOLD))
-    if found is not None and found[0] != "gold":
-        raise FinecombError(f"annotator {GOLD!r} is of kind {found[0]}; that name is kept for gold")
-    if found is None:
+    row = transaction.one(sa.select(_P.kind).where(_P.study == store.key, _P.id == GOLD))
+    if row is not None and row[0] != "gold":
+        raise FinecombError(f"annotator {GOLD!r} is of kind {row[0]}; that name is kept for gold")
+    if row is None:
         (place,) = transaction.one(sa.select(sa.func.count()).where(_P.study == store.key)) or (0,)
-        row: dict[str, Any] = rows.annotator_row(Annotator(id=GOLD, kind="gold"))
-        transaction.run(sa.insert(tables.annotator).values(study=store.key, place=place, **row))
+        columns: dict[str, Any] = rows.annotator_row(Annotator(id=GOLD, kind="gold"))
+        transaction.run(sa.insert(tables.annotator).values(study=store.key, place=place, **columns))
 
 
 def _write_marks(store: Store, transaction: Transaction, key: int, marks: Iterable[Mark]) -> None:
     """Bring the entries of an annotation to what it has now; what is gone stays as a deleted entry."""
-    own = (_E.annotation == key, _E.kind == "mark")
-    known = {
-        id: (version, body) for id, version, body in transaction.all(sa.select(_E.id, _E.version, _E.body).where(*own))
+    entries = (_E.annotation == key, _E.kind == "mark")
+    stored = {
+        id: (version, body)
+        for id, version, body in transaction.all(sa.select(_E.id, _E.version, _E.body).where(*entries))
     }
-    wanted: dict[str, str | None] = {**dict.fromkeys(known), **{mark.id: rows.mark_body(mark) for mark in marks}}
+    wanted: dict[str, str | None] = {**dict.fromkeys(stored), **{mark.id: rows.mark_body(mark) for mark in marks}}
     for id, body in wanted.items():
-        if id not in known:
+        if id not in stored:
             values = {"study": store.key, "annotation": key, "kind": "mark", "id": id, "version": 1, "body": body}
             transaction.run(sa.insert(tables.entry).values(**values))
-        elif known[id][1] != body:
-            changed = sa.update(tables.entry).values(version=known[id][0] + 1, body=body)
-            transaction.run(changed.where(*own, _E.id == id))
+        elif stored[id][1] != body:
+            changed = sa.update(tables.entry).values(version=stored[id][0] + 1, body=body)
+            transaction.run(changed.where(*entries, _E.id == id))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,7 @@ from finecomb.store import rows, tables
 from finecomb.store.database import Row, Transaction
 from finecomb.store.store import Store
 from finecomb.store.tables import given
+from finecomb.store.unreadable import RowReader
 
 _MANY = 1000
 """Changed annotations from which on reading all is simpler than naming them."""
@@ -37,13 +39,13 @@ _INSIDE = (
     .order_by(tables.entry.c.key)
 )
 _BODIES = {
-    kind: sa.select(table.c.body).where(table.c.study == given("study")).order_by(table.c.place)
+    kind: sa.select(table.c.id, table.c.body).where(table.c.study == given("study")).order_by(table.c.place)
     for kind, table in ((Protocol, tables.protocol), (Document, tables.document), (Annotator, tables.annotator))
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class StudyRead:
     """A study as one moment saw it, and what each annotation looked like then."""
 
     study: Study
@@ -51,35 +53,43 @@ class Seen:
     """By id: columns that change, and how many entries and versions of entries there were."""
 
 
-def read_again(store: Store, before: Seen | None = None) -> Seen:
+def read_again(store: Store, before: StudyRead | None = None) -> StudyRead:
     """The study as it is now; annotations that look as they did `before` are taken from there."""
     with store.database.reading() as transaction:
         prints = {row[0]: row[1:] for row in transaction.all(_PRINTS, study=store.key)}
         changed = [id for id in prints if before is None or before.prints.get(id) != prints[id]]
         items: list[Item] = [store.head.settings]
+        reader = RowReader()
         for kind, bodies in _BODIES.items():
-            items += [kind.model_validate_json(body) for (body,) in transaction.run(bodies, study=store.key)]
+            items += reader.records(kind.__name__.lower(), kind, transaction.run(bodies, study=store.key))
         few = before is not None and len(changed) < _MANY
-        read = _some(transaction, store.key, changed) if few else rows.all_annotations(transaction, store.key)
-        fresh = Study.from_items([*items, *read], origin=str(store.database.place))
-    return Seen(_joined(before.study, fresh, list(prints), changed) if before and few else fresh, prints)
+        read = (
+            _some(transaction, store.key, changed, reader)
+            if few
+            else rows.all_annotations(transaction, store.key, reader)
+        )
+        fresh = Study.from_items([*items, *reader.complete(read), *reader.notes()], origin=str(store.database.place))
+    return StudyRead(_joined(before.study, fresh, list(prints), changed) if before and few else fresh, prints)
 
 
-def _some(transaction: Transaction, study: int, ids: Iterable[str]) -> Iterator[Annotation]:
+def _some(transaction: Transaction, study: int, ids: Iterable[str], reader: RowReader) -> Iterator[Annotation]:
     for id in ids:
-        found = transaction.one(_ONE, study=study, id=id)
-        assert found is not None
-        row = {column.name: value for column, value in zip(rows.FIELDS, found, strict=True)}
-        yield rows.assemble(row, transaction.all(_INSIDE, annotation=row["key"]))
+        values = transaction.one(_ONE, study=study, id=id)
+        assert values is not None
+        row = {column.name: value for column, value in zip(rows.FIELDS, values, strict=True)}
+        inside = transaction.all(_INSIDE, annotation=row["key"])
+        annotation = reader.record("annotation", id, functools.partial(rows.assemble, row, inside))
+        if annotation is not None:
+            yield annotation
 
 
 def _joined(old: Study, fresh: Study, order: list[str], changed: list[str]) -> Study:
     """`fresh` with what did not change from `old`, in order."""
     places = pl.DataFrame({"own": pl.Series(order, dtype=pl.String), "place": range(len(order))})
 
-    def both(old: pl.DataFrame, fresh: pl.DataFrame, own: str) -> pl.DataFrame:
-        every = pl.concat([old.filter(~pl.col(own).is_in(changed)), fresh])
-        placed = every.join(places, left_on=own, right_on="own", maintain_order="left")
+    def both(old: pl.DataFrame, fresh: pl.DataFrame, column: str) -> pl.DataFrame:
+        joined = pl.concat([old.filter(~pl.col(column).is_in(changed)), fresh])
+        placed = joined.join(places, left_on=column, right_on="own", maintain_order="left")
         return placed.sort("place", maintain_order=True).drop("place")
 
     return replace(

@@ -49,14 +49,14 @@ def judges(protocol: Protocol) -> bool:
 
 def plan(store: Store, transaction: Transaction) -> Plan:
     """Everything that can be judged under the protocol in force: as it is now, since work goes on being handed in."""
-    found, strata = {}, {}
+    items, strata = {}, {}
     every = _marks if store.head.protocol.work.unit == "mark" else _annotations
     only, models = store.head.settings.meta.get("documents"), store.plan().models
     for id, judged, stratum in every(store, transaction):
         if not isinstance(only, list) or judged.document in only:
-            found[id] = judged
+            items[id] = judged
             strata[id] = [("judged", f"{stratum}/{models.get(judged.document, '')}")]
-    return Plan(documents=list(found), strata=strata, judged=found)
+    return Plan(documents=list(items), strata=strata, judged=items)
 
 
 def _marks(store: Store, transaction: Transaction) -> Iterator[tuple[str, JudgedItem, str]]:
@@ -70,17 +70,17 @@ def _marks(store: Store, transaction: Transaction) -> Iterator[tuple[str, Judged
 
 def _annotations(store: Store, transaction: Transaction) -> Iterator[tuple[str, JudgedItem, str]]:
     """Annotations in which something was answered in words."""
-    asked = {id: _in_words(protocol) for id, protocol in store.head.protocols.items()}
+    questions = {id: _in_words(protocol) for id, protocol in store.head.protocols.items()}
     rows_ = transaction.run(_ENTRIES, study=store.key, protocol=store.head.protocol.id, kind="answers")
     for id, document, annotator, protocol, _, body in rows_:
-        said = from_json(body)["answers"]
-        if any(str(said.get(name, "")).strip() for name in asked.get(protocol, ())):
+        answers = from_json(body)["answers"]
+        if any(str(answers.get(name, "")).strip() for name in questions.get(protocol, ())):
             yield id, JudgedItem(document, annotator), ""
 
 
 def _in_words(protocol: Protocol) -> list[str]:
-    asked = protocol.document_questions
-    return [each.name for each in asked if each.kind.prose and each.name != "cannot_judge"]
+    questions = protocol.document_questions
+    return [question.name for question in questions if question.kind.prose and question.name != "cannot_judge"]
 
 
 # --- one of them -------------------------------------------------------------------------------------------------
@@ -105,12 +105,12 @@ _MARK = (
 )
 
 
-def said(store: Store, transaction: Transaction, about: str, unit: str) -> JudgedContent | None:
+def judged_content(store: Store, transaction: Transaction, about: str, unit: str) -> JudgedContent | None:
     """The annotation or mark with that id; None when it was deleted since."""
     if unit == "mark":
-        found = transaction.one(_MARK, study=store.key, id=about)
-        mark = rows.mark_of(about, found[0]) if found else None
-        return JudgedContent(found[1], (mark,), mark.answers, one=True) if found and mark else None
+        row = transaction.one(_MARK, study=store.key, id=about)
+        mark = rows.mark_of(about, row[0]) if row else None
+        return JudgedContent(row[1], (mark,), mark.answers, one=True) if row and mark else None
     for annotation in rows.some_annotations(transaction, store.key, _A.id == about):
         return JudgedContent(annotation.protocol, annotation.marks, annotation.answers, one=False)
     return None

@@ -24,10 +24,10 @@ class StudyLocation:
 
     def __str__(self) -> str:
         """For messages: without the password."""
-        shown = (
+        url = (
             str(self.file) if self.file else re.sub(r"^[^:]+://", "postgresql://", re.sub(r":[^:@/]*@", "@", self.url))
         )
-        return f"{shown}#{self.study}" if self.study else shown
+        return f"{url}#{self.study}" if self.study else url
 
 
 def is_url(path: Path | str) -> bool:
@@ -45,8 +45,8 @@ def place(where: Path | str) -> StudyLocation:
     ('postgresql+psycopg://ann@db.example/lab', 'postgresql:///lab')
     """
     text = where.as_posix() if isinstance(where, Path) else where
-    if found := _URL.fullmatch(text):
-        rest, _, study = found["rest"].partition("#")
+    if match := _URL.fullmatch(text):
+        rest, _, study = match["rest"].partition("#")
         host = rest if "/" in rest.partition("?")[0] else f"/{rest}"
         return StudyLocation(f"postgresql+psycopg://{host}", study)
     file, _, study = text.partition("#") if not Path(text).exists() else (text, "", "")

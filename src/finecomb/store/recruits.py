@@ -30,9 +30,11 @@ class ClosedError(Exception):
     """Somebody new comes when the study is over; nothing is kept about them."""
 
 
-_TOLD = tuple(field.name for field in fields(ArrivalSource))
+_SOURCE_FIELDS = tuple(field.name for field in fields(ArrivalSource))
 _OWN = tables.arrival.c
-_SELECT = sa.select(_OWN.annotator, _OWN.at, *(_OWN[name] for name in _TOLD)).where(_OWN.study == given("study"))
+_SELECT = sa.select(_OWN.annotator, _OWN.at, *(_OWN[name] for name in _SOURCE_FIELDS)).where(
+    _OWN.study == given("study")
+)
 _ALL = _SELECT.order_by(_OWN.key)
 _LAST = _SELECT.where(_OWN.annotator == given("annotator")).order_by(_OWN.key.desc()).limit(1)
 _WORKER = (
@@ -50,8 +52,8 @@ _DEVICE = (
 
 
 def _arrival(row: tuple[object, ...]) -> Arrival:
-    annotator, at, *told = row
-    return Arrival(str(annotator), float(str(at)), ArrivalSource(*map(str, told)))
+    annotator, at, *values = row
+    return Arrival(str(annotator), float(str(at)), ArrivalSource(*map(str, values)))
 
 
 def arrivals(store: Store, transaction: Transaction) -> list[Arrival]:
@@ -59,66 +61,66 @@ def arrivals(store: Store, transaction: Transaction) -> list[Arrival]:
     return [_arrival(row) for row in transaction.all(_ALL, study=store.key)]
 
 
-def last(store: Store, transaction: Transaction, annotator: str) -> Arrival | None:
+def last_arrival(store: Store, transaction: Transaction, annotator: str) -> Arrival | None:
     """How an annotator came in the last time."""
-    found = transaction.one(_LAST, study=store.key, annotator=annotator)
-    return _arrival(found) if found else None
+    row = transaction.one(_LAST, study=store.key, annotator=annotator)
+    return _arrival(row) if row else None
 
 
-def known(store: Store, transaction: Transaction, came: ArrivalSource) -> str | None:
+def returning_annotator(store: Store, transaction: Transaction, source: ArrivalSource) -> str | None:
     """Who comes back: the same worker of a platform from any device or, where everybody may take part once only,
     somebody in the browser of the one who came by our open link before."""
-    if came.worker:
-        found = transaction.one(_WORKER, study=store.key, platform=came.platform, worker=came.worker)
-    elif came.device and store.head.protocol.work.once:
-        found = transaction.one(_DEVICE, study=store.key, device=came.device)
+    if source.worker:
+        row = transaction.one(_WORKER, study=store.key, platform=source.platform, worker=source.worker)
+    elif source.device and store.head.protocol.work.once:
+        row = transaction.one(_DEVICE, study=store.key, device=source.device)
     else:
-        found = None
-    return str(found[0]) if found else None
+        row = None
+    return str(row[0]) if row else None
 
 
 # --- coming in ---------------------------------------------------------------------------------------------------
 
 
-def enter(store: Store, transaction: Transaction, token: str, came: ArrivalSource) -> str | None:
+def enter(store: Store, transaction: Transaction, token: str, source: ArrivalSource) -> str | None:
     """Sign an annotator in by a link and remember where they came from; returns the session's token.
 
     None when the link opens nothing (any more).
     """
     kind = access.link_kind(store, transaction, token)
     if kind == "personal":
-        made = access.follow_link(store, transaction, token, "annotator")
-        session = access.session(store, transaction, made or "")
+        session_token = access.follow_link(store, transaction, token, "annotator")
+        session = access.session(store, transaction, session_token or "")
         who = session.who if session else ""
     elif kind == "open":
-        who = _by_open_link(store, transaction, came)
-        made = access.start_session(store, transaction, "annotator", who)
+        who = _by_open_link(store, transaction, source)
+        session_token = access.start_session(store, transaction, "annotator", who)
     else:
         return None
-    arrive(store, transaction, who, came)
-    return made
+    arrive(store, transaction, who, source)
+    return session_token
 
 
-def _by_open_link(store: Store, transaction: Transaction, came: ArrivalSource) -> str:
-    who = known(store, transaction, came)
+def _by_open_link(store: Store, transaction: Transaction, source: ArrivalSource) -> str:
+    who = returning_annotator(store, transaction, source)
     if who is None and store.head.state == "closed":
         raise ClosedError
     if who is None:
-        made = annotators.new(store, transaction)
-        if came.platform:
-            annotators.replace(store, transaction, made.model_copy(update={"platform": came.platform}))
-        return made.id
-    before = last(store, transaction, who)
-    again = before is not None and came.session != before.source.session
+        annotator = annotators.new(store, transaction)
+        if source.platform:
+            annotators.replace(store, transaction, annotator.model_copy(update={"platform": source.platform}))
+        return annotator.id
+    before = last_arrival(store, transaction, who)
+    again = before is not None and source.session != before.source.session
     if again and store.head.protocol.work.once and _finished(store, transaction, who):
         raise TookPartError
     return who
 
 
-def arrive(store: Store, transaction: Transaction, annotator: str, came: ArrivalSource) -> None:
+def arrive(store: Store, transaction: Transaction, annotator: str, source: ArrivalSource) -> None:
     """Remember that somebody came in, and that they agreed to take part."""
-    told = dict(zip(_TOLD, astuple(came), strict=True))
-    values = {"study": store.key, "annotator": annotator, "at": store.clock(), **told}
+    traces = dict(zip(_SOURCE_FIELDS, astuple(source), strict=True))
+    values = {"study": store.key, "annotator": annotator, "at": store.clock(), **traces}
     transaction.run(sa.insert(tables.arrival).values(**values))
     _agree(store, transaction, annotator)
 
@@ -158,11 +160,11 @@ class PersonalData:
     sessions: int
 
 
-def kept(store: Store, transaction: Transaction, annotators: Iterable[str] | None = None) -> PersonalData:
+def personal_data(store: Store, transaction: Transaction, annotators: Iterable[str] | None = None) -> PersonalData:
     """What is kept about some annotators, or about all, apart from their work."""
     mine = _mine(store, annotators)
     count = [sa.select(sa.func.count()).select_from(table).where(*only) for table, only in mine.items()]
-    arrived, linked, signed = (int((transaction.one(each) or (0,))[0]) for each in count)
+    arrived, linked, signed = (int((transaction.one(statement) or (0,))[0]) for statement in count)
     workers = sa.select(sa.func.count(sa.distinct(_OWN.worker))).where(*mine[tables.arrival], _OWN.worker != "")
     return PersonalData(arrived, int((transaction.one(workers) or (0,))[0]), linked, signed)
 
@@ -173,7 +175,7 @@ def forget(store: Store, transaction: Transaction, by: str, annotators: Iterable
     Their work stays, under the names it has; nobody can tell from the study any more whose it is.
     """
     named = None if annotators is None else list(annotators)
-    was = kept(store, transaction, named)
+    was = personal_data(store, transaction, named)
     for table, only in _mine(store, named).items():
         transaction.run(sa.delete(table).where(*only))
     audit.record(store, transaction, by, "forgot where annotators came from", annotators=named or "all")
@@ -195,8 +197,8 @@ def _mine(store: Store, annotators: Iterable[str] | None) -> dict[sa.Table, tupl
     """What holds personal matters, and which of its rows are meant."""
     named = None if annotators is None else list(annotators)
     kinds = {tables.arrival: _OWN.annotator, tables.link: tables.link.c.who, tables.session: tables.session.c.who}
-    found: dict[sa.Table, tuple[sa.ColumnElement[bool], ...]] = {}
+    conditions: dict[sa.Table, tuple[sa.ColumnElement[bool], ...]] = {}
     for table, who in kinds.items():
         only = [table.c.study == store.key, *([table.c.kind == "annotator"] if "kind" in table.c else [])]
-        found[table] = (*only, *([] if named is None else [who.in_(named)]))
-    return found
+        conditions[table] = (*only, *([] if named is None else [who.in_(named)]))
+    return conditions

@@ -40,8 +40,8 @@ def set_settings(store: Store, transaction: Transaction, by: str, settings: Sett
     for id in settings.protocols:
         if id not in store.head.protocols:
             raise FinecombError(f"the study has no protocol {id!r}{did_you_mean(id, store.head.protocols)}")
-    known = store.head.settings
-    changed = [name for name in Settings.model_fields if getattr(settings, name) != getattr(known, name)]
+    before = store.head.settings
+    changed = [name for name in Settings.model_fields if getattr(settings, name) != getattr(before, name)]
     now = _settings(store, transaction).model_copy(update={name: getattr(settings, name) for name in changed})
     _update_study(store, transaction, settings=now.to_json())
     audit.record(store, transaction, by, "set settings", **settings.model_dump(mode="json", include=set(changed)))
@@ -71,7 +71,12 @@ def add_documents(store: Store, transaction: Transaction, by: str, documents: Se
     """More texts, all or none."""
     take(transaction, store.key, documents)
     audit.record(
-        store, transaction, by, "added documents", count=len(documents), first=[each.id for each in documents[:5]]
+        store,
+        transaction,
+        by,
+        "added documents",
+        count=len(documents),
+        first=[document.id for document in documents[:5]],
     )
 
 
@@ -129,10 +134,10 @@ def restore_annotation(store: Store, transaction: Transaction, by: str, id: str)
 def keep_annotation(store: Store, transaction: Transaction, by: str, id: str, rules: Sequence[str]) -> None:
     """Keep an annotation in spite of some rules, which are kept with it, so that nobody is asked again."""
     mine = (tables.annotation.c.study == store.key, tables.annotation.c.id == id)
-    found = transaction.one(sa.select(tables.annotation.c.rest).where(*mine))
-    if found is None:
+    row = transaction.one(sa.select(tables.annotation.c.rest).where(*mine))
+    if row is None:
         raise FinecombError(f"no annotation has the id {id!r}")
-    rest = from_json(found[0])
+    rest = from_json(row[0])
     circumstances = Circumstances.from_meta(rest.get("meta", {}))
     decided = replace(circumstances, kept=tuple(sorted({*circumstances.kept, *rules})))
     body = rows.dumps(rest | {"meta": decided.to_meta()})
@@ -142,14 +147,14 @@ def keep_annotation(store: Store, transaction: Transaction, by: str, id: str, ru
 
 def _set_excluded(store: Store, transaction: Transaction, id: str, excluded: Exclusion | None) -> None:
     mine = (tables.annotation.c.study == store.key, tables.annotation.c.id == id)
-    found = transaction.one(sa.select(tables.annotation.c.rest, tables.annotation.c.status).where(*mine))
-    if found is None:
+    row = transaction.one(sa.select(tables.annotation.c.rest, tables.annotation.c.status).where(*mine))
+    if row is None:
         raise FinecombError(f"no annotation has the id {id!r}")
-    rest = from_json(found[0])
+    rest = from_json(row[0])
     rest.pop("excluded", None)
     if excluded:
         rest["excluded"] = excluded.model_dump(mode="json")
-    aside = int(excluded is not None or found[1] == "excluded")
+    aside = int(excluded is not None or row[1] == "excluded")
     transaction.run(sa.update(tables.annotation).values(rest=rows.dumps(rest), excluded=aside).where(*mine))
 
 
@@ -168,14 +173,14 @@ def make_links(
     store: Store, transaction: Transaction, by: str, count: int = 0, names: Iterable[str] = ()
 ) -> list[PersonalLink]:
     """Personal links: for people with these names, new or known, and for `count` new ones."""
-    known = annotators.conditions(store, transaction)
+    conditions = annotators.conditions(store, transaction)
     wanted = [
-        *(name if name in known else annotators.new(store, transaction, name).id for name in names),
+        *(name if name in conditions else annotators.new(store, transaction, name).id for name in names),
         *(annotators.new(store, transaction).id for _ in range(count)),
     ]
-    made = [PersonalLink(id, access.make_link(store, transaction, "annotator", id)) for id in wanted]
+    links = [PersonalLink(id, access.make_link(store, transaction, "annotator", id)) for id in wanted]
     audit.record(store, transaction, by, "made personal links", annotators=wanted)
-    return made
+    return links
 
 
 def revoke_links(store: Store, transaction: Transaction, by: str, annotator: str) -> None:
@@ -204,8 +209,8 @@ def linked(store: Store, transaction: Transaction) -> dict[str, tuple[int, float
 
 def set_joining(store: Store, transaction: Transaction, by: str, on: bool) -> None:
     """A new open link that replaces the old one, or none at all."""
-    made = tables.study.c.joining
-    number = (transaction.one(sa.select(made).where(tables.study.c.key == store.key)) or (0,))[0]
+    joining = tables.study.c.joining
+    number = (transaction.one(sa.select(joining).where(tables.study.c.key == store.key)) or (0,))[0]
     _update_study(store, transaction, joining=abs(number) + 1 if on else -abs(number))
     audit.record(store, transaction, by, "renewed the open link" if on else "closed the open link")
 
@@ -253,7 +258,7 @@ def set_role(store: Store, transaction: Transaction, by: str, id: str, role: Rol
 def remove_researcher(store: Store, transaction: Transaction, by: str, id: str) -> None:
     """Take a researcher's access away, or an invitation that was not used; somebody has to stay owner."""
     invited = _revoke_invitations(store, transaction, id)
-    if id in {each.id for each in researchers(store, transaction)} or not invited:
+    if id in {researcher.id for researcher in researchers(store, transaction)} or not invited:
         _keep_an_owner(store, transaction, id, None)
     mine = (tables.researcher.c.study == store.key, tables.researcher.c.id == id)
     transaction.run(sa.update(tables.researcher).values(removed=store.clock()).where(*mine))
@@ -269,7 +274,7 @@ def _revoke_invitations(store: Store, transaction: Transaction, id: str) -> int:
 
 
 def _keep_an_owner(store: Store, transaction: Transaction, id: str, role: Role | None) -> None:
-    everybody = {each.id: each.role for each in researchers(store, transaction)}
+    everybody = {researcher.id: researcher.role for researcher in researchers(store, transaction)}
     if id not in everybody:
         raise FinecombError(f"no researcher is called {id!r}{did_you_mean(id, everybody)}")
     if role != "owner" and [who for who, has in everybody.items() if has == "owner"] == [id]:

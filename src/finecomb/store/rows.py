@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from finecomb.people.circumstances import Circumstances
 from finecomb.store import tables
 from finecomb.store.database import Row, Transaction
 from finecomb.store.tables import given
+from finecomb.store.unreadable import RowReader
 
 Kind = Literal["mark", "unit", "answers", "decision"]
 """Of an entry: one thing that an annotator did in a task."""
@@ -80,11 +82,11 @@ def annotation_entries(annotation: Annotation) -> Iterator[tuple[Kind, str, str]
     """Kind, id and body of everything inside an annotation, in order."""
     for mark in annotation.marks:
         yield "mark", mark.id, mark_body(mark)
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for unit in annotation.units:
         id = f"{unit.start}-{unit.end}"
-        seen[id] = seen.get(id, 0) + 1
-        yield "unit", id if seen[id] == 1 else f"{id}#{seen[id]}", unit.to_json()
+        counts[id] = counts.get(id, 0) + 1
+        yield "unit", id if counts[id] == 1 else f"{id}#{counts[id]}", unit.to_json()
     found_none = {"no_errors": True} if _no_errors(annotation) else {}
     if annotation.answers or found_none:
         yield "answers", TEXT, dumps({"answers": dict(annotation.answers)} | found_none)
@@ -131,31 +133,37 @@ _ALL = _BASE.order_by(_ANNOTATION.key)
 _ALL_ENTRIES = _ENTRIES.where(tables.entry.c.study == given("study"))
 
 
-def all_annotations(transaction: Transaction, study: int) -> Iterator[Annotation]:
-    """Every annotation of a study, in the order they came."""
+def all_annotations(transaction: Transaction, study: int, reader: RowReader | None = None) -> Iterator[Annotation]:
+    """Every annotation of a study that can be read, in the order they came."""
     rows = transaction.run(_ALL, study=study)
     entries = transaction.run(_ALL_ENTRIES, study=study)
-    return _assembled(rows, entries)
+    return _assembled(rows, entries, reader or RowReader())
 
 
 def some_annotations(transaction: Transaction, study: int, only: sa.ColumnElement[bool]) -> list[Annotation]:
-    """The annotations for which a condition on their columns holds."""
+    """The annotations for which a condition on their columns holds, as far as they can be read."""
     chosen = sa.select(_ANNOTATION.key).where(_ANNOTATION.study == study, only)
     rows = transaction.run(_ALL.where(only), study=study)
     entries = transaction.run(_ENTRIES.where(tables.entry.c.annotation.in_(chosen)))
-    return list(_assembled(rows, entries))
+    return list(_assembled(rows, entries, RowReader()))
 
 
-def _assembled(rows: Iterable[Row], entries: Iterable[Row]) -> Iterator[Annotation]:
+def _assembled(rows: Iterable[Row], entries: Iterable[Row], reader: RowReader) -> Iterator[Annotation]:
     """Join rows and entries, both in the order of annotations."""
     groups = itertools.groupby(entries, key=lambda row: row[0])
     key, group = next(groups, (None, iter(())))
     for row in rows:
-        own: list[Row] = []
+        inside: list[Row] = []
         if key == row[0]:
-            own = [each[1:] for each in group]
+            inside = [entry[1:] for entry in group]
             key, group = next(groups, (None, iter(())))
-        yield assemble(dict(zip(_NAMES, row, strict=True)), own)
+        annotation = reader.record("annotation", row[1], functools.partial(_from_row, row, inside))
+        if annotation is not None:
+            yield annotation
+
+
+def _from_row(row: Row, inside: Iterable[Row]) -> Annotation:
+    return assemble(dict(zip(_NAMES, row, strict=True)), inside)
 
 
 def assemble(row: Mapping[str, Any], entries: Iterable[Row]) -> Annotation:
@@ -167,15 +175,15 @@ def assemble(row: Mapping[str, Any], entries: Iterable[Row]) -> Annotation:
     for kind, id, body in entries:
         parts[kind].append((id, body))
     if row["number"]:  # judged here, in any order
-        parts["unit"].sort(key=lambda each: [int(edge) for edge in each[0].split("-")])
+        parts["unit"].sort(key=lambda unit: [int(edge) for edge in unit[0].split("-")])
     rest = row["rest"]
     values = {name: row[name] for name in _COLUMNS if row[name] is not None}
     values |= {"about": row["about"]} if row["about"] else {}
     values |= {"active_seconds": row["active"]} if row["active"] is not None else {}
     for _, body in parts["answers"]:
-        said = from_json(body)
-        values["answers"] = said["answers"]
-        rest = _with_meta(rest, no_errors=True) if said.get("no_errors") else rest
+        answers = from_json(body)
+        values["answers"] = answers["answers"]
+        rest = _with_meta(rest, no_errors=True) if answers.get("no_errors") else rest
     if parts["decision"]:
         rest = _with_meta(rest, decisions={id: from_json(body) for id, body in parts["decision"]})
     marks = ",".join(f'{{"id":{dumps(id)},{body[1:]}' for id, body in parts["mark"])

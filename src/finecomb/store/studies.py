@@ -22,16 +22,16 @@ def studies(transaction: Transaction) -> dict[str, int]:
 
 def find(transaction: Transaction, place: StudyLocation) -> tuple[int, str]:
     """Key and name of the study that `place` means: the one it names, else the only one."""
-    found = studies(transaction)
-    if place.study in found:
-        return found[place.study], place.study
-    if not found:
+    keys = studies(transaction)
+    if place.study in keys:
+        return keys[place.study], place.study
+    if not keys:
         raise FinecombError(f"{place}: holds no study")
     if place.study:
-        raise FinecombError(f"{place}: no study has that name{did_you_mean(place.study, found)}")
-    if len(found) > 1:
-        raise FinecombError(f"{place}: holds {len(found)} studies; say which with #NAME: {', '.join(found)}")
-    ((name, key),) = found.items()
+        raise FinecombError(f"{place}: no study has that name{did_you_mean(place.study, keys)}")
+    if len(keys) > 1:
+        raise FinecombError(f"{place}: holds {len(keys)} studies; say which with #NAME: {', '.join(keys)}")
+    ((name, key),) = keys.items()
     return key, name
 
 

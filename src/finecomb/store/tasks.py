@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -79,10 +79,10 @@ _ENTRIES = (
 
 def facts(store: Store, transaction: Transaction, task: str) -> Facts | None:
     """Whose task it is and what it is about, if there is such a task."""
-    found = transaction.one(_FACTS, study=store.key, task=task)
-    if found is None:
+    row = transaction.one(_FACTS, study=store.key, task=task)
+    if row is None:
         return None
-    annotator, document, protocol, number, started, phase, round, about, rest = found
+    annotator, document, protocol, number, started, phase, round, about, rest = row
     circumstances = Circumstances.from_meta(from_json(rest).get("meta", {}))
     return Facts(
         annotator,
@@ -111,8 +111,8 @@ _MARKS = sa.select(_E.id, _E.body).where(_E.study == given("study"), _E.kind == 
 
 def offered(store: Store, transaction: Transaction, ids: Sequence[str]) -> list[Mark]:
     """Machine marks by their ids, in that order."""
-    found: dict[str, str] = dict(transaction.all(_MARKS.where(_E.id.in_(ids)), study=store.key))
-    return [rows.mark_of(id, found[id]) for id in ids if id in found]
+    bodies: dict[str, str] = dict(transaction.all(_MARKS.where(_E.id.in_(ids)), study=store.key))
+    return [rows.mark_of(id, bodies[id]) for id in ids if id in bodies]
 
 
 # --- saving ------------------------------------------------------------------------------------------------------
@@ -161,10 +161,10 @@ _TOUCH = sa.update(tables.annotation).values(lease=given("until"), active=given(
 
 def save(store: Store, transaction: Transaction, task: str, facts: Facts, edit: Edit) -> int | Declined:
     """Keep a change of an entry; returns the entry's new version. A repeated change is answered as the first was."""
-    found = transaction.one(_FOUND, study=store.key, task=task, change=edit.change, kind=edit.kind, entry=edit.id)
-    if found is None:
+    row = transaction.one(_FOUND, study=store.key, task=task, change=edit.change, kind=edit.kind, entry=edit.id)
+    if row is None:
         return Declined("not-found")
-    key, status, lease, active, excluded, done, version = found
+    key, status, lease, active, excluded, done, version = row
     if done is not None:
         return int(done)
     if (declined := _declined(store, transaction, facts, status, lease, excluded)) is not None:
@@ -209,9 +209,14 @@ def _remember(transaction: Transaction, key: int, change: str, version: int) -> 
     transaction.run(_REMEMBER, annotation=key, id=change, version=version)
 
 
-def _spent(store: Store, facts: Facts, before: float | None, said: float) -> float:
+def _spent(store: Store, facts: Facts, before: float | None, reported: float) -> float:
     """Active seconds: what the browser says, but never less than before and never more than wall time."""
-    return max(before or 0.0, min(said, store.clock() - facts.started))
+    return max(before or 0.0, min(reported, wall_seconds(store, facts)))
+
+
+def wall_seconds(store: Store, facts: Facts) -> float:
+    """How long ago a task was opened; 0 where the clock was set back since."""
+    return max(0.0, store.clock() - facts.started)
 
 
 # --- handing in --------------------------------------------------------------------------------------------------
@@ -231,36 +236,45 @@ def finish(
     store: Store, transaction: Transaction, task: str, facts: Facts, change: str, active: float, missing: Missing
 ) -> int | Declined:
     """Hand a task in; doing so twice is doing so once."""
-    found = transaction.one(_FOUND, study=store.key, task=task, change=change, kind="", entry="")
-    if found is None:
+    row = transaction.one(_FOUND, study=store.key, task=task, change=change, kind="", entry="")
+    if row is None:
         return Declined("not-found")
-    key, status, lease, before, excluded, done, _ = found
+    key, status, lease, before, excluded, done, _ = row
     if done is not None or status == "submitted":
         return 0
     if (declined := _declined(store, transaction, facts, status, lease, excluded)) is not None:
         return declined
-    row = _row(transaction, key)
+    stored = _row(transaction, key)
     entries = [(kind, id, body) for kind, id, _, body in transaction.all(_ENTRIES, annotation=key)]
-    if absent := missing(rows.assemble(row, entries)):
-        return Declined("incomplete", missing=absent)
-    rest = from_json(row["rest"]) | {"seconds": round(store.clock() - facts.started, 3)}
     spent = _spent(store, facts, before, active)
-    values = {"status": "submitted", "lease": None, "submitted": iso(store.clock()), "active": spent}
-    _set(transaction, key, rest=rows.dumps(rest), **values)
+    values = {"status": "submitted", "lease": None, "active": spent, **_handed_in(store, facts, stored["rest"])}
+    if absent := missing(rows.assemble(stored | values, entries)):  # checked as it will be read
+        return Declined("incomplete", missing=absent)
+    _set(transaction, key, **values)
     _remember(transaction, key, change, 0)
     if facts.phase == "qualification":
         grade_when_complete(store, transaction, facts.annotator, facts.protocol, facts.round)
     return 0
 
 
+def _handed_in(store: Store, facts: Facts, rest: str) -> dict[str, object]:
+    """When a task was handed in and how long it took; noted where the clock stood before the task was opened."""
+    value, late = from_json(rest), store.clock() - facts.started
+    value["seconds"] = round(wall_seconds(store, facts), 3)
+    if late < 0:
+        circumstances = replace(Circumstances.from_meta(value.get("meta", {})), clock_back=round(-late, 3))
+        value["meta"] = circumstances.to_meta()
+    return {"submitted": iso(max(store.clock(), facts.started)), "rest": rows.dumps(value)}
+
+
 def reopen(
     store: Store, transaction: Transaction, task: str, facts: Facts, change: str, active: float
 ) -> int | Declined:
     """Make a handed-in task a draft again; its place stays taken."""
-    found = transaction.one(_FOUND, study=store.key, task=task, change=change, kind="", entry="")
-    if found is None:
+    row = transaction.one(_FOUND, study=store.key, task=task, change=change, kind="", entry="")
+    if row is None:
         return Declined("not-found")
-    key, status, _, before, excluded, done, _ = found
+    key, status, _, before, excluded, done, _ = row
     if excluded:
         return Declined("not-allowed")
     if facts.phase != "work":

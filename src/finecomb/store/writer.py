@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import queue
 import threading
@@ -34,8 +35,8 @@ class Writer:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
-        self._connection = database.connect()
-        self._transaction = Transaction(self._connection, database.compiled)
+        self._connection: Any = None
+        self._connect()
         self._thread = threading.Thread(target=self._work, name="finecomb-writer", daemon=True)
         self.commits = 0
         self._thread.start()
@@ -65,14 +66,15 @@ class Writer:
         """Write what is waiting, then stop."""
         self._queue.put(None)
         self._thread.join()
-        self._connection.close()
+        if self._connection is not None:
+            self._connection.close()
 
     def _work(self) -> None:
         while (first := self._queue.get()) is not None:
             batch, last = self._batch(first)
             self._commit(batch)
-            for each in batch:
-                _tell(each)
+            for waiting in batch:
+                _tell(waiting)
             if last:
                 return
 
@@ -91,40 +93,48 @@ class Writer:
 
     def _commit(self, batch: Iterable[_Waiting]) -> None:
         try:
+            if self._connection is None:
+                self._connect()
             self._transaction.command(self._database.begin)
-            for each in batch:
-                self._run(each)
+            for waiting in batch:
+                self._run(waiting)
             self._transaction.command("COMMIT")
+            self._database.check_file()  # what is written to a file that was moved away is not acknowledged
             self.commits += 1
         except Exception as error:  # e.g. the disk is full, or the database was restarted
             log.exception("a commit failed; nothing of it was kept")
             self._recover()
-            for each in batch:
-                each.error = each.error or error
+            for waiting in batch:
+                waiting.error = waiting.error or error
 
-    def _run(self, each: _Waiting) -> None:
+    def _run(self, waiting: _Waiting) -> None:
         """One change in a savepoint, so that a failing one does not take the others with it."""
         self._transaction.command("SAVEPOINT job")
         try:
-            each.result = each.job(self._transaction)
+            waiting.result = waiting.job(self._transaction)
         except Exception as error:
-            each.error = error
+            waiting.error = error
             self._transaction.command("ROLLBACK TO SAVEPOINT job")
         self._transaction.command("RELEASE SAVEPOINT job")
 
+    def _connect(self) -> None:
+        self._connection = self._database.connect()
+        self._transaction = Transaction(self._connection, self._database.compiled)
+
     def _recover(self) -> None:
-        """A fresh connection, where the old one may be anything."""
-        try:
+        """A fresh connection, where the old one may be anything; the next change tries again if there is none yet."""
+        with contextlib.suppress(Exception):
             self._connection.close()
-            self._connection = self._database.connect()
-            self._transaction = Transaction(self._connection, self._database.compiled)
-        except Exception:
-            log.exception("the database cannot be reached; the next change tries again")
+        self._connection = None
+        try:
+            self._connect()
+        except Exception as error:
+            log.error("the database cannot be reached: %s", error)
 
 
-def _tell(each: _Waiting) -> None:
+def _tell(waiting: _Waiting) -> None:
     try:
-        each.answer(each.result, each.error)
+        waiting.answer(waiting.result, waiting.error)
     except RuntimeError:  # the event loop that waited is closed: the server is being stopped
         log.warning("nobody is left to hear that a change was written")
 

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
-import { t, translator } from ".";
-import en from "./en";
+import { t } from ".";
+import { translator } from "./translator";
+import en from "./annotators.en";
 
 test("plural forms and values", () => {
   expect(t("marks", { n: 1 })).toBe("1 mark");

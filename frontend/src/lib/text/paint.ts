@@ -1,4 +1,4 @@
-import { slotVariables } from "../looks";
+import { slotVariables } from "../label-looks";
 import type { Layer, Paragraph, Piece } from "./pieces";
 
 /** Lanes that have room under a line; from the fourth layer on, the last of them stands for all that remain. */

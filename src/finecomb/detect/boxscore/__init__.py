@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from finecomb.detect.base import Factory, Training
+from finecomb.detect.base import DetectorTraining, Factory
 from finecomb.detect.boxscore.checker import NAME, BoxScore, BoxScoreOptions
 from finecomb.detect.boxscore.ranker_training import RankerOptions, fit_ranker
 
@@ -14,5 +14,5 @@ BOXSCORE = Factory(
     kind="checker",
     options=BoxScoreOptions,
     make=BoxScore.made_for,
-    training=Training(RankerOptions, fit_ranker),
+    training=DetectorTraining(RankerOptions, fit_ranker),
 )

@@ -12,8 +12,8 @@ from finecomb.core.question import Question
 from finecomb.core.records import Answers, Antecedents, Id, Json, Record, Text, Time
 from finecomb.core.span import Span
 from finecomb.gold.disputes import What
-from finecomb.server.annotators.schema import LabelLook
 from finecomb.server.researchers.schema import Figure, Sent
+from finecomb.server.schema import LabelLook
 
 Align = Literal["auto", "item", "overlap", "overlap-label", "gamma"]
 KEY = r"[0-9a-f]{16}|new-[0-9a-z-]{8,40}"

@@ -39,7 +39,7 @@ def mark(
     _refuse_unasked("This mark", body.answers, protocol.questions_of(body.label))
     earlier, copied = body.antecedent, (copies or {}).get(id)
     try:
-        made = Mark(
+        new = Mark(
             id=id,
             spans=body.spans,
             quotes=body.quotes,
@@ -50,8 +50,8 @@ def mark(
         )
     except ValidationError as error:
         raise refused("This mark", error) from None
-    _refuse("This mark", _annotation(protocol, marks=(made,)), text, protocol)
-    return rows.mark_body(made)
+    _refuse("This mark", _annotation(protocol, marks=(new,)), text, protocol)
+    return rows.mark_body(new)
 
 
 def unit(id: str, body: UnitBody, text: TaskText, protocol: Protocol, wall: float) -> str:
@@ -60,9 +60,9 @@ def unit(id: str, body: UnitBody, text: TaskText, protocol: Protocol, wall: floa
         raise ProblemError("refused", "This part was not accepted: the text has no such part.")
     _refuse_unasked("This part", body.answers, protocol.unit_questions)
     start, end = map(int, id.split("-"))
-    made = Unit(start=start, end=end, answers=body.answers, seconds=min(body.seconds, wall) or None)
-    _refuse("This part", _annotation(protocol, units=(made,)), text, protocol)
-    return made.to_json()
+    judged = Unit(start=start, end=end, answers=body.answers, seconds=min(body.seconds, wall) or None)
+    _refuse("This part", _annotation(protocol, units=(judged,)), text, protocol)
+    return judged.to_json()
 
 
 def answers(body: AnswersBody, text: TaskText, protocol: Protocol) -> str:
@@ -92,15 +92,15 @@ def _refuse_unasked(what: str, answers: Answers, questions: Iterable[Question]) 
 
 def _refuse(what: str, annotation: Annotation, text: TaskText, protocol: Protocol) -> None:
     """Errors refuse; warnings, such as an answer still missing, do not."""
-    for found in (placement(annotation, text.document), conformity(annotation, protocol)):
-        for level, message in found:
+    for problems in (placement(annotation, text.document), conformity(annotation, protocol)):
+        for level, message in problems:
             if level == "error":
                 raise ProblemError("refused", f"{what} was not accepted. {_without_id(message, annotation)}")
 
 
 def _without_id(message: str, annotation: Annotation) -> str:
-    for each in annotation.marks:
-        message = message.removeprefix(f"mark {each.id!r}: ")
+    for mark_ in annotation.marks:
+        message = message.removeprefix(f"mark {mark_.id!r}: ")
     return f"{message[:1].upper()}{message[1:]}."
 
 
@@ -113,13 +113,15 @@ def missing(annotation: Annotation, text: TaskText, protocol: Protocol) -> tuple
 
 
 def _missing_in_marks(marks: Iterable[Mark], protocol: Protocol) -> Iterator[str]:
-    for each in marks:
-        label = protocol.named(each.label)
-        if each.label is None and not protocol.unlabelled:
-            yield f"marks/{each.id}: label"
-        if label is not None and label.antecedent == "required" and each.antecedents is None:
-            yield f"marks/{each.id}: antecedent"
-        yield from (f"marks/{each.id}: {name}" for name in unanswered(each.answers, protocol.questions_of(each.label)))
+    for mark_ in marks:
+        label = protocol.named(mark_.label)
+        if mark_.label is None and not protocol.unlabelled:
+            yield f"marks/{mark_.id}: label"
+        if label is not None and label.antecedent == "required" and mark_.antecedents is None:
+            yield f"marks/{mark_.id}: antecedent"
+        yield from (
+            f"marks/{mark_.id}: {name}" for name in unanswered(mark_.answers, protocol.questions_of(mark_.label))
+        )
 
 
 def _missing_in_text(annotation: Annotation, text: TaskText, protocol: Protocol) -> Iterator[str]:

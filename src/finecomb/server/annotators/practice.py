@@ -37,7 +37,7 @@ def page(step: Step, protocol: Protocol, annotator: Annotator, result: Qualifica
             more = {"title": protocol.title, "say": protocol.instructions}
         case "examples":
             assert arm is not None
-            more = {"say": arm.instructions, "examples": (*((each,) for each in arm.examples), *arm.pairs)}
+            more = {"say": arm.instructions, "examples": (*((example,) for example in arm.examples), *arm.pairs)}
         case "intro":
             more = _intro(protocol, step.part)
         case "result":
@@ -49,9 +49,9 @@ def _answered(protocol: Protocol, annotator: Annotator) -> Answers:
     """What was said before, as far as it still answers what is asked."""
     before = annotator.survey
     return {
-        each.name: before[each.name]
-        for each in protocol.survey
-        if each.name in before and not each.problem(before[each.name])
+        question.name: before[question.name]
+        for question in protocol.survey
+        if question.name in before and not question.problem(before[question.name])
     }
 
 
@@ -63,16 +63,16 @@ def _intro(protocol: Protocol, part: QualificationPart | None) -> dict[str, obje
 
 def practice(item: Item, protocol: Protocol) -> Practice:
     """What makes a task an exercise or a multiple-choice question."""
-    asked = item.given
+    exercise = item.given
     return Practice(
         part=_title(item.part),
-        ask=asked.ask,
-        label=None if isinstance(asked, Choice) else asked.label,
+        ask=exercise.ask,
+        label=None if isinstance(exercise, Choice) else exercise.label,
         number=item.number,
         of=item.of,
         points=item.part.points if item.part else 0,
-        question=asked.question if isinstance(asked, Choice) else None,
-        spans=(locate(asked.quote, asked.text),) if isinstance(asked, Choice) and asked.quote else (),
+        question=exercise.question if isinstance(exercise, Choice) else None,
+        spans=(locate(exercise.quote, exercise.text),) if isinstance(exercise, Choice) and exercise.quote else (),
         verify=protocol.work.verify and item.phase == "training",
     )
 
@@ -88,13 +88,13 @@ def feedback(item: Item, annotation: Annotation, protocol: Protocol) -> Feedback
 
 
 def _on_choice(choice: Choice, annotation: Annotation, part: QualificationPart | None) -> Feedback:
-    said = annotation.answers.get("answer")
-    graded = graded_choice(choice, said, part.points if part else 0)
+    answer = annotation.answers.get("answer")
+    graded = graded_choice(choice, answer, part.points if part else 0)
     return Feedback(
         points=graded.points,
         of=graded.of,
         answers={"answer": choice.answer},
-        right=among(said, (choice.answer,)),
+        right=among(answer, (choice.answer,)),
         say=choice.feedback,
     )
 
@@ -105,9 +105,9 @@ def _on_exercise(
     graded = graded_exercise(exercise, annotation.marks, part)
     document = protocol.practice[annotation.document]
     units = {f"{s.start}-{s.end}": right for s, right in zip(document.segments, exercise.units, strict=False)}
-    said = {f"{unit.start}-{unit.end}": unit.answers for unit in annotation.units}
+    unit_answers = {f"{unit.start}-{unit.end}": unit.answers for unit in annotation.units}
     agrees = _agrees(annotation.answers, exercise.answers) and all(
-        _agrees(said.get(id, {}), right) for id, right in units.items()
+        _agrees(unit_answers.get(id, {}), right) for id, right in units.items()
     )
     return Feedback(
         points=graded.points,
@@ -117,12 +117,12 @@ def _on_exercise(
         answers=exercise.answers,
         units=units,
         right=agrees and not graded.missed,
-        say="\n\n".join(each for each in (_compared(graded, protocol, part), exercise.feedback) if each),
+        say="\n\n".join(text for text in (_compared(graded, protocol, part), exercise.feedback) if text),
     )
 
 
-def _agrees(said: Answers, right: Answers) -> bool:
-    return all(among(_listed(said.get(name)), (_listed(answer),)) for name, answer in right.items())
+def _agrees(answers: Answers, right: Answers) -> bool:
+    return all(among(_listed(answers.get(name)), (_listed(answer),)) for name, answer in right.items())
 
 
 def _listed(answer: Answer | None) -> Answer | frozenset[str] | None:
@@ -132,12 +132,12 @@ def _listed(answer: Answer | None) -> Answer | frozenset[str] | None:
 
 def _solved(exercise: Exercise, graded: Graded) -> tuple[Solved, ...]:
     """The known errors in text order, each with the mark that found it."""
-    found = {solution: (mark, points) for (solution, mark), points in zip(graded.found, graded.each, strict=True)}
-    made = [
-        (span, _one_solved(solution, span, *found.get(index, (None, 0.0))))
+    marks_of = {solution: (mark, points) for (solution, mark), points in zip(graded.found, graded.each, strict=True)}
+    solutions = [
+        (span, _one_solved(solution, span, *marks_of.get(index, (None, 0.0))))
         for index, (solution, span) in enumerate(zip(exercise.solutions, exercise.spans(), strict=True))
     ]
-    return tuple(each for _, each in sorted(made, key=lambda pair: pair[0]))
+    return tuple(solved for _, solved in sorted(solutions, key=lambda pair: pair[0]))
 
 
 def _one_solved(solution: Solution, span: Span, mark: str | None, points: float) -> Solved:
@@ -157,11 +157,13 @@ def _compared(graded: Graded, protocol: Protocol, part: QualificationPart | None
     """The comparison in words, where the qualification's feedback is written; the reasons stand with the solutions."""
     if part is None or protocol.qualification is None or protocol.qualification.feedback != "written":
         return ""
-    found, missed, extra = len(graded.found), len(graded.missed), len(graded.extra)
-    said = f"You found {found} of the {found + missed} errors that experts marked here."
+    hits, missed, extra = len(graded.found), len(graded.missed), len(graded.extra)
+    sentence = f"You found {hits} of the {hits + missed} errors that experts marked here."
     if not extra:
-        return said
-    return f"{said} {extra} of your marks {'is' if extra == 1 else 'are'} at none of these places or of another kind."
+        return sentence
+    return (
+        f"{sentence} {extra} of your marks {'is' if extra == 1 else 'are'} at none of these places or of another kind."
+    )
 
 
 # --- the result --------------------------------------------------------------------------------------------------

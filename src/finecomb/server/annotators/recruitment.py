@@ -34,14 +34,14 @@ _MTURK = "/mturk/externalSubmit"
 # --- coming ------------------------------------------------------------------------------------------------------
 
 
-def told(recruitment: Recruitment, asked: Mapping[str, str]) -> ArrivalSource:
+def told(recruitment: Recruitment, parameters: Mapping[str, str]) -> ArrivalSource:
     """What the platform's link says; what is not an id, or too long for one, counts as not said.
 
     >>> told(Recruitment(platform="prolific"), {"PROLIFIC_PID": "5f1", "SESSION_ID": "{{%SESSION_ID%}}"}).worker
     '5f1'
     """
     names = _NAMES.get(recruitment.platform, {})
-    ids = {ours: asked.get(theirs, "") for ours, theirs in names.items()}
+    ids = {ours: parameters.get(theirs, "") for ours, theirs in names.items()}
     submit = ids.pop("submit", "")
     clean = {ours: id if _ID.fullmatch(id) else "" for ours, id in ids.items()}
     return ArrivalSource(platform=recruitment.platform, submit=submit if _is_mturk(submit) else "", **clean)
@@ -60,27 +60,29 @@ def _is_mturk(address: str) -> bool:
     return parts.scheme == "https" and plain and host.endswith(".mturk.com") and parts.path in ("", "/")
 
 
-def is_preview(came: ArrivalSource) -> bool:
+def is_preview(source: ArrivalSource) -> bool:
     """Whether somebody only looks, before having accepted the work."""
-    return came.platform == "mturk" and came.session == _PREVIEW
+    return source.platform == "mturk" and source.session == _PREVIEW
 
 
-def identified(came: ArrivalSource) -> ArrivalSource:
+def identified(source: ArrivalSource) -> ArrivalSource:
     """`came`, or a `ProblemError` when the platform's link does not say who it is or that they accepted the work."""
-    if is_preview(came):
+    if is_preview(source):
         raise ProblemError("not-allowed", "Accept the task on Mechanical Turk first. Then you can start here.")
-    if came.platform and not came.worker:
-        title = PLATFORM_TITLES[came.platform]
+    if source.platform and not source.worker:
+        title = PLATFORM_TITLES[source.platform]
         raise ProblemError(
             "not-allowed", f"This address does not say who you are. Go back to {title} and open the study from there."
         )
-    return came
+    return source
 
 
-def once(came: ArrivalSource) -> str:
+def once(source: ArrivalSource) -> str:
     """What to say to somebody who took part before, where everybody may once only."""
     back = (
-        f" Give the task back on {PLATFORM_TITLES[came.platform]}; that has no disadvantage." if came.platform else ""
+        f" Give the task back on {PLATFORM_TITLES[source.platform]}; that has no disadvantage."
+        if source.platform
+        else ""
     )
     return f"You have taken part in this study before, and everybody can take part once only. Thank you.{back}"
 
@@ -90,9 +92,9 @@ def at_door(auth: Auth, request: Request) -> ArrivalSource:
     return told(auth.store.head.settings.recruitment, request.query_params)
 
 
-def with_traces(auth: Auth, request: Request, response: Response, came: ArrivalSource) -> ArrivalSource:
+def with_traces(auth: Auth, request: Request, response: Response, source: ArrivalSource) -> ArrivalSource:
     """`came` with the hashes by which the same browser and the same network are known again."""
-    return replace(came, device=auth.remember(request, response), address=_address(auth, request))
+    return replace(source, device=auth.remember(request, response), address=_address(auth, request))
 
 
 def _address(auth: Auth, request: Request) -> str:
@@ -103,8 +105,8 @@ def _address(auth: Auth, request: Request) -> str:
         return ""
     if address.is_loopback:
         return ""
-    known = str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
-    return auth.signature(f"address/{known}")
+    network = str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
+    return auth.signature(f"address/{network}")
 
 
 # --- going back --------------------------------------------------------------------------------------------------
@@ -113,30 +115,30 @@ def _address(auth: Auth, request: Request) -> str:
 def ending(auth: Auth, annotator: str, why: Literal["done", "screened-out"]) -> Ending:
     """What an annotator takes back to where they were recruited."""
     with auth.store.database.reading() as transaction:
-        found = recruits.last(auth.store, transaction, annotator)
-    return _ending(auth, found.source if found else ArrivalSource(), why, annotator)
+        arrival = recruits.last_arrival(auth.store, transaction, annotator)
+    return _ending(auth, arrival.source if arrival else ArrivalSource(), why, annotator)
 
 
-def declined(auth: Auth, came: ArrivalSource) -> Ending:
+def declined(auth: Auth, source: ArrivalSource) -> Ending:
     """What somebody takes back who does not agree to take part; nothing about them is kept."""
-    return _ending(auth, came, "no-consent", came.worker)
+    return _ending(auth, source, "no-consent", source.worker)
 
 
-def _ending(auth: Auth, came: ArrivalSource, why: Why, who: str) -> Ending:
+def _ending(auth: Auth, source: ArrivalSource, why: Why, who: str) -> Ending:
     recruitment = auth.store.head.settings.recruitment
-    own = auth.signature(f"{_OWN[why]}/{who}")[:8].upper() if who else ""
+    own_code = auth.signature(f"{_OWN[why]}/{who}")[:8].upper() if who else ""
     code = {
         "done": recruitment.completed,
         "screened-out": recruitment.screened_out,
         "no-consent": recruitment.no_consent,
-    }[why] or own
+    }[why] or own_code
     if recruitment.back:
         return Ending(why=why, code=code, back=recruitment.back.replace("{code}", quote(code, safe="")))
-    if came.platform == "prolific" and code:
+    if source.platform == "prolific" and code:
         return Ending(why=why, code=code, back=_PROLIFIC.format(code=quote(code, safe="")))
-    if came.submit and why != "no-consent":  # who does not agree gives the task back, there
-        fields = {"assignmentId": came.session, "code": code}
-        return Ending(why=why, code=code, back=came.submit.rstrip("/") + _MTURK, form=fields)
+    if source.submit and why != "no-consent":  # who does not agree gives the task back, there
+        fields = {"assignmentId": source.session, "code": code}
+        return Ending(why=why, code=code, back=source.submit.rstrip("/") + _MTURK, form=fields)
     return Ending(why=why, code=code)
 
 

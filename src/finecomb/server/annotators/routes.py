@@ -145,14 +145,14 @@ StepId = Annotated[str, Path(max_length=64)]
 
 
 @router.put("/steps/{step}")
-async def step_done(request: Request, session: AnnotatorSession, step: StepId, said: StepDone) -> Saved:
+async def step_done(request: Request, session: AnnotatorSession, step: StepId, step_answers: StepDone) -> Saved:
     """A page was read or answered."""
     store = auth_of(request).store
     _takes_work(store)
-    found = await store.do(onboarding_jobs.step_done, session.who, step, said.answers, said.active)
-    if isinstance(found, Declined):
-        raise ProblemError(found.code, found.say or _SAY.get(found.code, ""), missing=found.missing)
-    return Saved(change=said.change, version=found)
+    outcome = await store.do(onboarding_jobs.step_done, session.who, step, step_answers.answers, step_answers.active)
+    if isinstance(outcome, Declined):
+        raise ProblemError(outcome.code, outcome.say or _SAY.get(outcome.code, ""), missing=outcome.missing)
+    return Saved(change=step_answers.change, version=outcome)
 
 
 @router.get("/tasks/{task}")
@@ -178,8 +178,8 @@ def feedback(task: OwnTask) -> Feedback:
 def _is_graded(task: OwnedTask, round: int) -> bool:
     with task.store.database.reading() as transaction:
         annotator = annotators.get(task.store, transaction, task.facts.annotator)
-    found = onboarding.qualified(task.cache.protocol(task.facts), annotator)
-    return found is not None and any(each.round == round for each in found.attempts)
+    result = onboarding.qualified(task.cache.protocol(task.facts), annotator)
+    return result is not None and any(attempt.round == round for attempt in result.attempts)
 
 
 @router.put("/tasks/{task}/marks/{id}", response_model=Saved)
@@ -198,7 +198,7 @@ async def save_mark(task: OwnTask, id: EntryId, change: MarkChange) -> Response:
 async def save_unit(task: OwnTask, id: EntryId, change: UnitChange) -> Response:
     """Judge a part."""
     text, protocol = task.cache.task_text(task.facts), task.cache.asked_protocol(task.facts)
-    wall = task.store.clock() - task.facts.started
+    wall = tasks.wall_seconds(task.store, task.facts)
     body = None if change.body is None else entry_checks.unit(id, change.body, text, protocol, wall)
     return await _save(task, "unit", id, change.change, change.base, body, change.active)
 
@@ -225,7 +225,7 @@ async def finish(task: OwnTask, ending: Finish) -> Response:
     """Hand a text in."""
     _takes_work(task.store)
     text, protocol = task.cache.task_text(task.facts), task.cache.asked_protocol(task.facts)
-    found = await task.store.do(
+    outcome = await task.store.do(
         tasks.finish,
         task.id,
         task.facts,
@@ -233,15 +233,15 @@ async def finish(task: OwnTask, ending: Finish) -> Response:
         ending.active,
         lambda annotation: entry_checks.missing(annotation, text, protocol),
     )
-    return _answer(task, ending.change, found)
+    return _answer(task, ending.change, outcome)
 
 
 @router.put("/tasks/{task}/reopen", response_model=Saved)
 async def reopen(task: OwnTask, ending: Finish) -> Response:
     """Take a text back that was handed in."""
     _takes_work(task.store)
-    found = await task.store.do(tasks.reopen, task.id, task.facts, ending.change, ending.active)
-    return _answer(task, ending.change, found)
+    outcome = await task.store.do(tasks.reopen, task.id, task.facts, ending.change, ending.active)
+    return _answer(task, ending.change, outcome)
 
 
 async def _save(
@@ -250,8 +250,8 @@ async def _save(
     _takes_work(task.store)
     if "\0" in id:
         raise ProblemError("refused", "This was not accepted: its id holds a NUL character.")
-    found = await task.store.do(tasks.save, task.id, task.facts, Edit(change, kind, id, base, body, active))
-    return _answer(task, change, found)
+    outcome = await task.store.do(tasks.save, task.id, task.facts, Edit(change, kind, id, base, body, active))
+    return _answer(task, change, outcome)
 
 
 def _takes_work(store: Store) -> None:
@@ -266,11 +266,13 @@ _SAY = {
 }
 
 
-def _answer(task: OwnedTask, change: str, found: int | Declined) -> Response:
-    if isinstance(found, Declined):
-        stored = task_view.entry(found.stored, task.cache.names(task.facts)) if found.stored else None
-        raise ProblemError(found.code, found.say or _SAY.get(found.code, ""), stored=stored, missing=found.missing)
-    return Response(Saved(change=change, version=found).model_dump_json(), media_type="application/json")
+def _answer(task: OwnedTask, change: str, outcome: int | Declined) -> Response:
+    if isinstance(outcome, Declined):
+        stored = task_view.entry(outcome.stored, task.cache.names(task.facts)) if outcome.stored else None
+        raise ProblemError(
+            outcome.code, outcome.say or _SAY.get(outcome.code, ""), stored=stored, missing=outcome.missing
+        )
+    return Response(Saved(change=change, version=outcome).model_dump_json(), media_type="application/json")
 
 
 # --- the short way -----------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ annotator does is kept in *entries* of the task, each saved on its own by one id
     PUT /api/tasks/{task}/decisions/{id}     SuggestionChange  -> Saved
     PUT /api/tasks/{task}/finish             Finish            -> Saved
     PUT /api/tasks/{task}/reopen             Finish            -> Saved
-    GET /api/me -> Me,  POST /api/next -> Next,  GET /api/tasks/{task} -> Task
+    GET /api/me -> Me,  POST /api/next -> NextResponse,  GET /api/tasks/{task} -> Task
     PUT /api/steps/{step}                    StepDone          -> Saved
     GET /api/tasks/{task}/feedback -> Feedback
     GET /api/join/{token} -> Welcome,  POST /api/join/{token} -> SignedIn,  POST /api/join/{token}/decline -> Ending
@@ -19,10 +19,10 @@ A link leads to the page `/join/{token}`, personal or open; the page shows `Welc
 recruiting platform adds to the address (`?PROLIFIC_PID=...`) goes along with every call of `/api/join`.
 
 The way of an annotator is that of the protocol: consent (on the page of the link), survey, instructions, training,
-qualification, work, thanks. `Next` says what comes now: a `Page` to read or answer, or a `Task`. Exercises of training
-and qualification and multiple-choice questions are tasks like any other, saved and handed in in the same way.
+qualification, work, thanks. `NextResponse` says what comes now: a `Page` to read or answer, or a `Task`. Exercises of
+training and qualification and multiple-choice questions are tasks like any other, saved and handed in in the same way.
 
-Every error is a `Problem`.
+Every error is an `ErrorResponse`.
 """
 
 from __future__ import annotations
@@ -37,23 +37,7 @@ from finecomb.core.protocol import Group, Guideline, Label, Mode, Work
 from finecomb.core.question import Question
 from finecomb.core.records import Answers, Id, Json, Phase, Record, Text, Time, WayPhase
 from finecomb.core.span import Span
-
-State = Literal["pilot", "open", "paused", "closed"]
-Code = Literal[
-    "signed-out",  # 401: no session, or an expired one
-    "not-allowed",  # 403: the session may not do this, or the request does not come from our pages
-    "not-found",  # 404: no such thing, or somebody else's
-    "conflict",  # 409: the entry was changed elsewhere; `stored` is what it is now
-    "finished",  # 409: the task was handed in; reopen it first
-    "lease-over",  # 409: the text went to somebody else; what was marked is kept
-    "incomplete",  # 409: something required is missing; `missing` lists the entries
-    "refused",  # 422: the entry does not fit the text or the protocol
-    "too-large",  # 413
-    "too-many",  # 429: too many attempts; try again later
-    "paused",  # 423: the study takes no work at the moment
-    "closed",  # 423: the study is over
-    "failed",  # 500: our fault; the work is kept in the browser and tried again
-]
+from finecomb.server.schema import Code, LabelLook, State
 
 
 class AntecedentBody(Record):
@@ -242,18 +226,6 @@ class Told(Record):
 
     ask: Text
     answer: Text
-
-
-class LabelLook(Record):
-    """How a label looks, everywhere the same."""
-
-    label: str
-    """Empty for a mark without a label."""
-    title: str
-    slot: str
-    """`A1` ... `C2` or `none`: names the colour and line tokens."""
-    flag: str
-    key: str
 
 
 class About(Record):
@@ -512,15 +484,3 @@ class SignedIn(Record):
 
     annotator: Id
     csrf: str
-
-
-class ResearcherMe(Record):
-    """Which researcher is signed in."""
-
-    researcher: Id
-    role: Literal["viewer", "editor", "owner"]
-    title: Text
-    """Of the study."""
-    state: State
-    csrf: str
-    """To be sent as `X-Finecomb-Token` with every request that changes something."""

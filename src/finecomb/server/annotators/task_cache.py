@@ -34,13 +34,13 @@ class TaskCache:
     def facts(self, task: str) -> Facts | None:
         """Whose task it is and what it is about."""
         self._fresh()
-        found = self._facts.get(task)
-        if found is None:
+        facts = self._facts.get(task)
+        if facts is None:
             with self.store.database.reading() as transaction:
-                found = tasks.facts(self.store, transaction, task)
-            if found is not None:
-                self._facts[task] = found
-        return found
+                facts = tasks.facts(self.store, transaction, task)
+            if facts is not None:
+                self._facts[task] = facts
+        return facts
 
     def protocol(self, facts: Facts) -> Protocol:
         """The protocol that a task was given out under, which may no longer be the one in force."""
@@ -51,11 +51,11 @@ class TaskCache:
         if facts.phase == "work":
             return self.protocol(facts)
         make = functools.partial(self.protocol(facts).asked_of, facts.document)
-        return _kept(self._asked, facts.document, make)
+        return _cached(self._asked, facts.document, make)
 
     def task_text(self, facts: Facts) -> TaskText:
         """The task's text."""
-        return _kept(self._texts, (facts.document, facts.protocol), functools.partial(self._task_text, facts))
+        return _cached(self._texts, (facts.document, facts.protocol), functools.partial(self._task_text, facts))
 
     def _task_text(self, facts: Facts) -> TaskText:
         if facts.phase == "work":
@@ -71,12 +71,12 @@ class TaskCache:
         if not facts.about:
             return None
         with self.store.database.reading() as transaction:
-            found = judged_work.said(self.store, transaction, facts.about, self.protocol(facts).work.unit)
-        return about(found, self.store.head.protocols[found.protocol], self._sign) if found else None
+            content = judged_work.judged_content(self.store, transaction, facts.about, self.protocol(facts).work.unit)
+        return about(content, self.store.head.protocols[content.protocol], self._sign) if content else None
 
     def names(self, facts: Facts) -> OfferedNames:
         """The marks that the task offers."""
-        return _kept(self._names, facts.offered, functools.partial(self._read_names, facts.offered))
+        return _cached(self._names, facts.offered, functools.partial(self._read_names, facts.offered))
 
     def _read_names(self, ids: tuple[str, ...]) -> OfferedNames:
         if not ids:
@@ -87,15 +87,15 @@ class TaskCache:
     def _fresh(self) -> None:
         if self._head is not self.store.head or len(self._facts) > _MOST:
             self._head = self.store.head
-            for each in (self._facts, self._texts, self._asked, self._names):
-                each.clear()
+            for cache in (self._facts, self._texts, self._asked, self._names):
+                cache.clear()
 
 
 K = TypeVar("K")
 
 
-def _kept(kept: dict[K, V], key: K, make: Callable[[], V]) -> V:
-    found = kept.get(key)  # another thread may empty it at any time
-    if found is None:
-        found = kept[key] = make()
-    return found
+def _cached(cache: dict[K, V], key: K, make: Callable[[], V]) -> V:
+    value = cache.get(key)  # another thread may empty it at any time
+    if value is None:
+        value = cache[key] = make()
+    return value

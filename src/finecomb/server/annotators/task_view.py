@@ -18,7 +18,6 @@ from finecomb.server.annotators.schema import (
     AnswersBody,
     AnswersEntry,
     Guide,
-    LabelLook,
     MarkBody,
     MarkEntry,
     Offered,
@@ -31,6 +30,7 @@ from finecomb.server.annotators.schema import (
     UnitBody,
     UnitEntry,
 )
+from finecomb.server.schema import LabelLook
 from finecomb.store import judged_work
 from finecomb.store.rows import Kind, Stored
 from finecomb.store.tasks import Facts, TaskState
@@ -99,8 +99,8 @@ def task(
 ) -> Task:
     """A task as it goes to the browser."""
     entries: dict[Kind, list[Any]] = {"mark": [], "unit": [], "answers": [], "decision": []}
-    for each in state.entries:
-        entries[each.kind].append(entry(each, names))
+    for stored in state.entries:
+        entries[stored.kind].append(entry(stored, names))
     return Task(
         id=id,
         number=facts.number,
@@ -138,17 +138,17 @@ def _ordered(context: Mapping[str, str], first: str) -> Mapping[str, str]:
     return {**others, "b": context["b"], "a": context["a"]}
 
 
-def about(found: judged_work.JudgedContent, protocol: Protocol, sign: Sign) -> About:
+def about(content: judged_work.JudgedContent, protocol: Protocol, sign: Sign) -> About:
     """Somebody's work that is to be judged, under names that do not give them away."""
-    asked = protocol.questions_of(found.marks[0].label) if found.one else protocol.document_questions
+    questions = protocol.questions_of(content.marks[0].label) if content.one else protocol.document_questions
     return About(
         labels=protocol.labels,
         looks=_looks(protocol),
-        marks=_offered(OfferedNames.of(found.marks, sign)),
+        marks=_offered(OfferedNames.of(content.marks, sign)),
         said=tuple(
-            Told(ask=each.ask, answer=each.kind.words(each, found.answers[each.name]))
-            for each in asked
-            if each.name in found.answers
+            Told(ask=question.ask, answer=question.kind.words(question, content.answers[question.name]))
+            for question in questions
+            if question.name in content.answers
         ),
     )
 
@@ -160,8 +160,8 @@ def entry(stored: Stored, names: OfferedNames) -> AnyEntry:
     """An entry as it goes to the browser."""
     id = names.shown.get(stored.id, stored.id) if stored.kind == "decision" else stored.id
     value = None if stored.body is None else _BODIES[stored.kind](from_json(stored.body), names)
-    made: AnyEntry = _ENTRIES[stored.kind](id=id, version=stored.version, body=value)
-    return made
+    sent: AnyEntry = _ENTRIES[stored.kind](id=id, version=stored.version, body=value)
+    return sent
 
 
 def _mark_body(value: dict[str, Any], names: OfferedNames) -> MarkBody:

@@ -8,8 +8,9 @@ from typing import Any, get_args
 
 import polars as pl
 
-from finecomb.agreement.agree import AgreeOptions, source
+from finecomb.agreement.agree_options import AgreeOptions
 from finecomb.agreement.alpha import alpha_of
+from finecomb.agreement.sources import source_of
 from finecomb.core.errors import shorten
 from finecomb.core.frames import meta
 from finecomb.core.protocol import Protocol
@@ -44,44 +45,44 @@ class Wanted:
     limit: int = 100
 
 
-def document_frame(now: Snapshot) -> pl.DataFrame:
+def document_frame(snapshot: Snapshot) -> pl.DataFrame:
     """One row per document.
 
     Columns: id, text, model, done, of, marks, alpha, disputed, check, unfinished, labels, in the study's order.
     """
-    seen = now.seen.study
-    done = seen.annotations.group_by("document").agg(done=pl.len())
-    marks = seen.marks.group_by("document").agg(marks=pl.len(), labels=pl.col("label").unique())
-    check = pl.col("id").is_in(list(now.study.settings.attention_checks))
-    rows = now.study.documents.select("id", "text", meta("model"), check=check)
-    for other in (done, marks, _alphas(now)):
+    work = snapshot.seen.study
+    done = work.annotations.group_by("document").agg(done=pl.len())
+    marks = work.marks.group_by("document").agg(marks=pl.len(), labels=pl.col("label").unique())
+    check = pl.col("id").is_in(list(snapshot.study.settings.attention_checks))
+    rows = snapshot.study.documents.select("id", "text", meta("model"), check=check)
+    for other in (done, marks, _alphas(snapshot)):
         rows = rows.join(other, left_on="id", right_on="document", how="left", maintain_order="left")
-    rows = rows.with_columns(pl.col("done", "marks").fill_null(0), of=pl.lit(now.per_document))
+    rows = rows.with_columns(pl.col("done", "marks").fill_null(0), of=pl.lit(snapshot.per_document))
     return rows.with_columns(
         unfinished=(pl.col("done") < pl.col("of")) & ~check,
         disputed=(pl.col("alpha") < DISPUTED).fill_null(value=False),
     )
 
 
-def _alphas(now: Snapshot) -> pl.DataFrame:
+def _alphas(snapshot: Snapshot) -> pl.DataFrame:
     """Alpha on the words of each document that two people read; null where undefined."""
-    tally = source(now.seen, AgreeOptions(by_label=False)).tallies[0]
+    tally = source_of(snapshot.seen, AgreeOptions(by_label=False)).tallies[0]
     values = alpha_of(tally.coincidences[:, 0], tally.values)
-    documents = pl.Series("document", now.seen.study.documents["id"], pl.String)
+    documents = pl.Series("document", snapshot.seen.study.documents["id"], pl.String)
     return pl.DataFrame({"document": documents, "alpha": pl.Series(values, dtype=pl.Float64).fill_nan(None)})
 
 
 def document_list(rows: pl.DataFrame, wanted: Wanted) -> DocumentList:
     """One page of the list, and the number of documents under each filter."""
-    found = rows.filter(_matches(wanted))
+    matching = rows.filter(_matches(wanted))
     shows: dict[Show, pl.Expr] = {
         "all": pl.lit(value=True),
         "unfinished": pl.col("unfinished"),
         "disputed": pl.col("disputed"),
     }
-    chosen = found.filter(shows[wanted.show])
+    chosen = matching.filter(shows[wanted.show])
     page = chosen.slice(wanted.offset, wanted.limit)
-    counts = {show: found.select(shows[show].sum() if show != "all" else pl.len()).item() for show in get_args(Show)}
+    counts = {show: matching.select(shows[show].sum() if show != "all" else pl.len()).item() for show in get_args(Show)}
     return DocumentList(rows=tuple(_row(row) for row in page.iter_rows(named=True)), total=len(chosen), counts=counts)
 
 
@@ -98,18 +99,27 @@ def _matches(wanted: Wanted) -> pl.Expr:
 
 
 def _row(row: dict[str, Any]) -> DocumentRow:
-    own = {name: row[name] for name in ("id", "model", "marks", "alpha", "disputed", "check")}
+    columns = {name: row[name] for name in ("id", "model", "marks", "alpha", "disputed", "check")}
     return DocumentRow(
-        **own, start=shorten(row["text"], 80), progress=StudyProgress(done=row["done"], of=max(row["of"], row["done"]))
+        **columns,
+        start=shorten(row["text"], 80),
+        progress=StudyProgress(done=row["done"], of=max(row["of"], row["done"])),
     )
 
 
-def document_page(now: Snapshot, rows: pl.DataFrame, id: str) -> DocumentPage:
+def document_page(snapshot: Snapshot, rows: pl.DataFrame, id: str) -> DocumentPage:
     """A document with everything that anybody said about it in work, also drafts and what was excluded."""
-    document = now.study.document(id)
-    every = [each for each in now.study.annotations_on(id) if each.phase == "work" and each.about is None]
-    people = {each.id: each for each in now.study.iter_annotators()}
-    used = [now.protocol, *(now.study.protocols[name] for name in dict.fromkeys(each.protocol for each in every))]
+    document = snapshot.study.document(id)
+    annotations = [
+        annotation
+        for annotation in snapshot.study.annotations_on(id)
+        if annotation.phase == "work" and annotation.about is None
+    ]
+    people = {annotation.id: annotation for annotation in snapshot.study.iter_annotators()}
+    used = [
+        snapshot.protocol,
+        *(snapshot.study.protocols[name] for name in dict.fromkeys(annotation.protocol for annotation in annotations)),
+    ]
     row = rows.row(by_predicate=pl.col("id") == id, named=True)
     return DocumentPage(
         **document.model_dump(include={"id", "text", "context", "references", "segments", "meta"}),
@@ -117,22 +127,31 @@ def document_page(now: Snapshot, rows: pl.DataFrame, id: str) -> DocumentPage:
         alpha=row["alpha"],
         looks=shown(*used),
         answers=_options(used),
-        readers=tuple(_readers(now, every, people)),
+        readers=tuple(_readers(snapshot, annotations, people)),
     )
 
 
-def _readers(now: Snapshot, every: Iterable[Annotation], people: dict[str, Annotator]) -> Iterator[AnnotationBars]:
-    ordered = sorted(every, key=lambda each: (_ORDER[now.kinds[each.annotator]], now.names[each.annotator], each.round))
-    for each in ordered:
-        own = each.model_dump(include={"protocol", "round", "phase", "status", "answers", "annotator"})
+def _readers(
+    snapshot: Snapshot, annotations: Iterable[Annotation], people: dict[str, Annotator]
+) -> Iterator[AnnotationBars]:
+    ordered = sorted(
+        annotations,
+        key=lambda annotation: (
+            _ORDER[snapshot.kinds[annotation.annotator]],
+            snapshot.names[annotation.annotator],
+            annotation.round,
+        ),
+    )
+    for annotation in ordered:
+        fields = annotation.model_dump(include={"protocol", "round", "phase", "status", "answers", "annotator"})
         yield AnnotationBars(
-            **own,
-            annotation=each.id,
-            name=now.names[each.annotator],
-            kind=people[each.annotator].kind,
-            excluded=each.excluded or people[each.annotator].excluded,
-            seconds=each.active_seconds if each.active_seconds is not None else each.seconds,
-            marks=tuple(_mark(mark) for mark in each.marks),
+            **fields,
+            annotation=annotation.id,
+            name=snapshot.names[annotation.annotator],
+            kind=people[annotation.annotator].kind,
+            excluded=annotation.excluded or people[annotation.annotator].excluded,
+            seconds=annotation.active_seconds if annotation.active_seconds is not None else annotation.seconds,
+            marks=tuple(_mark(mark) for mark in annotation.marks),
         )
 
 
@@ -154,6 +173,9 @@ def _options(protocols: Iterable[Protocol]) -> dict[str, tuple[int | float | str
     questions = [
         question
         for protocol in protocols
-        for question in (*protocol.questions, *(each for label in protocol.labels for each in label.questions))
+        for question in (
+            *protocol.questions,
+            *(question_ for label in protocol.labels for question_ in label.questions),
+        )
     ]
-    return {each.name: tuple(each.values) for each in questions if each.kind.ordered}
+    return {question_.name: tuple(question_.values) for question_ in questions if question_.kind.ordered}

@@ -27,16 +27,16 @@ _ENDINGS = {
 
 def writable() -> dict[str, Format]:
     """The formats on offer, by name."""
-    return {name: each for name, each in formats.formats().items() if each.write is not None}
+    return {name: format for name, format in formats.formats().items() if format.write is not None}
 
 
 def exports(study: Study) -> Iterator[Export]:
     """Every format on offer, with the name of its file and what it could not hold of this study."""
     tally = FeatureCounter()
     deque(tally.watch(study.items()), maxlen=0)
-    for name, each in writable().items():
-        lost = tally.losses(each).partition("left out: ")[2]
-        yield Export(format=name, title=each.title, file=_download(study, each), loses=lost)
+    for name, format in writable().items():
+        lost = tally.losses(format).partition("left out: ")[2]
+        yield Export(format=name, title=format.title, file=_download(study, format), loses=lost)
 
 
 def export(study: Study, format: str, folder: Path) -> Path:

@@ -20,39 +20,39 @@ from finecomb.server.researchers.snapshot import Snapshot, shown
 WINDOW = timedelta(days=7)
 
 
-def overview(now: Snapshot, people: People) -> Overview:
+def overview(snapshot: Snapshot, people: People) -> Overview:
     """Everything on the page."""
-    work, settings = now.seen.study.annotations, now.study.settings
+    work, settings = snapshot.seen.study.annotations, snapshot.study.settings
     done = dict(work.group_by("document").len().iter_rows())
-    progress = _progress(now.texts["id"], done, now.per_document)
-    found = [] if now.no_marks else agree(now.seen, ["alpha"])
-    alphas = [Figure.of(each.estimate) for each in found if each.columns["label"] == ANY]
-    pace = pace_of(work["submitted"].drop_nulls().to_list(), now.now)
+    progress = _progress(snapshot.texts["id"], done, snapshot.per_document)
+    findings = [] if snapshot.no_marks else agree(snapshot.seen, ["alpha"])
+    alphas = [Figure.of(row.estimate) for row in findings if row.columns["label"] == ANY]
+    pace = pace_of(work["submitted"].drop_nulls().to_list(), snapshot.now)
     cost = None if settings.price is None else settings.price * (1 + settings.fees)
-    spent = pay.cost(settings, pay.earned(now.study, (), now.protocol)).total
-    of_people = [each for each in people.rows if each.kind == "human"]
+    spent = pay.cost(settings, pay.earned(snapshot.study, (), snapshot.protocol)).total
+    of_people = [row for row in people.rows if row.kind == "human"]
     return Overview(
         title=settings.title,
-        state=now.state,
-        protocol=now.protocol.id,
-        looks=shown(now.protocol),
-        per_document=now.per_document,
-        documents=len(now.texts),
+        state=snapshot.state,
+        protocol=snapshot.protocol.id,
+        looks=shown(snapshot.protocol),
+        per_document=snapshot.per_document,
+        documents=len(snapshot.texts),
         annotations=progress,
-        drafts=sum(each.drafts for each in of_people),
+        drafts=sum(row.drafts for row in of_people),
         pace=pace,
         days=(progress.of - progress.done) / pace.value if pace.value else None,
-        agreement=alphas[0] if alphas else Figure(value=None, why=now.no_marks),
-        active=middle(work["active_seconds"], "no times yet", "active-seconds", **now.seen.fields),
+        agreement=alphas[0] if alphas else Figure(value=None, why=snapshot.no_marks),
+        active=middle(work["active_seconds"], "no times yet", "active-seconds", **snapshot.seen.fields),
         pay=_pay(of_people, settings.price),
         spent=None if cost is None else spent,
         budget=None if cost is None else spent + cost * (progress.of - progress.done),
         currency=settings.currency,
-        labels=tuple(_labels(now, found)),
-        models=tuple(_models(now, done)),
+        labels=tuple(_labels(snapshot, findings)),
+        models=tuple(_models(snapshot, done)),
         people=tuple(of_people),
-        others=tuple(each for each in people.rows if each.kind != "human"),
-        as_of=now.now,
+        others=tuple(row for row in people.rows if row.kind != "human"),
+        as_of=snapshot.now,
     )
 
 
@@ -76,36 +76,46 @@ def _progress(documents: Iterable[str], done: dict[str, int], per_document: int)
 
 def _pay(people: Iterable[Person], price: float | None) -> Middle:
     why = "no price is set" if price is None else "no times yet"
-    return middle(pl.Series([each.pay for each in people], dtype=pl.Float64), why, "pay-per-hour", price=price)
+    return middle(pl.Series([person.pay for person in people], dtype=pl.Float64), why, "pay-per-hour", price=price)
 
 
-def _labels(now: Snapshot, found: Iterable[Finding]) -> Iterator[LabelRow]:
-    marks = dict(now.seen.study.marks.group_by("label").len().iter_rows())
-    for row in found:
+def _labels(snapshot: Snapshot, findings: Iterable[Finding]) -> Iterator[LabelRow]:
+    marks = dict(snapshot.seen.study.marks.group_by("label").len().iter_rows())
+    for row in findings:
         label = str(row.columns["label"])
         if label != ANY:
             yield LabelRow(label=label, marks=marks.get(label, 0), agreement=Figure.of(row.estimate))
 
 
-def _models(now: Snapshot, done: dict[str, int]) -> Iterator[ModelRow]:
-    models = now.texts.select("id", meta("model"))
-    rates = {} if now.no_marks else _rates(now) if models["model"].null_count() < len(models) else {None: _rate(now)}
+def _models(snapshot: Snapshot, done: dict[str, int]) -> Iterator[ModelRow]:
+    models = snapshot.texts.select("id", meta("model"))
+    rates = (
+        {}
+        if snapshot.no_marks
+        else _rates(snapshot)
+        if models["model"].null_count() < len(models)
+        else {None: _rate(snapshot)}
+    )
     for (model,), part in models.partition_by("model", as_dict=True, maintain_order=True).items():
         teeth = sorted((done.get(id, 0) for id in part["id"]), reverse=True)
-        rate = rates.get(model, Figure(value=None, why=now.no_marks or "no annotations yet"))
+        rate = rates.get(model, Figure(value=None, why=snapshot.no_marks or "no annotations yet"))
         yield ModelRow(
-            model=model, teeth=tuple(teeth), progress=_progress(part["id"], done, now.per_document), rate=rate
+            model=model, teeth=tuple(teeth), progress=_progress(part["id"], done, snapshot.per_document), rate=rate
         )
 
 
-def _rates(now: Snapshot) -> dict[object, Figure]:
+def _rates(snapshot: Snapshot) -> dict[object, Figure]:
     """Marks per 100 words of each system that somebody has read."""
-    if now.seen.study.annotations.is_empty():
+    if snapshot.seen.study.annotations.is_empty():
         return {}
-    found = measure(now.seen, ["rate-1000"], ["model"], level="any")
-    return {each.columns["model"]: Figure.of(each.estimate, 0.1) for each in found if each.columns["label"] == ANY}
+    findings = measure(snapshot.seen, ["rate-1000"], ["model"], detail="any")
+    return {
+        finding.columns["model"]: Figure.of(finding.estimate, 0.1)
+        for finding in findings
+        if finding.columns["label"] == ANY
+    }
 
 
-def _rate(now: Snapshot) -> Figure:
-    found = measure(now.seen, ["rate-1000"], level="any")
-    return Figure.of(next(each.estimate for each in found if each.columns["label"] == ANY), 0.1)
+def _rate(snapshot: Snapshot) -> Figure:
+    findings = measure(snapshot.seen, ["rate-1000"], detail="any")
+    return Figure.of(next(finding.estimate for finding in findings if finding.columns["label"] == ANY), 0.1)

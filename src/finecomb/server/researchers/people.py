@@ -38,12 +38,12 @@ _AGREEMENT = "one-vs-rest-f1-each"
 
 def middle(values: pl.Series, why: str, statistic: str, **fields: object) -> Middle:
     """Median and quartiles of the values that are known; `why` there is none."""
-    known = values.drop_nulls()
-    signature = str(Signature.of(statistic=f"median-{statistic}", **fields, values=len(known)))
-    if known.is_empty():
+    numbers = values.drop_nulls()
+    signature = str(Signature.of(statistic=f"median-{statistic}", **fields, values=len(numbers)))
+    if numbers.is_empty():
         return Middle(median=None, why=why, signature=signature)
-    lower, median, upper = (known.quantile(share, "linear") for share in (0.25, 0.5, 0.75))
-    return Middle(median=median, lower=lower, upper=upper, count=len(known), signature=signature)
+    lower, median, upper = (numbers.quantile(share, "linear") for share in (0.25, 0.5, 0.75))
+    return Middle(median=median, lower=lower, upper=upper, count=len(numbers), signature=signature)
 
 
 @dataclass(frozen=True)
@@ -55,17 +55,17 @@ class People:
     @functools.cached_property
     def rows(self) -> list[Person]:
         """Everybody, those to look at first first."""
-        every = [self._person(each) for each in annotators_of(self.now.study.annotators)]
-        reasons = to_look_at(every, self._speeds)
-        marked = [each.model_copy(update={"look": reasons.get(each.id, ())}) for each in every]
-        return sorted(marked, key=lambda each: (-len(each.look), each.excluded is not None))
+        people = [self._person(person) for person in annotators_of(self.now.study.annotators)]
+        reasons = to_look_at(people, self._speeds)
+        marked = [person.model_copy(update={"look": reasons.get(person.id, ())}) for person in people]
+        return sorted(marked, key=lambda person: (-len(person.look), person.excluded is not None))
 
     def page(self, id: str) -> PersonPage:
         """One annotator's page."""
-        one = next(annotators_of(self.now.study.annotators.filter(pl.col("id") == id)))
+        annotator = next(annotators_of(self.now.study.annotators.filter(pl.col("id") == id)))
         return PersonPage(
-            person=next(each for each in self.rows if each.id == id),
-            **one.model_dump(include={"condition", "platform", "qualification", "survey", "meta"}),
+            person=next(person for person in self.rows if person.id == id),
+            **annotator.model_dump(include={"condition", "platform", "qualification", "survey", "meta"}),
             looks=shown(*self.now.study.protocols.values()),
             labels=self._labels(id),
             agreement=tuple(self._agreement_by_label(id)),
@@ -75,28 +75,34 @@ class People:
 
     # --- one row ---
 
-    def _person(self, one: Annotator) -> Person:
-        handed_in = self._done.get(one.id, 0)
+    def _person(self, annotator: Annotator) -> Person:
+        handed_in = self._done.get(annotator.id, 0)
         return Person(
-            id=one.id,
-            name=self.now.names[one.id],
-            kind=one.kind,
+            id=annotator.id,
+            name=self.now.names[annotator.id],
+            kind=annotator.kind,
             progress=StudyProgress(done=handed_in, of=max(handed_in, self._expected)),
-            drafts=self._drafts.get(one.id, 0),
-            marks=self._figure(self._marks, one),
-            active=self._active.get(one.id)
+            drafts=self._drafts.get(annotator.id, 0),
+            marks=self._figure(self._marks, annotator),
+            active=self._active.get(annotator.id)
             or middle(pl.Series([], dtype=pl.Float64), "no times yet", "active-seconds"),
-            pay=self._pay.get(one.id),
-            agreement=self._figure(self._agreement, one),
-            checks=self._checks(one.id),
+            pay=self._pay.get(annotator.id),
+            agreement=self._figure(self._agreement, annotator),
+            checks=self._checks(annotator.id),
             look=(),
-            excluded=one.excluded,
+            excluded=annotator.excluded,
         )
 
-    def _figure(self, found: Mapping[str, Estimate], one: Annotator) -> Figure:
-        if one.id in found:
-            return Figure.of(found[one.id])
-        why = "excluded" if one.excluded else "nothing handed in yet" if one.kind == "human" else "not a person"
+    def _figure(self, estimates: Mapping[str, Estimate], annotator: Annotator) -> Figure:
+        if annotator.id in estimates:
+            return Figure.of(estimates[annotator.id])
+        why = (
+            "excluded"
+            if annotator.excluded
+            else "nothing handed in yet"
+            if annotator.kind == "human"
+            else "not a person"
+        )
         return Figure(value=None, why=self.now.no_marks or why)
 
     @functools.cached_property
@@ -145,7 +151,7 @@ class People:
     def _marks(self) -> dict[str, Estimate]:
         if self.now.no_marks:
             return {}
-        return _by_annotator(measure(self.now.seen, ["count"], ["annotator"], level="any", draws=DRAWS))
+        return _by_annotator(measure(self.now.seen, ["count"], ["annotator"], detail="any", draws=DRAWS))
 
     @functools.cached_property
     def _agreement(self) -> dict[str, Estimate]:
@@ -160,18 +166,18 @@ class People:
         return [] if self.now.no_marks else agree(self.now.seen, [_AGREEMENT], rest="majority", draws=DRAWS)
 
     def _checks(self, id: str) -> StudyProgress:
-        own = self.now.study.annotations.filter(pl.col("annotator") == id)["id"] if self.now.verdicts else ()
-        verdicts = [self.now.verdicts[each] for each in own if each in self.now.verdicts]
+        ids = self.now.study.annotations.filter(pl.col("annotator") == id)["id"] if self.now.verdicts else ()
+        verdicts = [self.now.verdicts[annotation] for annotation in ids if annotation in self.now.verdicts]
         return StudyProgress(done=sum(verdicts), of=len(verdicts))
 
     # --- one page ---
 
     def _labels(self, id: str) -> tuple[Count, ...]:
-        own = view(self.now.study, Filters(protocol=self.now.protocol.id, annotators=(id,)))
-        if self.now.no_marks or own.study.annotations.is_empty():
+        work = view(self.now.study, Filters(protocol=self.now.protocol.id, annotators=(id,)))
+        if self.now.no_marks or work.study.annotations.is_empty():
             return ()
-        marks = dict(own.study.marks.group_by("label").len().iter_rows())
-        shares = measure(own, ["fraction"], draws=DRAWS)
+        marks = dict(work.study.marks.group_by("label").len().iter_rows())
+        shares = measure(work, ["fraction"], draws=DRAWS)
         return tuple(
             Count(
                 label=str(row.columns["label"]), marks=marks.get(row.columns["label"], 0), share=Figure.of(row.estimate)
@@ -190,9 +196,9 @@ class People:
 
     def _pieces(self, id: str) -> Iterable[AnnotatorWork]:
         study = self.now.study
-        own = study.annotations.filter(pl.col("annotator") == id)
+        annotations = study.annotations.filter(pl.col("annotator") == id)
         marks = dict(study.marks.filter(pl.col("annotator") == id).group_by("annotation").len().iter_rows())
-        for row in own.sort("submitted", "started", nulls_last=True, maintain_order=True).iter_rows(named=True):
+        for row in annotations.sort("submitted", "started", nulls_last=True, maintain_order=True).iter_rows(named=True):
             verdict = self.now.verdicts.get(row["id"])
             yield AnnotatorWork(
                 annotation=row["id"],
@@ -208,15 +214,17 @@ class People:
 
     def _notes(self, id: str) -> Iterable[WrittenComment]:
         """What they wrote about whole texts."""
-        own = self.now.study.annotations.filter(pl.col("annotator") == id)
-        for row in own.filter(pl.col("answers").is_not_null()).iter_rows(named=True):
+        annotations = self.now.study.annotations.filter(pl.col("annotator") == id)
+        for row in annotations.filter(pl.col("answers").is_not_null()).iter_rows(named=True):
             for question, text in _words(row["answers"], self._prose):
                 yield WrittenComment(document=row["document"], question=question, text=text)
 
     @functools.cached_property
     def _prose(self) -> frozenset[str]:
-        asked = [each for protocol in self.now.study.protocols.values() for each in protocol.document_questions]
-        return frozenset({"comment", "cannot_judge", *(each.name for each in asked if each.kind.prose)})
+        questions = [
+            question for protocol in self.now.study.protocols.values() for question in protocol.document_questions
+        ]
+        return frozenset({"comment", "cannot_judge", *(question.name for question in questions if question.kind.prose)})
 
 
 def _words(answers: str, prose: frozenset[str]) -> Iterable[tuple[str, str]]:
@@ -225,8 +233,10 @@ def _words(answers: str, prose: frozenset[str]) -> Iterable[tuple[str, str]]:
             yield question, answer
 
 
-def _by_annotator(found: Iterable[Finding]) -> dict[str, Estimate]:
-    return {str(each.columns["annotator"]): each.estimate for each in found if each.columns["label"] == ANY}
+def _by_annotator(findings: Iterable[Finding]) -> dict[str, Estimate]:
+    return {
+        str(finding.columns["annotator"]): finding.estimate for finding in findings if finding.columns["label"] == ANY
+    }
 
 
 def to_look_at(people: Sequence[Person], speeds: Mapping[str, float]) -> dict[str, tuple[Reason, ...]]:
@@ -234,24 +244,24 @@ def to_look_at(people: Sequence[Person], speeds: Mapping[str, float]) -> dict[st
 
     Only people who handed in some texts are compared, and only when there are enough of them.
     """
-    compared = [each for each in people if each.kind == "human" and each.progress.done >= LEAST]
+    compared = [person for person in people if person.kind == "human" and person.progress.done >= LEAST]
     kinds: dict[Reason, dict[str, float | None]] = {
-        "fast": {each.id: speeds.get(each.id) for each in compared},
-        "few": {each.id: each.marks.value for each in compared},
-        "apart": {each.id: each.agreement.value for each in compared},
+        "fast": {person.id: speeds.get(person.id) for person in compared},
+        "few": {person.id: person.marks.value for person in compared},
+        "apart": {person.id: person.agreement.value for person in compared},
     }
-    found: dict[str, list[Reason]] = {each.id: [] for each in people}
+    reasons_of: dict[str, list[Reason]] = {person.id: [] for person in people}
     for reason, values in kinds.items():
         limit = _half_of_the_median(values.values())
         for id, value in values.items():
             if value is not None and value < limit:
-                found[id].append(reason)
-    for each in people:
-        if each.checks.done < each.checks.of:
-            found[each.id].append("checks")
-    return {id: tuple(reasons) for id, reasons in found.items()}
+                reasons_of[id].append(reason)
+    for person in people:
+        if person.checks.done < person.checks.of:
+            reasons_of[person.id].append("checks")
+    return {id: tuple(reasons) for id, reasons in reasons_of.items()}
 
 
 def _half_of_the_median(values: Iterable[float | None]) -> float:
-    known = [each for each in values if each is not None]
-    return statistics.median(known) / 2 if len(known) >= LEAST else -math.inf
+    numbers = [value for value in values if value is not None]
+    return statistics.median(numbers) / 2 if len(numbers) >= LEAST else -math.inf

@@ -45,14 +45,15 @@ def recruiting(snapshots: Snapshots, _: Viewer) -> schema.Recruiting:
 
 def recruiting_page(pages: StudyPages) -> schema.Recruiting:
     """The page of one moment."""
-    now, signs = pages.snapshot, pages.signals
-    people = pay_rules.earned(now.study, pages.arrivals, now.protocol)
-    cost = pay_rules.cost(now.study.settings, people)
-    records = {each.id: each for each in now.study.iter_annotators()}
-    reached = _reached(now, records.values())
+    snapshot, signs = pages.snapshot, pages.signals
+    people = pay_rules.earned(snapshot.study, pages.arrivals, snapshot.protocol)
+    cost = pay_rules.cost(snapshot.study.settings, people)
+    records = {person.id: person for person in snapshot.study.iter_annotators()}
+    reached = _reached(snapshot, records.values())
     return schema.Recruiting(
         people=tuple(
-            _recruit(each, records[each.annotator], now, signs.get(each.annotator, ()), reached) for each in people
+            _recruit(person, records[person.annotator], snapshot, signs.get(person.annotator, ()), reached)
+            for person in people
         ),
         costs=schema.Costs(
             pay=cost.pay,
@@ -62,61 +63,67 @@ def recruiting_page(pages: StudyPages) -> schema.Recruiting:
             total=cost.total,
             per_hour=cost.per_hour,
         ),
-        currency=now.study.settings.currency,
-        qualification=_scores(now.protocol, records.values()),
-        as_of=now.now,
+        currency=snapshot.study.settings.currency,
+        qualification=_scores(snapshot.protocol, records.values()),
+        as_of=snapshot.now,
     )
 
 
 def _recruit(
-    own: Earned, one: Annotator, now: Snapshot, signs: tuple[Signal, ...], reached: dict[str, schema.Reached]
+    earned: Earned,
+    annotator: Annotator,
+    snapshot: Snapshot,
+    signs: tuple[Signal, ...],
+    reached: dict[str, schema.Reached],
 ) -> schema.Recruit:
-    test = onboarding.qualified(now.protocol, one)
+    test = onboarding.qualified(snapshot.protocol, annotator)
     return schema.Recruit(
-        id=one.id,
-        name=now.names[one.id],
-        condition=one.condition,
-        platform=one.platform,
-        stage=own.stage,
-        reached="" if own.stage == "invited" else reached[one.id],
+        id=annotator.id,
+        name=snapshot.names[annotator.id],
+        condition=annotator.condition,
+        platform=annotator.platform,
+        stage=earned.stage,
+        reached="" if earned.stage == "invited" else reached[annotator.id],
         score=test.score if test else None,
         passed=test.passed if test else None,
         noticed=tuple(schema.Noticed(sign=signal.sign, say=signal.say, weak=signal.weak) for signal in signs),
-        texts=own.texts,
-        minutes=own.minutes,
-        pay=own.pay,
-        bonus=schema.BonusRequest(amount=own.bonus.amount, reason=own.bonus.reason),
-        per_hour=own.per_hour,
-        excluded=own.excluded,
+        texts=earned.texts,
+        minutes=earned.minutes,
+        pay=earned.pay,
+        bonus=schema.BonusRequest(amount=earned.bonus.amount, reason=earned.bonus.reason),
+        per_hour=earned.per_hour,
+        excluded=earned.excluded,
     )
 
 
-def _reached(now: Snapshot, people: Iterable[Annotator]) -> dict[str, schema.Reached]:
+def _reached(snapshot: Snapshot, people: Iterable[Annotator]) -> dict[str, schema.Reached]:
     """The phase that each person is in."""
-    practice = now.study.annotations.filter((pl.col("phase") != "work") & (pl.col("protocol") == now.protocol.id))
+    practice = snapshot.study.annotations.filter(
+        (pl.col("phase") != "work") & (pl.col("protocol") == snapshot.protocol.id)
+    )
     over = practice.filter((pl.col("status") != "draft") | pl.col("excluded").is_not_null())
     finished: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for who, document, round in over.select("annotator", "document", "round").iter_rows():
         finished[who].add((document, round))
-    found: dict[str, schema.Reached] = {}
-    for one in people:
-        at = onboarding.next_step(now.protocol, now.study.settings, one, finished[one.id])
+    phases: dict[str, schema.Reached] = {}
+    for person in people:
+        step = onboarding.next_step(snapshot.protocol, snapshot.study.settings, person, finished[person.id])
         phase = (
-            at.phase
-            if isinstance(at, onboarding.Step | onboarding.Item)
+            step.phase
+            if isinstance(step, onboarding.Step | onboarding.Item)
             else "work"
-            if at == "work"
+            if step == "work"
             else "qualification"
         )
-        found[one.id] = "" if phase == "consent" else phase
-    return found
+        phases[person.id] = "" if phase == "consent" else phase
+    return phases
 
 
 def _scores(protocol: Protocol, people: Iterable[Annotator]) -> schema.QualificationScores | None:
     test = protocol.qualification
     if test is None:
         return None
-    took = [found.score for one in people if (found := onboarding.qualified(protocol, one))]
+    took = [result.score for person in people if (result := onboarding.qualified(protocol, person))]
     return schema.QualificationScores(scores=tuple(took), needed=test.pass_at, of=test.total, attempts=test.attempts)
 
 
@@ -127,85 +134,95 @@ def _scores(protocol: Protocol, people: Iterable[Annotator]) -> schema.Qualifica
 def attempts(snapshots: Snapshots, _: Viewer, id: Id) -> tuple[schema.AttemptResult, ...]:
     """Training and every attempt at the qualification: each exercise against its solution."""
 
-    def page(made_now: Study) -> tuple[schema.AttemptResult, ...]:
-        found = made_now.annotators.filter(pl.col("id") == id)
-        if found.is_empty():
-            near = did_you_mean(id, made_now.annotators["id"].head(5000))
+    def page(study: Study) -> tuple[schema.AttemptResult, ...]:
+        rows = study.annotators.filter(pl.col("id") == id)
+        if rows.is_empty():
+            near = did_you_mean(id, study.annotators["id"].head(5000))
             raise ProblemError("not-found", f"No annotator is called {id!r}{near}")
-        return tuple(attempts_of(made_now, id))
+        return tuple(attempts_of(study, id))
 
     return snapshots.ask(lambda pages: page(pages.snapshot.study))
 
 
 def attempts_of(study: Study, annotator: str) -> Iterable[schema.AttemptResult]:
     """Everything that somebody practised, under every protocol, in the order of the way."""
-    own = study.only((pl.col("annotator") == annotator) & (pl.col("phase") != "work"))
-    every = list(annotations_of(own.annotations, own.marks, own.units))
-    one = next(each for each in study.iter_annotators() if each.id == annotator)
+    practice = study.only((pl.col("annotator") == annotator) & (pl.col("phase") != "work"))
+    annotations = list(annotations_of(practice.annotations, practice.marks, practice.units))
+    person = next(annotation for annotation in study.iter_annotators() if annotation.id == annotator)
     order = {"training": 0, "qualification": 1}
-    every.sort(key=lambda each: (each.protocol, order[each.phase], each.round))
-    for (id, phase, round), group in groupby(every, key=lambda each: (each.protocol, each.phase, each.round)):
+    annotations.sort(key=lambda annotation: (annotation.protocol, order[annotation.phase], annotation.round))
+    for (id, phase, round), group in groupby(
+        annotations, key=lambda annotation: (annotation.protocol, annotation.phase, annotation.round)
+    ):
         protocol = study.protocols.get(id)
         if protocol is not None:
-            yield _attempt(protocol, one, phase == "qualification", round, list(group))
+            yield _attempt(protocol, person, phase == "qualification", round, list(group))
 
 
 def _attempt(
-    protocol: Protocol, one: Annotator, tested: bool, round: int, given: Sequence[Annotation]
+    protocol: Protocol, person: Annotator, tested: bool, round: int, given: Sequence[Annotation]
 ) -> schema.AttemptResult:
     items = onboarding.items(protocol, round)
-    exercises = tuple(_exercise(items[each.document], each, protocol) for each in given if each.document in items)
-    graded = _graded_attempt(protocol, one, round) if tested else None
+    exercises = tuple(
+        _exercise(items[annotation.document], annotation, protocol)
+        for annotation in given
+        if annotation.document in items
+    )
+    graded = _graded_attempt(protocol, person, round) if tested else None
     test = protocol.qualification
     return schema.AttemptResult(
         phase="qualification" if tested else "training",
         attempt=round + 1,
         score=graded.score if graded else None,
         of=test.total if test and tested else 0,
-        passed=_passed(protocol, one, graded) if graded else None,
+        passed=_passed(protocol, person, graded) if graded else None,
         when=_when(graded, given),
         exercises=exercises,
     )
 
 
-def _graded_attempt(protocol: Protocol, one: Annotator, round: int) -> Attempt | None:
-    found = onboarding.qualified(protocol, one)
-    return next((each for each in found.attempts if each.round == round), None) if found else None
+def _graded_attempt(protocol: Protocol, person: Annotator, round: int) -> Attempt | None:
+    result = onboarding.qualified(protocol, person)
+    return next((attempt for attempt in result.attempts if attempt.round == round), None) if result else None
 
 
-def _passed(protocol: Protocol, one: Annotator, graded: Attempt) -> bool:
+def _passed(protocol: Protocol, person: Annotator, graded: Attempt) -> bool:
     """Whoever passed did so in the last attempt, since nobody is tested again after it."""
-    found = onboarding.qualified(protocol, one)
-    return found is not None and found.passed and graded.round == max(each.round for each in found.attempts)
+    result = onboarding.qualified(protocol, person)
+    return result is not None and result.passed and graded.round == max(attempt.round for attempt in result.attempts)
 
 
 def _when(graded: Attempt | None, given: Sequence[Annotation]) -> datetime | None:
-    return graded.when if graded else max((each.submitted for each in given if each.submitted), default=None)
+    return (
+        graded.when
+        if graded
+        else max((annotation.submitted for annotation in given if annotation.submitted), default=None)
+    )
 
 
-def _exercise(item: onboarding.Item, own: Annotation, protocol: Protocol) -> schema.ExerciseResult:
-    graded = _graded(item, own)
+def _exercise(item: onboarding.Item, annotation: Annotation, protocol: Protocol) -> schema.ExerciseResult:
+    graded = _graded(item, annotation)
     choice = item.given if isinstance(item.given, Choice) else None
     label = protocol.named(item.given.label) if isinstance(item.given, Exercise) and item.given.label else None
     part = (item.part.title or item.part.name) if item.part else ""
     return schema.ExerciseResult(
-        document=own.document,
+        document=annotation.document,
         title=label.shown if label else f"{part} {item.number}".strip(),
         points=round(graded.points, 6),
         of=graded.of,
         found=len(graded.found),
         missed=len(graded.missed),
         extra=len(graded.extra),
-        chosen=str(own.answers.get("answer", "–")) if choice else None,
+        chosen=str(annotation.answers.get("answer", "–")) if choice else None,
         right=str(choice.answer) if choice else None,
-        seconds=own.active_seconds,
+        seconds=annotation.active_seconds,
     )
 
 
-def _graded(item: onboarding.Item, own: Annotation) -> Graded:
+def _graded(item: onboarding.Item, annotation: Annotation) -> Graded:
     if isinstance(item.given, Choice):
-        return graded_choice(item.given, own.answers.get("answer"), item.part.points if item.part else 0)
-    return graded_exercise(item.given, own.marks, item.part)
+        return graded_choice(item.given, annotation.answers.get("answer"), item.part.points if item.part else 0)
+    return graded_exercise(item.given, annotation.marks, item.part)
 
 
 # --- what one might set aside -------------------------------------------------------------------------------------
@@ -217,8 +234,8 @@ def suggestions(snapshots: Snapshots, _: Viewer) -> tuple[schema.Suggested, ...]
 
     def page(pages: StudyPages) -> tuple[schema.Suggested, ...]:
         return tuple(
-            schema.Suggested(name=pages.snapshot.names[each.annotator], **dataclasses.asdict(each))
-            for each in pages.suggestions
+            schema.Suggested(name=pages.snapshot.names[suggestion.annotator], **dataclasses.asdict(suggestion))
+            for suggestion in pages.suggestions
         )
 
     return snapshots.ask(page)
@@ -247,8 +264,8 @@ def pay(snapshots: Snapshots, _: Editor, form: Annotated[Form, Query()] = "pay")
     with (
         snapshots.store.database.reading() as transaction
     ):  # not what is remembered, should ids have been forgotten since
-        came = recruits.arrivals(snapshots.store, transaction)
-    people = snapshots.ask(lambda pages: pay_rules.earned(pages.snapshot.study, came, pages.snapshot.protocol))
+        arrivals = recruits.arrivals(snapshots.store, transaction)
+    people = snapshots.ask(lambda pages: pay_rules.earned(pages.snapshot.study, arrivals, pages.snapshot.protocol))
     name = pay_rules.FORMS[form]
     headers = {"content-disposition": f"attachment; filename*=utf-8''{quote(name)}"}
     return Response(pay_rules.pay_file(form, people), media_type="text/csv; charset=utf-8", headers=headers)

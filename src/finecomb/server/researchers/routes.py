@@ -170,13 +170,13 @@ async def name_annotator(snapshots: Snapshots, session: Editor, id: Id, given: s
 def links(request: Request, store: ServedStore, _: Editor) -> schema.Links:
     """The open link, and who has a personal one."""
     with store.database.reading() as transaction:
-        found = researcher_actions.linked(store, transaction)
+        links_of = researcher_actions.linked(store, transaction)
     token = access.open_token(store)
     return schema.Links(
         open=_url(request, f"join/{token}") if token else "",
         personal=tuple(
             schema.Linked(annotator=who, links=count, used=None if used is None else _time(used))
-            for who, (count, used) in sorted(found.items())
+            for who, (count, used) in sorted(links_of.items())
         ),
     )
 
@@ -188,10 +188,13 @@ async def make_links(
     """Personal links, for new people or for some by name. They are shown once."""
     if not wanted.count and not wanted.names:
         raise ProblemError("refused", "Say for how many people, or for whom.")
-    made = await snapshots.store.change(researcher_actions.make_links, session.who, wanted.count, wanted.names)
+    personal_links = await snapshots.store.change(
+        researcher_actions.make_links, session.who, wanted.count, wanted.names
+    )
     snapshots.forget()
     return tuple(
-        schema.PersonalLinkResponse(annotator=each.annotator, url=_url(request, f"join/{each.token}")) for each in made
+        schema.PersonalLinkResponse(annotator=link.annotator, url=_url(request, f"join/{link.token}"))
+        for link in personal_links
     )
 
 
@@ -225,9 +228,12 @@ def _running(store: Store, study: Study) -> schema.Running:
         per_document=head.protocol.work.annotators,
         protocols=tuple(
             schema.ProtocolRow(
-                id=each.id, title=each.title, annotations=used.get(each.id, 0), current=each is head.protocol
+                id=protocol.id,
+                title=protocol.title,
+                annotations=used.get(protocol.id, 0),
+                current=protocol is head.protocol,
             )
-            for each in head.protocols.values()
+            for protocol in head.protocols.values()
         ),
         documents=len(study.documents),
         facts=tuple(meta_names(study)),
@@ -264,10 +270,10 @@ def _check_settings(snapshots: SnapshotCache, settings: Settings) -> None:
         ("stratum", settings.strata, meta_names(now), "no fact about documents"),
         ("offer", [settings.offer.annotator] if settings.offer else [], now.annotators["id"].to_list(), "no annotator"),
     ]
-    for what, given, known, none in named:
+    for what, given, ids, none in named:
         for name in given:
-            if name not in known:
-                raise FinecombError(f"{what} {name!r} is {none}{did_you_mean(name, known[:5000])}")
+            if name not in ids:
+                raise FinecombError(f"{what} {name!r} is {none}{did_you_mean(name, ids[:5000])}")
     begun = second_pass.progress(now, snapshots.store.head.protocol.id).begun
     if settings.round < snapshots.store.head.settings.round and begun:
         raise FinecombError(f"the second pass cannot be taken back: {begun} texts have been opened again")
@@ -298,10 +304,10 @@ async def add_protocol(
         text = (await request.body()).decode()
     except UnicodeDecodeError as error:
         raise FinecombError(f"{name}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
-    made = await run_in_threadpool(parse_protocol, text, name)
-    await snapshots.store.change(researcher_actions.add_protocol, session.who, made)
+    protocol = await run_in_threadpool(parse_protocol, text, name)
+    await snapshots.store.change(researcher_actions.add_protocol, session.who, protocol)
     snapshots.forget()
-    return schema.ProtocolRow(id=made.id, title=made.title, annotations=0, current=True)
+    return schema.ProtocolRow(id=protocol.id, title=protocol.title, annotations=0, current=True)
 
 
 @router.post("/documents")
@@ -318,12 +324,12 @@ async def add_documents(
     `text` and `id` are what a table calls those columns, where it calls them otherwise.
     """
     content = await request.body()
-    known = await run_in_threadpool(snapshots.ask, lambda pages: set(pages.snapshot.study.documents["id"]))
+    ids = await run_in_threadpool(snapshots.ask, lambda pages: set(pages.snapshot.study.documents["id"]))
     columns = {ours: theirs for ours, theirs in (("text", text), ("id", id)) if theirs}
-    found, notes = await run_in_threadpool(documents_in, content, name, columns, known)
-    await snapshots.store.change(researcher_actions.add_documents, session.who, found)
+    new_documents, notes = await run_in_threadpool(documents_in, content, name, columns, ids)
+    await snapshots.store.change(researcher_actions.add_documents, session.who, new_documents)
     snapshots.forget()
-    return schema.Added(documents=len(found), notes=tuple(notes))
+    return schema.Added(documents=len(new_documents), notes=tuple(notes))
 
 
 # --- researchers --------------------------------------------------------------------------------------------------
@@ -333,8 +339,8 @@ async def add_documents(
 def researchers(store: ServedStore, _: Viewer) -> tuple[schema.ResearcherRow, ...]:
     """Who may see these pages."""
     with store.database.reading() as transaction:
-        found = researcher_actions.researchers(store, transaction)
-    return tuple(schema.ResearcherRow(id=each.id, role=each.role, since=_time(each.created)) for each in found)
+        people = researcher_actions.researchers(store, transaction)
+    return tuple(schema.ResearcherRow(id=person.id, role=person.role, since=_time(person.created)) for person in people)
 
 
 @router.post("/researchers")

@@ -25,7 +25,7 @@ from finecomb.core.records import (
     Time,
 )
 from finecomb.core.span import Span
-from finecomb.server.annotators.schema import LabelLook, State
+from finecomb.server.schema import LabelLook, State
 
 Role = Literal["owner", "editor", "viewer"]
 Reason = Literal["fast", "few", "apart", "checks"]
@@ -56,7 +56,7 @@ class Figure(Sent):
     def of(cls, estimate: Estimate, scale: float = 1) -> Figure:
         """An estimate as it travels, times `scale`."""
         ends = (estimate.value, estimate.low, estimate.high)
-        value, low, high = (None if math.isnan(each) else each * scale for each in ends)
+        value, low, high = (None if math.isnan(end) else end * scale for end in ends)
         return cls(value=value, low=low, high=high, why=estimate.why, signature=str(estimate.signature))
 
 

@@ -15,7 +15,7 @@ from finecomb.core.study import Study
 from finecomb.measure.view import Filters, View, view
 from finecomb.people.progress import Progress
 from finecomb.people.screening import verdicts
-from finecomb.server.annotators.schema import LabelLook, State
+from finecomb.server.schema import LabelLook, State
 
 MACHINES = ("llm", "detector", "checker", "pooled")
 
@@ -41,8 +41,8 @@ class Snapshot:
         checks = list(self.study.settings.attention_checks)
         if not checks:
             return people
-        kept = people.study.documents.filter(~pl.col("id").is_in(checks))["id"]
-        return replace(people.of(kept), fields={**people.fields, "without": "attention-checks"})
+        documents = people.study.documents.filter(~pl.col("id").is_in(checks))["id"]
+        return replace(people.of(documents), fields={**people.fields, "without": "attention-checks"})
 
     @functools.cached_property
     def no_marks(self) -> str:
@@ -74,10 +74,12 @@ class Snapshot:
 
 def shown(*protocols: Protocol) -> tuple[LabelLook, ...]:
     """How the labels of some protocols look, the first protocol's first; the last is for marks without a label."""
-    found: dict[str, LabelLook] = {}
+    looks_of: dict[str, LabelLook] = {}
     for protocol in protocols:
         for look in looks(protocol).values():
-            own = LabelLook(label=look.label, title=look.title, slot=look.slot.name, flag=look.flag, key=look.key)
-            found.setdefault(look.label, own)
-    unlabelled = found.pop("")
-    return (*found.values(), unlabelled)
+            label_look = LabelLook(
+                label=look.label, title=look.title, slot=look.slot.name, flag=look.flag, key=look.key
+            )
+            looks_of.setdefault(look.label, label_look)
+    unlabelled = looks_of.pop("")
+    return (*looks_of.values(), unlabelled)

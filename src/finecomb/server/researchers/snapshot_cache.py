@@ -22,7 +22,7 @@ from finecomb.server.researchers.people import People
 from finecomb.server.researchers.schema import Export, Overview
 from finecomb.server.researchers.snapshot import Snapshot
 from finecomb.store import recruits
-from finecomb.store.incremental_read import Seen, read_again
+from finecomb.store.incremental_read import StudyRead, read_again
 from finecomb.store.store import Store
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ class SnapshotCache:
         self.store = store
         self._lock = threading.Lock()
         self._start = secrets.token_hex(4)
-        self._read_study: Seen | None = None
+        self._read_study: StudyRead | None = None
         self._pages: StudyPages | None = None
         self._commits = -1
         self._read = -FRESH

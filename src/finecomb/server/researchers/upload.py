@@ -17,9 +17,9 @@ ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".xlsx", ".spacy")
 
 
 def documents_in(
-    content: bytes, name: str, columns: Mapping[str, str], known: Collection[str]
+    content: bytes, name: str, columns: Mapping[str, str], ids: Collection[str]
 ) -> tuple[list[Document], list[str]]:
-    """The documents of a file called `name`, and what there is to say; refused when any of them is `known` by id."""
+    """The documents of a file called `name`, and what there is to say; refused when any of them has one of `ids`."""
     ending = Path(name).suffix.lower()
     if ending not in ENDINGS:
         raise FinecombError(f"{name}: cannot tell its format; a file of documents ends in {', '.join(ENDINGS)}")
@@ -31,20 +31,20 @@ def documents_in(
         except FinecombError as error:
             raise FinecombError(str(error).replace(str(path), name)) from None
     documents = [item for item in items if isinstance(item, Document)]
-    _check(documents, name, known)
+    _check(documents, name, ids)
     left = sum(isinstance(item, Annotation) for item in items)
     notes = [item.text for item in items if isinstance(item, Note)]
     return documents, [*notes, *([f"{left:,} annotations in {name} were left behind"] if left else [])]
 
 
-def _check(documents: list[Document], name: str, known: Collection[str]) -> None:
+def _check(documents: list[Document], name: str, ids: Collection[str]) -> None:
     if not documents:
         raise FinecombError(f"{name}: has no texts")
     try:
         list(checked(documents))
     except StudyError as error:
         raise FinecombError(f"{name}: {error}") from None
-    there = [each.id for each in documents if each.id in known]
+    there = [document.id for document in documents if document.id in ids]
     if there:
-        shown = ", ".join(map(repr, there[:5])) + (", ..." if len(there) > 5 else "")
-        raise FinecombError(f"{name}: has ids that are in the study already: {shown}; nothing was added")
+        listed = ", ".join(map(repr, there[:5])) + (", ..." if len(there) > 5 else "")
+        raise FinecombError(f"{name}: has ids that are in the study already: {listed}; nothing was added")

@@ -1,8 +1,0 @@
-import { mount } from "svelte";
-import "../lib/finecomb.css";
-import { keepPreferences } from "../lib/preferences";
-import App from "./App.svelte";
-import "./admin.css";
-
-keepPreferences();
-mount(App, { target: document.getElementById("app")! });

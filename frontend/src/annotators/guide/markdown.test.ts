@@ -1,0 +1,33 @@
+import { describe, expect, test } from "vitest";
+import { blocks, runs } from "./markdown";
+
+describe("markdown", () => {
+  test("headings, paragraphs, lists and tables", () => {
+    const found = blocks("## What\nYou **read** it.\n\n1. One\n2. Two\n   more\n\n| a | b |\n|---|---|\n| 1 | `2` |");
+    expect(found.map((block) => block.type)).toEqual(["heading", "paragraph", "list", "table"]);
+    expect(found[2]).toMatchObject({
+      ordered: true,
+      items: [{ runs: [{ text: "One" }] }, { runs: [{ text: "Two more" }] }],
+    });
+    expect(found[3]).toMatchObject({
+      rows: [
+        [[{ text: "a" }], [{ text: "b" }]],
+        [[{ text: "1" }], [{ text: "2", style: "code" }]],
+      ],
+    });
+  });
+  test("a list within a list", () => {
+    expect(blocks("1. One\n   - a\n     more\n   - b\n2. Two")).toMatchObject([
+      {
+        ordered: true,
+        items: [
+          { runs: [{ text: "One" }], inner: { ordered: false, items: [{ runs: [{ text: "a more" }] }, {}] } },
+          { runs: [{ text: "Two" }] },
+        ],
+      },
+    ]);
+  });
+  test("what looks like HTML stays text", () => {
+    expect(runs("x<y and <b>bold</b>")).toEqual([{ text: "x<y and <b>bold</b>", style: "plain" }]);
+  });
+});

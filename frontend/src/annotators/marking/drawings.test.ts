@@ -1,0 +1,39 @@
+import { describe, expect, test } from "vitest";
+import { earlierDrawings, markDrawings, offerDrawings } from "./drawings";
+import { task } from "../work/fixtures";
+import { sourcesOf, type Mark } from "../work/work";
+
+const LOOKS = [
+  { label: "word", title: "Word", slot: "A1", flag: "WO", key: "w" },
+  { label: "name", title: "Name", slot: "B1", flag: "NA", key: "n" },
+];
+
+describe("what is drawn while marking", () => {
+  const mark = (start: number, antecedent: Mark["antecedent"] = []): Mark => ({
+    spans: [{ part: "text", start, end: start + 2 }],
+    label: "word",
+    answers: {},
+    antecedent,
+    madeFrom: [],
+  });
+  const marks = [["marks/a", mark(0)] as const, ["marks/b", mark(5)] as const];
+
+  test.each([
+    [undefined, 0, false, ["rest", "rest"], ["WO", "WO"]],
+    ["marks/b", 5, false, ["faint", "chosen"], ["WO", "WO"]],
+    ["marks/b", 0, true, ["faint", "chosen"], ["", "WO"]],
+  ] as const)("%s, from %i, picking %s", (chosen, from, picking, tones, flags) => {
+    const drawn = markDrawings(marks, LOOKS, chosen, from, picking);
+    expect(drawn.map(({ tone }) => tone)).toEqual(tones);
+    expect(drawn.map(({ flag }) => flag)).toEqual(flags);
+  });
+  test("earlier words, and marks that are offered", () => {
+    const spans = [{ part: "text", start: 1, end: 2 }];
+    expect(earlierDrawings("marks/a", mark(5), LOOKS)).toEqual([]);
+    expect(earlierDrawings("marks/a", mark(5, spans), LOOKS)).toMatchObject([{ kind: "antecedent", spans }]);
+    const offered = [{ id: "o", spans: [[3, 6]] as [number, number][], quotes: ["one"], label: "name", answers: {} }];
+    expect(offerDrawings(offered, LOOKS, "o", sourcesOf(task("😀 one")))).toMatchObject([
+      { id: "offer-o", flag: "NA?", tone: "chosen", spans: [{ start: 4, end: 7 }] },
+    ]);
+  });
+});

@@ -1,0 +1,49 @@
+import { t } from "../../lib/catalogue";
+import { lookOf } from "../../lib/label-looks";
+import type { Drawing } from "../../lib/text/pieces";
+import type { LabelLook, Offered } from "../../lib/api-types";
+import { idOf, spanFromWire, type Mark, type MarkKey, type Sources } from "../work/work";
+
+/** Marks as they are drawn: those of earlier parts are faint; while earlier words are picked, all but the chosen one. */
+export const markDrawings = (
+  marks: readonly (readonly [MarkKey, Mark])[],
+  looks: readonly LabelLook[],
+  chosen: MarkKey | undefined,
+  from: number,
+  picking: boolean,
+): Drawing[] =>
+  marks.map(([key, mark]): Drawing => {
+    const { slot, flag } = lookOf(looks, mark.label);
+    const isChosen = key === chosen;
+    const isFaint = picking || (mark.spans[0]?.start ?? 0) < from;
+    return {
+      id: idOf(key),
+      spans: mark.spans,
+      slot,
+      flag: picking && !isChosen ? "" : flag,
+      kind: "mark",
+      tone: isChosen ? "chosen" : isFaint ? "faint" : "rest",
+    };
+  });
+
+/** The earlier words that the chosen mark refers to. */
+export function earlierDrawings(key: MarkKey, mark: Mark, looks: readonly LabelLook[]): Drawing[] {
+  if (mark.antecedent.length === 0) return [];
+  const { slot, flag } = lookOf(looks, mark.label);
+  const says = t("refersToThis", { flag });
+  return [{ id: `${idOf(key)}-earlier`, spans: mark.antecedent, slot, flag: says, kind: "antecedent", tone: "rest" }];
+}
+
+/** Marks that are offered and not decided yet. */
+export const offerDrawings = (
+  offers: readonly Offered[],
+  looks: readonly LabelLook[],
+  chosen: string | undefined,
+  sources: Sources,
+): Drawing[] =>
+  offers.map(({ id, spans, label }): Drawing => {
+    const { slot, flag } = lookOf(looks, label);
+    const own = spans.map((span) => spanFromWire(span, sources));
+    const tone = id === chosen ? "chosen" : "rest";
+    return { id: `offer-${id}`, spans: own, slot, flag: `${flag}?`, kind: "offered", tone };
+  });

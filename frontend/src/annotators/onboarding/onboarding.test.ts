@@ -1,0 +1,104 @@
+import { beforeEach, expect, test, vi } from "vitest";
+import { Refusal, Unreachable, type Api } from "../../lib/api";
+import type { ErrorResponse } from "../../lib/api-types";
+import { page, question } from "../work/fixtures";
+import { Onboarding, type OnboardingHost } from "./onboarding.svelte";
+import { SolutionBookmark } from "./solution-bookmark";
+
+/** A device, a server, and somebody who walks. */
+const kept = new Map<string, string>();
+const device = {
+  getItem: (name: string) => kept.get(name) ?? null,
+  setItem: (name: string, value: string) => void kept.set(name, value),
+  removeItem: (name: string) => void kept.delete(name),
+} as unknown as Storage;
+const SURVEY = page("survey", { kind: "survey", phase: "survey", questions: [question("age"), question("sport")] });
+
+class Server implements OnboardingHost {
+  answers: (() => unknown)[] = [];
+  readonly got: [string, { change: string; answers: unknown }][] = [];
+  readonly stepDone = vi.fn(() => Promise.resolve());
+  readonly api = {
+    put: (path: string, body: { change: string; answers: unknown }) => {
+      this.got.push([path, body]);
+      return Promise.resolve().then(this.answers.shift() ?? (() => ({ change: body.change, version: 1 })));
+    },
+  } as unknown as Api;
+  active = () => 7;
+}
+const refuse = (code: ErrorResponse["code"]) => () => {
+  throw new Refusal({ code, say: "No.", missing: [] });
+};
+const gone = () => {
+  throw new Unreachable("away");
+};
+
+let server: Server;
+beforeEach(() => {
+  kept.clear();
+  server = new Server();
+  vi.stubGlobal("localStorage", device);
+});
+function at(survey = SURVEY): Onboarding {
+  const onboarding = new Onboarding(server);
+  onboarding.show(survey, "a");
+  return onboarding;
+}
+
+test("what is missing is led to, and nothing is sent", async () => {
+  const onboarding = at();
+  onboarding.answer("age", "30");
+  await onboarding.done();
+  expect([onboarding.wanted, server.got.length]).toEqual(["sport", 0]);
+  onboarding.answer("sport", "chess");
+  expect(onboarding.wanted).toBeUndefined();
+});
+
+test("answers are kept on the device until the server has them, and then struck out", async () => {
+  at().answer("age", "30");
+  const onboarding = at(); // after a reload
+  expect(onboarding.draft).toMatchObject({ answers: { age: "30" }, active: 7 });
+  onboarding.answer("sport", "chess");
+  await onboarding.done();
+  expect(server.got[0]).toMatchObject(["/api/steps/survey", { answers: { age: "30", sport: "chess" } }]);
+  expect([server.stepDone.mock.calls.length, kept.size]).toEqual([1, 0]);
+});
+
+test("a page that could not be sent is sent again, also by the next window, as the same change", async () => {
+  server.answers = [gone];
+  const onboarding = at(page("intro", { kind: "intro" }));
+  await onboarding.done();
+  expect([onboarding.sending, onboarding.retryAt !== undefined, server.stepDone.mock.calls.length]).toEqual([
+    true,
+    true,
+    0,
+  ]);
+  const again = at(page("intro", { kind: "intro" }));
+  await again.resume();
+  expect(new Set(server.got.map(([, { change }]) => change)).size).toBe(1);
+  expect(server.stepDone).toHaveBeenCalledOnce();
+  onboarding.show(page("other"), "a"); // lets go of the timer
+});
+
+test("a page that was done elsewhere leads on; any other refusal is said and can be tried again", async () => {
+  server.answers = [refuse("refused"), refuse("not-found")];
+  const onboarding = at(page("intro", { kind: "intro" }));
+  await onboarding.done();
+  expect([onboarding.problem?.say, onboarding.sending, server.stepDone.mock.calls.length]).toEqual(["No.", false, 0]);
+  await onboarding.done();
+  expect([onboarding.problem, server.stepDone.mock.calls.length]).toEqual([undefined, 1]);
+});
+
+test("examples are turned one by one, also over a reload", () => {
+  at().turn(2, true);
+  expect(at().draft).toMatchObject({ at: 2, open: true });
+});
+
+test("which solution is looked at is one person's own", () => {
+  new SolutionBookmark(device).set("a", "t1");
+  expect([
+    new SolutionBookmark(device).at("a"),
+    new SolutionBookmark(device).at("b"),
+    new SolutionBookmark(undefined).at("a"),
+  ]).toEqual(["t1", undefined, undefined]);
+});

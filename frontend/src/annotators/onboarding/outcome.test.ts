@@ -1,0 +1,87 @@
+import { describe, expect, test } from "vitest";
+import type { Feedback, MarkBody, Solved } from "../../lib/api-types";
+import { question, task } from "../work/fixtures";
+import { agrees, compared, graded, gradedDrawings } from "./outcome";
+import { answerWords } from "../../lib/questions/options";
+
+const LOOKS = [
+  { label: "word", title: "Word", slot: "A1", flag: "WO", key: "w" },
+  { label: "name", title: "Name", slot: "B1", flag: "NA", key: "n" },
+];
+
+const body = (start: number, end: number, quote: string, label = "word"): MarkBody => ({
+  spans: [[start, end]],
+  quotes: [quote],
+  label,
+  answers: {},
+  made_from: [],
+});
+
+const solved = (start: number, end: number, more: Partial<Solved> = {}): Solved => ({
+  spans: [[start, end]],
+  quotes: [""],
+  label: "word",
+  answers: {},
+  antecedent: "",
+  why: "",
+  mark: null,
+  points: 0,
+  ...more,
+});
+
+const feedback = (more: Partial<Feedback> = {}): Feedback => ({
+  points: 0,
+  of: 0,
+  solutions: [],
+  extra: [],
+  answers: {},
+  units: {},
+  right: true,
+  say: "",
+  ...more,
+});
+
+describe("how an exercise went", () => {
+  const TEXT = "😀 one two three";
+  const done = task(TEXT, {
+    marks: [
+      { id: "m", version: 1, body: body(2, 5, "one") },
+      { id: "x", version: 1, body: body(10, 15, "three", "name") },
+    ],
+  });
+  const found = graded(
+    done,
+    feedback({ solutions: [solved(2, 9, { mark: "m", points: 4, why: "Yes." }), solved(6, 9)], extra: ["x", "gone"] }),
+    LOOKS,
+  );
+
+  test("found is where it was marked, missed where it lies, extra what found nothing", () => {
+    expect(found.map(({ kind, words, points }) => [kind, words, points])).toEqual([
+      ["found", "one", 4],
+      ["missed", "two", 0],
+      ["extra", "three", 0],
+    ]);
+    expect(found[0]).toMatchObject({ why: "Yes.", look: { flag: "WO" }, spans: [{ start: 3, end: 6 }] });
+  });
+  test("each kind is drawn in its own way", () => {
+    const flags = { found: (f: string) => `✓ ${f}`, missed: (f: string) => `- ${f}`, extra: (f: string) => `+ ${f}` };
+    expect(gradedDrawings(found, found[0]!.id, flags).map(({ kind, flag, tone }) => [kind, flag, tone])).toEqual([
+      ["mark", "✓ WO", "chosen"],
+      ["missed", "- WO", "rest"],
+      ["extra", "+ NA", "rest"],
+    ]);
+  });
+  test("known answers stand beside those given", () => {
+    const kind = question("kind", { options: [{ value: 1, title: "One", gloss: "", group: "", aliases: [] }] });
+    expect(compared([kind, question("other")], { kind: 2 }, { kind: 1 })).toEqual([
+      { ask: "kind?", given: "2", right: "One", same: false },
+    ]);
+    expect(answerWords(question("q"), undefined)).toBe("");
+    expect(answerWords(question("q"), false)).toBe("No");
+    expect([agrees({ a: ["x", "y"] }, { a: ["y", "x"] }), agrees({}, {}), agrees({}, { a: false })]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+  });
+});

@@ -1,0 +1,88 @@
+import { lookOf } from "../../lib/label-looks";
+import type { Drawing, Span } from "../../lib/text/pieces";
+import type { Answer, Answers, Feedback, LabelLook, Question, Task } from "../../lib/api-types";
+import { answerWords } from "../../lib/questions/options";
+import { fromWire, markKey, sourcesOf, spanFromWire, wordsOf, type Mark } from "../work/work";
+
+/** A known error or a mark of one's own, after grading. */
+export interface Graded {
+  readonly id: string;
+  readonly kind: "found" | "missed" | "extra";
+  readonly look: LabelLook;
+  readonly spans: readonly Span[];
+  readonly words: string;
+  readonly why: string;
+  readonly points: number;
+}
+
+/** How an exercise went, mark by mark, in the order of the text. */
+export function graded(task: Task, feedback: Feedback, looks: readonly LabelLook[]): Graded[] {
+  const sources = sourcesOf(task);
+  const own = new Map(
+    task.marks.flatMap(({ id, body }) => (body ? [[id, fromWire(markKey(id), body, sources) as Mark]] : [])),
+  );
+  const solutions = feedback.solutions.map((solved, index): Graded => {
+    const mark = solved.mark == null ? undefined : own.get(solved.mark);
+    const spans = mark?.spans ?? solved.spans.map((span) => spanFromWire(span, sources));
+    return {
+      id: `solution-${index}`,
+      kind: solved.mark == null ? "missed" : "found",
+      look: lookOf(looks, solved.label ?? null),
+      spans,
+      words: wordsOf(spans, sources) || solved.quotes.join(" … "),
+      why: solved.why,
+      points: solved.points,
+    };
+  });
+  const extra = feedback.extra.flatMap((id): Graded[] => {
+    const mark = own.get(id);
+    if (!mark) return [];
+    const words = wordsOf(mark.spans, sources);
+    return [{ id, kind: "extra", look: lookOf(looks, mark.label), spans: mark.spans, words, why: "", points: 0 }];
+  });
+  return [...solutions, ...extra];
+}
+
+const KINDS = { found: "mark", missed: "missed", extra: "extra" } as const;
+
+/** What is drawn into the text: found as usual with a tick, missed outlined, extra hatched. */
+export const gradedDrawings = (
+  marks: readonly Graded[],
+  chosen: string | undefined,
+  flags: Readonly<Record<Graded["kind"], (flag: string) => string>>,
+): Drawing[] =>
+  marks.map(({ id, kind, look, spans }) => ({
+    id,
+    spans,
+    slot: look.slot,
+    flag: flags[kind](look.flag),
+    kind: KINDS[kind],
+    tone: id === chosen && kind === "found" ? "chosen" : "rest",
+  }));
+
+/** A question whose right answer is known, with what was answered, both in words. */
+export interface Compared {
+  readonly ask: string;
+  readonly given: string;
+  readonly right: string;
+  readonly same: boolean;
+}
+
+/** Answers beside the right ones. */
+export const compared = (questions: readonly Question[], given: Answers, right: Answers): Compared[] =>
+  questions.flatMap((question) => {
+    const known = right[question.name];
+    if (known === undefined) return [];
+    const own = given[question.name];
+    const words = (answer: Answer | undefined) => answerWords(question, answer);
+    return [{ ask: question.ask, given: words(own), right: words(known), same: alike(own, known) }];
+  });
+
+/** Whether every known answer was given. */
+export const agrees = (given: Answers, right: Answers): boolean =>
+  Object.entries(right).every(([name, known]) => alike(given[name], known));
+
+function alike(a: Answer | undefined, b: Answer | undefined): boolean {
+  if (!Array.isArray(a) || !Array.isArray(b)) return a === b;
+  return a.length === b.length && a.every((each) => b.includes(each));
+}

@@ -1,0 +1,13 @@
+import { expect, test } from "vitest";
+import { placeOf } from "./platforms";
+
+test.each([
+  ["https://app.prolific.com/submissions/complete?cc=X", "Prolific"],
+  ["https://workersandbox.mturk.com/mturk/externalSubmit", "Mechanical Turk"],
+  ["https://panel.example/x", "panel.example"],
+  ["https://notprolific.com/", "notprolific.com"],
+  ["javascript:alert(1)", undefined],
+  ["", undefined],
+])("%s leads to %s", (back, name) => {
+  expect(placeOf(back)).toBe(name);
+});

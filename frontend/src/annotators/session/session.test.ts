@@ -1,0 +1,114 @@
+import "fake-indexeddb/auto";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { Me, ErrorResponse, Saved, Task } from "../../lib/api-types";
+import { guide, question, task } from "../work/fixtures";
+import { Session } from "./session.svelte";
+
+const GUIDE = guide({ unit_questions: [question("good")] });
+const judged = (good: string, version: number): Task["units"][number] => ({
+  id: "0-4",
+  version,
+  body: { answers: { good }, seconds: 1 },
+});
+
+interface Sent {
+  readonly change: string;
+  /** Absent when a text is handed in. */
+  readonly base?: number;
+}
+/** A server with one task, in place of the network. */
+class Server {
+  text = task("Some text.", { parts: [{ start: 0, end: 4, title: "", role: "" }], units: [judged("yes", 1)] });
+  refusal: ErrorResponse | undefined;
+  down = false;
+  readonly bases: unknown[] = [];
+
+  answer = (path: string, { method, body }: RequestInit): Promise<Response> => {
+    if (this.down) return Promise.reject(new TypeError("no network"));
+    if (path === "/api/me") return Promise.resolve(Response.json(this.me()));
+    if (path === "/api/next") return Promise.resolve(Response.json({ task: this.text, why: "" }));
+    if (method === "GET") return Promise.resolve(Response.json(this.text));
+    return Promise.resolve(this.take(JSON.parse(body as string) as Sent));
+  };
+  private take({ change, base = 0 }: Sent): Response {
+    this.bases.push(base);
+    const [stored] = this.text.units;
+    if (this.refusal) return Response.json(this.refusal, { status: 422 });
+    if (base > 0 && stored!.version !== base)
+      return Response.json({ code: "conflict", say: "", missing: [], stored }, { status: 409 });
+    return Response.json({ change, version: base + 1 } satisfies Saved);
+  }
+  private me(): Me {
+    const tasks = [{ id: "t1", number: 1, status: "draft" as const }];
+    return { annotator: "a", title: "", state: "open", guide: GUIDE, tasks, of: 1, way: [], csrf: "x" };
+  }
+}
+
+let server: Server;
+beforeEach(() => {
+  server = new Server();
+  vi.stubGlobal("indexedDB", new IDBFactory());
+  vi.stubGlobal("fetch", (path: string, init: RequestInit) => server.answer(path, init));
+  vi.stubGlobal("location", { pathname: "/" });
+  vi.stubGlobal("addEventListener", () => undefined);
+  vi.stubGlobal("document", { addEventListener: () => undefined, hidden: false });
+  vi.stubGlobal("BroadcastChannel", undefined);
+  vi.stubGlobal("localStorage", undefined);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.unstubAllGlobals();
+});
+
+async function begun(): Promise<Session> {
+  const session = new Session();
+  await session.begin();
+  expect(session.page).toBe("task");
+  return session;
+}
+const say = (session: Session, good: string) =>
+  session.dispatch({ type: "answer", key: "units/0-4", question: "good", value: good });
+const said = (session: Session) => session.state.work["units/0-4"]?.answers["good"];
+const settled = (check: () => void) => vi.waitFor(check, { timeout: 3000, interval: 10 });
+
+test("after a refusal, taking the change back shows what the server still has", async () => {
+  const session = await begun();
+  server.refusal = { code: "refused", say: "no", missing: [], stored: null };
+  say(session, "no");
+  await settled(() => expect(session.refused).toHaveLength(1));
+  server.down = true; // what it has cannot be asked for now: the change stays
+  await session.takeStored("units/0-4", null);
+  expect([said(session), session.refused.length]).toEqual(["no", 1]);
+  server.down = false;
+  await session.takeStored("units/0-4", null);
+  expect(said(session)).toBe("yes");
+  await settled(() => expect(session.saving).toMatchObject({ state: "saved", unsent: 0 }));
+});
+
+test("a change made on one version does not go over another that a reload brings", async () => {
+  const session = await begun();
+  server.refusal = { code: "paused", say: "", missing: [], stored: null };
+  say(session, "mine");
+  await settled(() => expect(session.saving.unsent).toBe(1));
+  server.refusal = undefined;
+  server.text = { ...server.text, units: [judged("theirs", 2)] };
+  await session.open("t1");
+  await settled(() => expect(session.refused).toMatchObject([{ problem: { code: "conflict" } }]));
+  expect(new Set(server.bases)).toEqual(new Set([1]));
+  expect(said(session)).toBe("mine");
+});
+
+test("what cannot be kept is not called saved before it is sent", async () => {
+  const session = await begun();
+  vi.spyOn(IDBDatabase.prototype, "transaction").mockImplementation(() => {
+    throw new DOMException("The database connection is closing.", "InvalidStateError");
+  });
+  server.down = true;
+  say(session, "no");
+  session.finish();
+  await settled(() => expect(session.saving).toMatchObject({ state: "queued", unsent: 2, lasting: false }));
+  server.down = false;
+  session.retry();
+  await settled(() => expect(session.saving).toMatchObject({ state: "saved", unsent: 0 }));
+  expect(server.bases).toEqual([1, 0]);
+});

@@ -1,0 +1,37 @@
+import type { Entry, Task } from "../../lib/api-types";
+import type { Sources, UnitKey } from "../work/work";
+
+/** One part of a text that is judged part by part. */
+export interface PartPlace {
+  readonly key: UnitKey;
+  readonly start: number;
+  readonly end: number;
+  readonly title: string;
+}
+
+/** The parts of a text that is judged part by part, in offsets of the page. */
+export function partPlaces(task: Task, sources: Sources): PartPlace[] {
+  const { toUtf16 } = sources.text?.offsets ?? { toUtf16: (at: number) => at };
+  return (task.parts ?? []).map(({ start, end, title }) => ({
+    key: `units/${start}-${end}`,
+    start: toUtf16(start),
+    end: toUtf16(end),
+    title,
+  }));
+}
+
+/** What the server has of a task, by key. */
+export const entriesOf = (task: Task): Map<string, Entry> => {
+  const keyed = (kind: string, entries: readonly Entry[]) =>
+    entries.map((entry): [string, Entry] => [`${kind}/${entry.id}`, entry]);
+  return new Map([
+    ...keyed("marks", task.marks),
+    ...keyed("units", task.units),
+    ...keyed("decisions", task.decisions),
+    ...(task.answers ? [["answers", task.answers] as [string, Entry]] : []),
+  ]);
+};
+
+/** The version the server has of each entry. */
+export const versionsOf = (task: Task): Record<string, number> =>
+  Object.fromEntries([...entriesOf(task)].map(([key, { version }]) => [key, version]));

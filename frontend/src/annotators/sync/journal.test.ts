@@ -1,0 +1,49 @@
+import { expect, test } from "vitest";
+import { Journal, type JournalEntry } from "./journal";
+
+class Memory {
+  [name: string]: unknown;
+  setItem(name: string, value: string) {
+    this[name] = value;
+  }
+  getItem(name: string) {
+    return this[name] as string;
+  }
+  removeItem(name: string) {
+    delete this[name];
+  }
+}
+const CHANGE: JournalEntry = { task: "t", key: "marks/m", body: null, active: 1, change: "c1", at: 1 };
+
+test("what was noted is there for the next page until it is struck out", () => {
+  const memory = new Memory() as unknown as Storage;
+  const strike = new Journal(memory).note(CHANGE);
+  new Journal(memory).note({ ...CHANGE, change: "c2" });
+  expect(new Journal(memory).left().map(([noted]) => noted.change)).toEqual(["c1", "c2"]);
+  strike();
+  const [[noted, done]] = new Journal(memory).left() as [[JournalEntry, () => void]];
+  expect(noted).toEqual({ ...CHANGE, change: "c2" });
+  done();
+  expect(new Journal(memory).left()).toEqual([]);
+});
+
+test("what another tab strikes out between listing and reading is gone", () => {
+  const memory = new Memory() as unknown as Storage;
+  new Journal(memory).note(CHANGE);
+  new Journal(memory).note({ ...CHANGE, change: "c2", at: 2 });
+  const read = memory.getItem.bind(memory);
+  memory.getItem = (name) => (name.endsWith("c1") ? null : read(name));
+  expect(new Journal(memory).left().map(([noted]) => noted.change)).toEqual(["c2"]);
+});
+
+test("a device without room, or without storage, is no obstacle", () => {
+  const full = {
+    setItem: () => {
+      throw new Error("full");
+    },
+    removeItem: () => undefined,
+  } as unknown as Storage;
+  expect(() => new Journal(full).note(CHANGE)()).not.toThrow();
+  expect(() => new Journal(undefined).note(CHANGE)()).not.toThrow();
+  expect(new Journal(undefined).left()).toEqual([]);
+});

@@ -1,0 +1,245 @@
+import "fake-indexeddb/auto";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { Refusal, Unreachable } from "../../lib/api";
+import type { ErrorResponse, UnitBody } from "../../lib/api-types";
+import { Journal } from "./journal";
+import { pause, Sender, type Saving } from "./sender";
+import { openStore, type Store } from "./store";
+
+const body = (seconds: number): UnitBody => ({ answers: {}, seconds });
+const refusal = (code: ErrorResponse["code"], more: Partial<ErrorResponse> = {}) =>
+  new Refusal({ code, say: code, missing: [], ...more });
+
+/** A server that keeps versions, can be down, and can refuse. */
+class Server {
+  readonly entries = new Map<string, { version: number; body: unknown }>();
+  readonly answered = new Map<string, number>();
+  readonly log: string[] = [];
+  fault: (path: string) => Error | undefined = () => undefined;
+  /** Takes changes but loses its answers. */
+  mute = false;
+
+  put = <T>(path: string, sent: unknown): Promise<T> => {
+    const { change, base = 0, body } = sent as { change: string; base?: number; body?: unknown };
+    this.log.push(`${path.split("/").slice(4).join("/")} ${change}`);
+    const fault = this.fault(path);
+    if (fault) return Promise.reject(fault);
+    if (!this.answered.has(change)) {
+      const old = this.entries.get(path);
+      if ((old?.version ?? 0) !== base) return Promise.reject(refusal("conflict"));
+      this.entries.set(path, { version: base + 1, body });
+      this.answered.set(change, base + 1);
+    }
+    if (this.mute) return Promise.reject(new Unreachable("gone"));
+    return Promise.resolve({ change, version: this.answered.get(change)! } as T);
+  };
+}
+
+let number = 0;
+async function desk(server = new Server(), name = `test-${number++}`, store?: Store, journal?: Journal) {
+  let told: Saving | undefined;
+  const events: string[] = [];
+  let id = 0;
+  const listener = {
+    setSaving: (saving: Saving) => (told = saving),
+    finished: (task: string) => void events.push(`finished ${task}`),
+    incomplete: (task: string) => void events.push(`incomplete ${task}`),
+  };
+  const refresh = vi.fn(() => Promise.resolve());
+  const sender = new Sender(
+    store ?? (await openStore(name)),
+    server,
+    listener,
+    refresh,
+    () => `${name}-c${++id}-${number++}`,
+    journal,
+  );
+  return { server, sender, events, refresh, name, saving: () => told! };
+}
+
+beforeEach(() => vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] }));
+afterEach(() => vi.useRealTimers());
+const settled = async (check: () => void) => vi.waitFor(check, { timeout: 2000, interval: 5 });
+
+test("a change arrives, and only then is everything saved", async () => {
+  const { server, sender, saving } = await desk();
+  const done = sender.save("t", "units/a", body(1), 1);
+  await settled(() => expect(saving().state).toBe("saved"));
+  await done;
+  expect(server.entries.get("/api/tasks/t/units/a")).toEqual({ version: 1, body: body(1) });
+});
+
+test("a dead server is tried again with growing pauses and the same change", async () => {
+  const { server, sender, saving } = await desk();
+  server.fault = () => new Unreachable("dead");
+  await sender.save("t", "units/a", body(1), 1);
+  await settled(() => expect(saving().state).toBe("queued"));
+  await sender.save("t", "units/a", body(2), 1); // tries at once, too
+  await settled(() => expect(saving().retryAt).toBeDefined());
+  while (saving().state === "queued") await vi.advanceTimersByTimeAsync(1000);
+  expect(saving().state).toBe("offline");
+  server.fault = () => undefined;
+  await vi.advanceTimersByTimeAsync(70_000);
+  await settled(() => expect(saving()).toMatchObject({ state: "saved", unsent: 0 }));
+  expect(server.entries.get("/api/tasks/t/units/a")).toEqual({ version: 2, body: body(2) });
+  expect(new Set(server.log).size).toBe(2); // two changes, however often they were sent
+});
+
+test("an answer that got lost does not make a change count twice", async () => {
+  const { server, sender, saving } = await desk();
+  server.mute = true;
+  await sender.save("t", "units/a", body(1), 1);
+  await settled(() => expect(saving().state).toBe("queued"));
+  server.mute = false;
+  await sender.save("t", "units/a", body(2), 1);
+  await settled(() => expect(saving().state).toBe("saved"));
+  expect(server.entries.get("/api/tasks/t/units/a")).toEqual({ version: 2, body: body(2) });
+});
+
+test("another page takes over what this one could not send", async () => {
+  const first = await desk();
+  first.server.fault = () => new Unreachable("dead");
+  await first.sender.save("t", "units/a", body(1), 1);
+  await settled(() => expect(first.saving().unsent).toBe(1));
+  first.server.fault = () => undefined;
+  const second = await desk(first.server, first.name);
+  second.sender.go();
+  await settled(() => expect(second.saving()).toMatchObject({ state: "saved", unsent: 0 }));
+  expect(first.server.entries.get("/api/tasks/t/units/a")).toEqual({ version: 1, body: body(1) });
+});
+
+test("many changes at once all arrive, the last of each entry being what stays", async () => {
+  const { server, sender, saving } = await desk();
+  await Promise.all(Array.from({ length: 60 }, (_, at) => sender.save("t", `units/${at % 7}`, body(at), 1)));
+  await settled(() => expect(saving()).toMatchObject({ state: "saved", unsent: 0 }));
+  for (let key = 0; key < 7; key++) {
+    const last = 59 - ((59 - key) % 7);
+    expect(server.entries.get(`/api/tasks/t/units/${key}`)?.body).toEqual(body(last));
+  }
+});
+
+test("handing in comes last, and is told", async () => {
+  const { server, sender, events } = await desk();
+  server.fault = () => new Unreachable("dead");
+  await sender.save("t", "finish", null, 1);
+  await sender.save("t", "units/a", body(1), 1);
+  server.fault = () => undefined;
+  sender.go();
+  await settled(() => expect(events).toEqual(["finished t"]));
+  expect(server.log.at(-1)).toMatch(/^finish/);
+});
+
+describe("what the server says", () => {
+  test("a refused change stays, with the reason, and can be sent again or dropped", async () => {
+    const { server, sender, saving } = await desk();
+    server.fault = () => refusal("refused");
+    await sender.save("t", "units/a", body(1), 1);
+    await settled(() => expect(saving().state).toBe("refused"));
+    expect(saving().refused).toMatchObject([{ task: "t", key: "units/a", problem: { code: "refused" } }]);
+    server.fault = () => undefined;
+    await sender.insist("t", "units/a");
+    await settled(() => expect(saving().state).toBe("saved"));
+  });
+  test("a lease that is over stops the task only", async () => {
+    const { server, sender, saving } = await desk();
+    server.fault = () => refusal("lease-over");
+    await sender.save("t", "units/a", body(1), 1);
+    await settled(() => expect(saving().halted).toEqual({ t: "lease-over" }));
+    expect(saving()).toMatchObject({ state: "queued", unsent: 1 });
+    await sender.abandon("t");
+    await settled(() => expect(saving()).toMatchObject({ state: "saved", halted: {} }));
+  });
+  test("signed out: kept, signed in again, sent", async () => {
+    const { server, sender, saving, refresh } = await desk();
+    server.fault = () => refusal("signed-out");
+    await sender.save("t", "units/a", body(1), 1);
+    await settled(() => expect(saving().halted).toEqual({ "*": "signed-out" }));
+    expect(refresh).toHaveBeenCalled();
+    server.fault = () => undefined;
+    await vi.advanceTimersByTimeAsync(2000);
+    await settled(() => expect(saving()).toMatchObject({ state: "saved", halted: {} }));
+  });
+  test("an old token is renewed once; then it is a refusal", async () => {
+    const { server, sender, saving, refresh } = await desk();
+    server.fault = () => refusal("not-allowed");
+    await sender.save("t", "units/a", body(1), 1);
+    await settled(() => expect(refresh).toHaveBeenCalledTimes(1));
+    await vi.advanceTimersByTimeAsync(2000);
+    await settled(() => expect(saving().state).toBe("refused"));
+  });
+  test("something is missing: handing in is taken back", async () => {
+    const { server, sender, events, saving } = await desk();
+    server.fault = () => refusal("incomplete", { missing: ["marks/m: severity"] });
+    await sender.save("t", "finish", null, 1);
+    await settled(() => expect(events).toEqual(["incomplete t"]));
+    await settled(() => expect(saving().unsent).toBe(0));
+  });
+});
+
+describe("nothing on this device is passed over", () => {
+  test("a change of a task nobody mentioned is sent", async () => {
+    const { server, sender, saving } = await desk();
+    await sender.save("elsewhere", "units/a", body(1), 1);
+    await settled(() => expect(saving()).toMatchObject({ state: "saved", unsent: 0 }));
+    expect(server.entries.get("/api/tasks/elsewhere/units/a")?.body).toEqual(body(1));
+  });
+  test("one of somebody else stays, and is not called saved; one's own go on", async () => {
+    const { server, sender, saving } = await desk();
+    server.fault = (path) => (path.includes("/theirs/") ? refusal("not-found") : undefined);
+    await sender.save("theirs", "units/a", body(1), 1);
+    await sender.save("z-own", "units/a", body(2), 1);
+    await settled(() =>
+      expect(saving()).toMatchObject({ state: "queued", unsent: 1, halted: { theirs: "not-found" } }),
+    );
+    expect([...server.entries.keys()]).toEqual(["/api/tasks/z-own/units/a"]);
+  });
+  test("one that cannot be kept at all is not called saved either", async () => {
+    const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const store = await openStore(`broken-${number++}`);
+    store.change = () => Promise.reject(new Error("broken"));
+    const { sender, saving } = await desk(new Server(), "broken", store);
+    await sender.save("t", "units/a", body(1), 1);
+    await settled(() => expect(saving()).toMatchObject({ state: "queued", unsent: 1, lasting: false }));
+    expect(quiet).toHaveBeenCalled();
+    quiet.mockRestore();
+  });
+  test("nor is one whose sending fails in a way nobody foresaw; it is tried again", async () => {
+    const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const { server, sender, saving } = await desk();
+    server.fault = () => new TypeError("a mistake");
+    await sender.save("t", "units/a", body(1), 1);
+    await settled(() => expect(saving()).toMatchObject({ state: "queued", unsent: 1 }));
+    server.fault = () => undefined;
+    await vi.advanceTimersByTimeAsync(2000);
+    await settled(() => expect(saving()).toMatchObject({ state: "saved", unsent: 0 }));
+    quiet.mockRestore();
+  });
+  test("what an earlier page noted is taken up, unless it was changed again since", async () => {
+    const notes: Record<string, string> = {};
+    const methods = {
+      setItem: (name: string, value: string) => void (notes[name] = value),
+      getItem: (name: string) => notes[name] ?? null,
+      removeItem: (name: string) => void delete notes[name],
+    };
+    const storage = new Proxy(notes, {
+      get: (_, name) => methods[name as keyof typeof methods],
+    }) as unknown as Storage;
+    const journal = new Journal(storage);
+    const { server, sender, saving } = await desk(new Server(), undefined, undefined, journal);
+    await sender.save("t", "units/a", body(2), 1);
+    await settled(() => expect(saving().state).toBe("saved"));
+    const noted = { task: "t", body: body(1), active: 1 } as const;
+    journal.note({ ...noted, key: "units/a", change: "old", at: Date.now() - 1000 });
+    journal.note({ ...noted, key: "units/b", change: "new", at: Date.now() - 1000 });
+    await sender.recover();
+    sender.go();
+    await settled(() => expect(server.entries.get("/api/tasks/t/units/b")?.body).toEqual(body(1)));
+    expect(server.entries.get("/api/tasks/t/units/a")?.body).toEqual(body(2));
+    expect(notes).toEqual({});
+  });
+});
+
+test("pauses grow to a minute and are not the same for everybody", () => {
+  expect([1, 2, 3, 10].map((failures) => pause(failures, 0.5))).toEqual([1000, 2000, 4000, 60_000]);
+  expect(pause(3, 0)).toBeLessThan(pause(3, 1));
+});

@@ -1,0 +1,202 @@
+import { offsets, type Offsets } from "../../lib/text/offsets";
+import type { Span } from "../../lib/text/pieces";
+import type {
+  AnswersBody,
+  Answers,
+  Body,
+  Guide,
+  MarkBody,
+  SuggestionBody,
+  Task,
+  UnitBody,
+  WireSpan,
+} from "../../lib/api-types";
+import { asked, questionsOf } from "../../lib/questions/questions";
+
+/** One claimed error, in offsets of the page. */
+export interface Mark {
+  readonly spans: readonly Span[];
+  readonly label: string | null;
+  readonly answers: Answers;
+  readonly antecedent: readonly Span[];
+  readonly madeFrom: readonly string[];
+}
+/** A part that was judged. */
+export interface Judged {
+  readonly answers: Answers;
+  readonly seconds: number;
+}
+/** What was said about the whole text. */
+export interface Whole {
+  readonly answers: Answers;
+  readonly noErrors: boolean;
+}
+/** What was decided about an offered mark. */
+export interface Decision {
+  readonly decision: SuggestionBody["decision"];
+  readonly mark: string | null;
+}
+
+export type MarkKey = `marks/${string}`;
+export type UnitKey = `units/${string}`;
+export type DecisionKey = `decisions/${string}`;
+/** Names an entry of a task, and is the end of its address on the server. */
+export type Key = MarkKey | UnitKey | DecisionKey | "answers";
+
+/** Everything an annotator did in one task, by entry. */
+export interface Work {
+  readonly [key: MarkKey]: Mark;
+  readonly [key: UnitKey]: Judged;
+  readonly [key: DecisionKey]: Decision;
+  readonly answers?: Whole;
+}
+/** Entries to set; undefined removes. */
+export type Patch = { readonly [key in Key]?: Mark | Judged | Decision | Whole | undefined };
+
+export const NOTHING_SAID: Whole = { answers: {}, noErrors: false };
+export const markKey = (id: string): MarkKey => `marks/${id}`;
+export const idOf = (key: MarkKey | DecisionKey): string => key.slice(key.indexOf("/") + 1);
+const isMarkKey = (key: string): key is MarkKey => key.startsWith("marks/");
+
+const PAIRS = new WeakMap<Mark, [MarkKey, Mark]>();
+
+/** A mark with its key; the same object again for the same mark, so that a list of many draws only what changed. */
+function pair(key: MarkKey, mark: Mark): [MarkKey, Mark] {
+  const known = PAIRS.get(mark);
+  if (known?.[0] === key) return known;
+  const made: [MarkKey, Mark] = [key, mark];
+  PAIRS.set(mark, made);
+  return made;
+}
+
+/** Marks with their keys in the order of the text; those on contexts come first, as contexts do on the page. */
+export function marksOf(work: Work): [MarkKey, Mark][] {
+  const marks = Object.keys(work)
+    .filter(isMarkKey)
+    .map((key) => pair(key, work[key]!));
+  const place = ([, { spans }]: [MarkKey, Mark]) => spans[0]!;
+  return marks.sort((a, b) => inTextOrder(place(a), place(b)) || (a[0] < b[0] ? -1 : 1));
+}
+
+const inTextOrder = (a: Span, b: Span): number =>
+  Number(a.part === "text") - Number(b.part === "text") ||
+  (a.part < b.part ? -1 : a.part > b.part ? 1 : a.start - b.start || a.end - b.end);
+
+/** Spans in text order, touching ones joined: what a mark of several selections covers. */
+export function union(spans: readonly Span[]): Span[] {
+  const joined: Span[] = [];
+  for (const span of [...spans].sort(inTextOrder)) {
+    const last = joined.at(-1);
+    if (last?.part === span.part && span.start <= last.end)
+      joined[joined.length - 1] = { ...last, end: Math.max(last.end, span.end) };
+    else joined.push(span);
+  }
+  return joined;
+}
+
+// --- the seam: wire offsets count code points, ours count UTF-16 units -----------------------------------------------
+
+/** A text that spans lie in, with the conversion of its offsets. */
+export interface Source {
+  readonly text: string;
+  readonly offsets: Offsets;
+}
+export type Sources = Readonly<Record<string, Source>>;
+
+export const sourcesOf = (task: Pick<Task, "text" | "context">): Sources =>
+  Object.fromEntries(
+    Object.entries({ ...task.context, text: task.text }).map(([part, text]) => [
+      part,
+      { text, offsets: offsets(text) },
+    ]),
+  );
+
+export const quoteOf = (span: Span, sources: Sources): string =>
+  sources[span.part]?.text.slice(span.start, span.end) ?? "";
+
+/** The words of a mark as one string. */
+export const wordsOf = (spans: readonly Span[], sources: Sources): string =>
+  spans.map((span) => quoteOf(span, sources)).join(" … ");
+
+/** A span from the wire. */
+export function spanFromWire(span: WireSpan, sources: Sources): Span {
+  const [part, start, end] = span.length === 2 ? (["text", ...span] as const) : span;
+  const { toUtf16 } = sources[part]!.offsets;
+  return { part, start: toUtf16(start), end: toUtf16(end) };
+}
+
+function spanToWire({ part, start, end }: Span, sources: Sources): WireSpan {
+  const { toCodePoints } = sources[part]!.offsets;
+  const range: [number, number] = [toCodePoints(start), toCodePoints(end)];
+  return part === "text" ? range : [part, ...range];
+}
+
+/** What the server keeps of a task, as work. */
+export function workFromWire(task: Task, sources: Sources): Work {
+  const entries: [Key, Body | null][] = [
+    ...task.marks.map(({ id, body }): [Key, Body | null] => [markKey(id), body]),
+    ...task.units.map(({ id, body }): [Key, Body | null] => [`units/${id}`, body]),
+    ...task.decisions.map(({ id, body }): [Key, Body | null] => [`decisions/${id}`, body]),
+    ...(task.answers ? [["answers", task.answers.body] as [Key, Body | null]] : []),
+  ];
+  return patched({}, Object.fromEntries(entries.map(([key, body]) => [key, fromWire(key, body, sources)])) as Patch);
+}
+
+/** One entry from the wire; undefined when it was deleted. */
+export function fromWire(key: Key, body: Body | null, sources: Sources): Patch[Key] {
+  if (body === null) return undefined;
+  if (key.startsWith("marks/")) return markFromWire(body as MarkBody, sources);
+  if (key.startsWith("units/")) return { answers: (body as UnitBody).answers, seconds: (body as UnitBody).seconds };
+  if (key.startsWith("decisions/"))
+    return { decision: (body as SuggestionBody).decision, mark: (body as SuggestionBody).mark ?? null };
+  return { answers: (body as AnswersBody).answers, noErrors: (body as AnswersBody).no_errors };
+}
+
+const markFromWire = (body: MarkBody, sources: Sources): Mark => ({
+  spans: body.spans.map((span) => spanFromWire(span, sources)),
+  label: body.label,
+  answers: body.answers,
+  antecedent: (body.antecedent?.spans ?? []).map((span) => spanFromWire(span, sources)),
+  madeFrom: body.made_from,
+});
+
+/** One entry for the wire: with its quotes, and with answers to what is asked only. */
+export function toWire(key: Key, entry: Patch[Key], sources: Sources, guide: Guide): Body | null {
+  if (entry === undefined) return null;
+  if (key.startsWith("marks/")) return markToWire(entry as Mark, sources, guide);
+  if (key.startsWith("units/"))
+    return { answers: asked((entry as Judged).answers, guide.unit_questions), seconds: (entry as Judged).seconds };
+  if (key.startsWith("decisions/")) return entry as Decision;
+  const { answers, noErrors } = entry as Whole;
+  return { answers: asked(answers, guide.document_questions), no_errors: noErrors };
+}
+
+function markToWire(mark: Mark, sources: Sources, guide: Guide): MarkBody {
+  const quoted = (spans: readonly Span[]) => ({
+    spans: spans.map((span) => spanToWire(span, sources)),
+    quotes: spans.map((span) => quoteOf(span, sources)),
+  });
+  return {
+    ...quoted(mark.spans),
+    label: mark.label,
+    answers: asked(mark.answers, questionsOf(guide, mark.label)),
+    antecedent: mark.antecedent.length > 0 ? quoted(mark.antecedent) : null,
+    made_from: [...mark.madeFrom],
+  };
+}
+
+/** `work` with the entries of `patch` in place. */
+export function patched(work: Work, patch: Patch): Work {
+  const result: Record<string, unknown> = { ...work };
+  for (const [key, entry] of Object.entries(patch)) {
+    if (entry === undefined) delete result[key];
+    else result[key] = entry;
+  }
+  return result as Work;
+}
+
+/** The patch that leads from one work to another; entries are compared by identity, since they never change. */
+export function difference(from: Work, to: Work): Patch {
+  const keys = new Set([...Object.keys(from), ...Object.keys(to)]) as Set<Key>;
+  return Object.fromEntries([...keys].filter((key) => from[key] !== to[key]).map((key) => [key, to[key]])) as Patch;
+}

@@ -1,0 +1,55 @@
+/** What goes between server and browser, by the names of `finecomb.server.annotators.schema`; generated from the server's description. */
+import type {
+  AnswersBody,
+  AnswersEntry,
+  ErrorResponse,
+  MarkBody,
+  MarkEntry,
+  SuggestionBody,
+  SuggestionEntry,
+  UnitBody,
+  UnitEntry,
+} from "./schema";
+
+export type {
+  About,
+  AnswersBody,
+  Brief,
+  Ending,
+  Example,
+  Feedback,
+  Group,
+  Guide,
+  Guideline,
+  ItemResult,
+  Label,
+  ProgressSection,
+  LabelLook,
+  MarkBody,
+  Me,
+  NextResponse,
+  Offered,
+  Option,
+  Page,
+  Practice,
+  ErrorResponse,
+  Question,
+  QualificationResult,
+  Saved,
+  Solution,
+  Solved,
+  SuggestionBody,
+  Task,
+  UnitBody,
+  Welcome,
+} from "./schema";
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+/** `[start, end]` on the text, `[part, start, end]` on a named context; in code points. */
+export type WireSpan = MarkBody["spans"][number];
+export type Answers = MarkBody["answers"];
+export type Answer = Answers[string];
+export type Code = ErrorResponse["code"];
+/** What an entry of a task holds. */
+export type Body = MarkBody | UnitBody | AnswersBody | SuggestionBody;
+export type Entry = MarkEntry | UnitEntry | AnswersEntry | SuggestionEntry;

@@ -1,0 +1,48 @@
+import { describe, expect, test } from "vitest";
+import { question } from "../../annotators/work/fixtures";
+import { chosen, isEven, keyed, OPTION_KEYS, turned } from "./options";
+import { choicesOf } from "./scales";
+
+describe("keys of options", () => {
+  const option = (value: string | number) => ({ value, title: "", gloss: "", group: "", aliases: [] });
+  const rating = question("rating", { scale: "ordinal", options: [option(1), option(2)] });
+  const codes = question("codes", { scale: "several", options: [option("a"), option("b")] });
+  const free = question("why");
+
+  test.each([
+    [[rating, free], {}, undefined, undefined, "rating"],
+    [[rating, codes], { rating: 1 }, undefined, "rating", "rating"],
+    [[rating, codes], { rating: 1 }, "codes", "rating", "codes"],
+    [[codes, free], {}, undefined, undefined, "codes"],
+    [[question("first", { scale: "yes-no" }), rating], { first: true }, undefined, "first", "rating"],
+    [[free], {}, "why", undefined, undefined],
+  ])("%#", (questions, answers, focused, last, name) => {
+    expect(keyed(questions, answers as never, focused, last)?.name).toBe(name);
+  });
+  test("one of several is taken and taken back", () => {
+    expect(chosen(codes, undefined, codes.options[0]!)).toEqual(["a"]);
+    expect(chosen(codes, ["a", "b"], codes.options[0]!)).toEqual(["b"]);
+    expect(chosen(codes, ["a"], codes.options[0]!)).toBeUndefined();
+    expect(chosen(rating, 1, rating.options[1]!)).toBe(2);
+  });
+  test("yes and no can be chosen by key, and eleven codes have eleven keys", () => {
+    expect(choicesOf(question("q", { scale: "yes-no" })).map(({ value }) => value)).toEqual([true, false]);
+    expect(new Set(OPTION_KEYS.slice(0, 11)).size).toBe(11);
+  });
+  test("the letters of a pair go by the screen, and what is chosen by the texts", () => {
+    const titled = ["a", "b", "neither"].map((value) => ({ ...option(value), title: value.toUpperCase() }));
+    const prefer = turned(question("prefer", { scale: "nominal", options: titled }));
+    expect(prefer.options.map(({ title, value }) => [title, value])).toEqual([
+      ["A", "b"],
+      ["B", "a"],
+      ["NEITHER", "neither"],
+    ]);
+    const asked = (among: string[]) => question("why", { when: { question: "prefer", among } });
+    expect([asked(["a", "b"]), asked(["neither"]), asked(["a"]), free].map((each) => isEven([each]))).toEqual([
+      true,
+      true,
+      false,
+      true,
+    ]);
+  });
+});

@@ -1,0 +1,56 @@
+import type { Answer, Answers, Question } from "../api-types";
+import { t } from "../catalogue/questions.en";
+import { isGiven } from "./questions";
+import { hasChoices, hasOneChoice, scaleOf, type Choice } from "./scales";
+
+/** Keys of options, in order: digits first, then letters. */
+export const OPTION_KEYS: readonly string[] = [..."1234567890abcdefghijklmnopqrstuvwxyz"];
+
+/** Whether what is asked never tells one text of a pair from the other. */
+export const isEven = (questions: readonly Question[]): boolean =>
+  questions.every(({ when }) => !when || when.among.includes("a") === when.among.includes("b"));
+
+/** The question with its letters in the order of the screen, where text `b` comes first: there, A is the first. */
+export function turned(question: Question): Question {
+  const other = { a: "b", b: "a" };
+  const options = question.options.map((option) =>
+    option.value === "a" || option.value === "b" ? { ...option, value: other[option.value] } : option,
+  );
+  return { ...question, options };
+}
+
+/**
+ * The question that keys answer at the moment: the one with the focus, else the first that waits for one choice, else
+ * the one that was answered last. Where nothing asks for one choice, the first that asks for several.
+ */
+export function keyed(
+  questions: readonly Question[],
+  answers: Answers,
+  focused: string | undefined,
+  last: string | undefined,
+): Question | undefined {
+  const named = (name: string | undefined) => questions.find((each) => each.name === name && hasChoices(each));
+  const single = questions.filter(hasOneChoice);
+  const waiting = single.find((each) => !isGiven(answers[each.name]));
+  return (
+    named(focused) ?? waiting ?? single.find((each) => each.name === last) ?? single[0] ?? questions.find(hasChoices)
+  );
+}
+
+/** The answer after an option was chosen, or chosen once more among several. */
+export function chosen(question: Question, value: Answer | undefined, option: Choice): Answer | undefined {
+  if (!scaleOf(question).many) return option.value;
+  const before = Array.isArray(value) ? value : [];
+  const name = String(option.value);
+  const after = before.includes(name) ? before.filter((each) => each !== name) : [...before, name];
+  return after.length > 0 ? after : undefined;
+}
+
+/** An answer as people read it; empty where there is none. */
+export function answerWords(question: Pick<Question, "options">, answer: Answer | undefined): string {
+  if (answer === undefined || !isGiven(answer)) return "";
+  if (Array.isArray(answer)) return answer.map((each) => answerWords(question, each)).join(", ");
+  const option = question.options.find(({ value }) => value === answer);
+  if (option) return option.title || String(option.value);
+  return typeof answer === "boolean" ? t(answer ? "yes" : "no") : String(answer);
+}

@@ -1,0 +1,35 @@
+import { Refusal, Unreachable, type Api } from "../lib/api";
+import type { ErrorResponse } from "../lib/api-types";
+
+/** Send a file as it is; `api` itself speaks JSON only. */
+export async function upload<T>(api: Api, path: string, file: File): Promise<T> {
+  const headers = { "X-Finecomb-Token": api.token, "Content-Type": "application/octet-stream" };
+  const answer = await reach(path, { method: "POST", headers, body: file });
+  return (await answer.json()) as T;
+}
+
+/** Change some fields. */
+export async function patch<T>(api: Api, path: string, changes: unknown): Promise<T> {
+  const headers = { "X-Finecomb-Token": api.token, "Content-Type": "application/json" };
+  const answer = await reach(path, { method: "PATCH", headers, body: JSON.stringify(changes) });
+  return (await answer.json()) as T;
+}
+
+/** Fetch a file and hand it to the browser under `name`; what the server refuses is thrown instead. */
+export async function download(path: string, name: string): Promise<void> {
+  const answer = await reach(path, {});
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(await answer.blob());
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+async function reach(path: string, options: RequestInit): Promise<Response> {
+  const answer = await fetch(path, { credentials: "same-origin", ...options }).catch((cause: unknown) => {
+    throw new Unreachable(path, { cause });
+  });
+  if (answer.ok) return answer;
+  const problem = (await answer.json().catch(() => null)) as ErrorResponse | null;
+  throw problem ? new Refusal(problem) : new Unreachable(path);
+}

@@ -1,0 +1,52 @@
+import { describe, expect, test } from "vitest";
+import type { Settings } from "../api-types";
+import { changes, draftOf } from "./settings";
+
+describe("settings", () => {
+  const settings: Settings = {
+    title: "Harbour",
+    protocols: ["scarecrow@1"],
+    annotators: null,
+    strata: ["model"],
+    quotas: { a: 3 },
+    attention_checks: ["d1"],
+    offer: null,
+    skip: ["training"],
+    round: 0,
+    recruitment: {
+      platform: "",
+      completed: "",
+      screened_out: "",
+      no_consent: "",
+      back: "",
+      frame: [],
+    },
+    lease: 120,
+    pilot: 5,
+    price: null,
+    base_pay: 0,
+    fees: 0,
+    staff_minutes: 0,
+    staff_rate: 0,
+    currency: "USD",
+    seed: 0,
+    meta: {},
+  };
+  test("an untouched form changes nothing", () => expect(changes(settings, draftOf(settings))).toEqual({}));
+  test("only what was changed is sent", () =>
+    expect(
+      changes(settings, {
+        ...draftOf(settings),
+        price: 0.5,
+        checks: " d1 \n\nd2",
+        quotas: [{ name: " ", most: 1 }],
+        offer: "m",
+      }),
+    ).toEqual({ price: 0.5, attention_checks: ["d1", "d2"], quotas: {}, offer: { annotator: "m", blind: 0.2 } }));
+  test("phases are left out in the order of the way", () =>
+    expect(changes(settings, { ...draftOf(settings), skip: ["training", "consent"] })).toEqual({
+      skip: ["consent", "training"],
+    }));
+  test("an emptied number is null", () =>
+    expect(changes({ ...settings, annotators: 3 }, draftOf(settings))).toEqual({ annotators: null }));
+});

@@ -1,0 +1,66 @@
+import type { Settings } from "../api-types";
+
+/** Settings as a form holds them: an empty number is null, lists are lines or rows. */
+export interface Draft {
+  title: string;
+  annotators: number | null;
+  lease: number;
+  pilot: number;
+  price: number | null;
+  base_pay: number;
+  fees: number;
+  staff_minutes: number;
+  staff_rate: number;
+  currency: string;
+  checks: string;
+  strata: string[];
+  quotas: { name: string; most: number }[];
+  offer: string;
+  blind: number;
+  skip: Settings["skip"];
+}
+const MONEY = ["price", "base_pay", "fees", "staff_minutes", "staff_rate", "currency"] as const;
+const PLAIN = ["title", "annotators", "lease", "pilot", ...MONEY] as const;
+/** What comes before the work, in order. */
+export const PHASES = ["consent", "survey", "instructions", "training", "qualification"] as const;
+const BLIND = 0.2;
+
+/** What the form shows at first. */
+export const draftOf = (settings: Settings): Draft => ({
+  title: settings.title,
+  annotators: settings.annotators,
+  lease: settings.lease,
+  pilot: settings.pilot,
+  price: settings.price,
+  base_pay: settings.base_pay,
+  fees: settings.fees,
+  staff_minutes: settings.staff_minutes,
+  staff_rate: settings.staff_rate,
+  currency: settings.currency,
+  checks: settings.attention_checks.join("\n"),
+  strata: [...settings.strata],
+  quotas: Object.entries(settings.quotas).map(([name, most]) => ({ name, most })),
+  offer: settings.offer?.annotator ?? "",
+  blind: settings.offer?.blind ?? BLIND,
+  skip: [...settings.skip],
+});
+
+/** The settings that a form would change, as they are sent. */
+export function changes(settings: Settings, draft: Draft): Partial<Settings> {
+  const wanted: Partial<Settings> = {
+    ...Object.fromEntries(PLAIN.map((name) => [name, draft[name] ?? null])),
+    attention_checks: draft.checks
+      .split("\n")
+      .map((line) => line.trim())
+      .filter(Boolean),
+    strata: [...draft.strata],
+    quotas: Object.fromEntries(
+      draft.quotas.filter(({ name }) => name.trim()).map(({ name, most }) => [name.trim(), most]),
+    ),
+    offer: draft.offer ? { annotator: draft.offer, blind: draft.blind } : null,
+    skip: PHASES.filter((phase) => draft.skip.includes(phase)),
+  };
+  const same = (name: string) =>
+    JSON.stringify(wanted[name as keyof Settings]) === JSON.stringify(settings[name as keyof Settings]);
+  return Object.fromEntries(Object.entries(wanted).filter(([name]) => !same(name)));
+}

@@ -1,0 +1,48 @@
+import type { Figure } from "../api-types";
+
+const LOCALE = "en";
+
+/** `4:12`: minutes and seconds; hours where there are some. */
+export function clock(seconds: number): string {
+  const whole = Math.round(seconds);
+  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  const two = (value: number) => String(value).padStart(2, "0");
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
+}
+
+/** A number with so many digits after the point. */
+export const decimal = (value: number, digits: number): string =>
+  new Intl.NumberFormat(LOCALE, {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+    signDisplay: "negative", // no -0.00
+  }).format(value);
+
+/** Money, without cents from a thousand on. */
+export function money(value: number, currency: string): string {
+  const digits = value >= 1000 ? 0 : 2;
+  try {
+    return new Intl.NumberFormat(LOCALE, {
+      style: "currency",
+      currency,
+      minimumFractionDigits: digits,
+      maximumFractionDigits: digits,
+    }).format(value);
+  } catch {
+    return `${decimal(value, digits)} ${currency}`; // no currency that the browser knows
+  }
+}
+
+/** `30 June, 14:05` in the reader's own time. */
+export const moment = (time: string): string =>
+  new Intl.DateTimeFormat(LOCALE, {
+    day: "numeric",
+    month: "short",
+    hour: "2-digit",
+    minute: "2-digit",
+    hourCycle: "h23",
+  }).format(new Date(time));
+
+/** Both ends of an interval, or null where there is none. */
+export const ends = ({ low, high }: Pick<Figure, "low" | "high">, digits: number): [string, string] | null =>
+  low === null || high === null ? null : [decimal(low, digits), decimal(high, digits)];

@@ -1,0 +1,119 @@
+"""The registry of tests: each a row with what it reads, its options and its page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from finecomb.agreement.comment_codes import coder_agreement, comment_codes
+from finecomb.agreement.human_or_machine import human_or_machine, score_histogram, score_tests
+from finecomb.core.errors import FinecombError
+from finecomb.core.estimate import Finding
+from finecomb.core.options import option
+from finecomb.core.study import Study
+from finecomb.measure.annotation_matrix import Overlap
+from finecomb.measure.compare import Pairing, compare
+from finecomb.measure.metrics import metrics
+from finecomb.measure.permutation import Correction
+from finecomb.measure.registry import Statistic
+from finecomb.measure.view import ANY, View
+
+
+@dataclass(frozen=True)
+class GroupOptions:
+    """Options of tables by group."""
+
+    by: tuple[str, ...] = option((), "Document meta or annotator fields, with commas.", commas=True)
+
+
+@dataclass(frozen=True)
+class TableOptions(GroupOptions):
+    """Options of tables by group with intervals."""
+
+    draws: int = option(10_000, "Resamples behind each interval.", minimum=0)
+    seed: int = option(0, "Same seed, same intervals.")
+
+
+@dataclass(frozen=True)
+class SystemsOptions(TableOptions):
+    """Options of the comparison of systems."""
+
+    measure: str = option("coverage", "For systems: a measure, or answer:NAME.", "--measure", "-m")
+    paired: Pairing = option("auto", "Pair texts of one prompt.")
+    key: str = option("", "Document meta that pairs texts.")
+    correction: Correction = option("holm", "For many comparisons.")
+    each_label: bool = option(False, "For systems: every label too.")
+    tokens: str = option("words", "words, whitespace, or spacy:NAME.")
+    overlap: Overlap = option("add", "A token in two marks counts twice, or once.")
+
+
+@dataclass(frozen=True)
+class MetricsOptions(GroupOptions):
+    """Options of metrics against people."""
+
+    question: str = option("rating", "For metrics: the question that people answered.")
+    draws: int = option(1000, "Resamples behind each interval.", minimum=0)
+    seed: int = option(0, "Same seed, same intervals.")
+
+
+@dataclass(frozen=True)
+class CodersOptions:
+    """Options of the agreement of coders."""
+
+    draws: int = option(1000, "Resamples behind each interval.", minimum=0)
+    seed: int = option(0, "Same seed, same intervals.")
+
+
+def _systems(view: View, options: SystemsOptions) -> list[Finding]:
+    if len(options.by) > 1:
+        by = ",".join(options.by)
+        raise FinecombError(f"--by {by}: systems are told apart by one column; choose others with --where")
+    return compare(
+        view,
+        options.by[0] if options.by else "model",
+        options.measure,
+        [ANY, *(view.categories if options.each_label else ())],
+        options.paired,
+        options.key,
+        options.correction,
+        options.tokens,
+        options.overlap,
+        options.draws,
+        options.seed,
+    )
+
+
+def _metrics(study: Study, options: MetricsOptions) -> list[Finding]:
+    return metrics(study, options.question, options.by[0] if options.by else "model", options.draws, options.seed)
+
+
+def _human_or_machine(view: View, options: TableOptions) -> list[Finding]:
+    return human_or_machine(view, options.by or ("model", "domain"), draws=options.draws, seed=options.seed)
+
+
+def _scores(view: View, options: GroupOptions) -> list[Finding]:
+    return score_tests(view, options.by[0] if options.by else "condition", options.by[1:])
+
+
+def _histogram(view: View, options: GroupOptions) -> list[Finding]:
+    return score_histogram(view, options.by or ("model", "domain"))
+
+
+def _codes(study: Study, options: TableOptions) -> list[Finding]:
+    return comment_codes(study, options.by, draws=options.draws, seed=options.seed)
+
+
+def _coders(study: Study, options: CodersOptions) -> list[Finding]:
+    return coder_agreement(study, draws=options.draws, seed=options.seed)
+
+
+_PAGE = "human-or-machine"
+TESTS: dict[str, Statistic] = {
+    "systems": Statistic(_systems, SystemsOptions, "do two systems differ?", "comparing-systems"),
+    "metrics": Statistic(_metrics, MetricsOptions, "scalar metrics against people", "metrics", Study),
+    "human-or-machine": Statistic(_human_or_machine, TableOptions, "can people tell them apart?", _PAGE),
+    "scores": Statistic(_scores, GroupOptions, "evaluators' scores between conditions", _PAGE),
+    "histogram": Statistic(_histogram, GroupOptions, "how many evaluators got how many right", _PAGE),
+    "codes": Statistic(_codes, TableOptions, "what readers went by", _PAGE, Study),
+    "coders": Statistic(_coders, CodersOptions, "how far coders of explanations agree", _PAGE, Study),
+}
+"""Rows of `finecomb test`."""

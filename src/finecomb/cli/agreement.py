@@ -1,0 +1,138 @@
+"""Commands about how far numbers can be trusted: agree and test. Their flags are the options of registries' rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeVar
+
+import typer
+
+from finecomb.agreement.agree import agree as agreed
+from finecomb.agreement.agree import measure_names
+from finecomb.agreement.agree_options import AgreeOptions
+from finecomb.agreement.gamma.measured import GammaSettings
+from finecomb.agreement.measures import MEASURES as AGREEMENTS
+from finecomb.agreement.registry import TESTS
+from finecomb.agreement.sources import SOURCES, source_type
+from finecomb.cli.filters import FilterOptions, names
+from finecomb.cli.options import is_given, with_options
+from finecomb.cli.shared import AsJson, From, StudyPath, app, err, read
+from finecomb.cli.statistics import print_findings
+from finecomb.core.errors import FinecombError
+from finecomb.core.options import OptionValues, option, refuse_others
+from finecomb.engine.pool import cores
+from finecomb.measure.view import View, view
+from finecomb.people.trust import trust
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """Options of what has none."""
+
+
+@dataclass(frozen=True)
+class TrustOptions:
+    """Options of whom to trust."""
+
+    tokens: str = option("words", "words, whitespace, or spacy:NAME.")
+    seed: int = option(0, "Same seed, same intervals.")
+
+
+def agree_choices() -> dict[str, type]:
+    """The options of everything that `agree` can be asked for, by name."""
+    choices = {name: row.options for name, row in AGREEMENTS.items()}
+    return choices | {source.noun: source.options_type for source in SOURCES} | {"--who": TrustOptions}
+
+
+def test_choices() -> dict[str, type]:
+    """The options of every test, by name."""
+    return {name: row.options for name, row in TESTS.items()}
+
+
+@app.command()
+@with_options([*agree_choices().values(), FilterOptions])
+def agree(
+    context: typer.Context,
+    study: StudyPath,
+    values: OptionValues,
+    measures: Annotated[
+        str, typer.Option("--measure", "-m", help=f"With commas: {', '.join(AGREEMENTS)}.")
+    ] = "alpha,two-agree",
+    who: Annotated[bool, typer.Option("--who", help="Whom to trust: each annotator against the rest.")] = False,
+    from_: From = "",
+    as_json_: AsJson = False,
+) -> None:
+    """How far annotators agree, by label: alpha, two-agree, kappas, pairwise F1, gamma, each under its own name.
+
+    Examples: `finecomb agree demo-study` · `finecomb agree demo-study --measure f1,kappa-cohen --level char` ·
+    `finecomb agree demo-study --measure gamma,gamma-cat --gamma precision=0.02` · `finecomb agree demo-study --who`
+    """
+    if who and is_given(context, "measures"):
+        raise FinecombError("--measure does not apply to --who; leave one of the two out")
+    wanted = [] if who else measure_names(names(measures))
+    gamma = GammaSettings.parsed(values.given.get("settings", ()))
+    options = values.of(AgreeOptions, gamma=gamma, workers=cores(), watch=_texts)
+    refuse_others(values.given, _chosen_agreements(wanted, options), agree_choices())
+    part = view(read(study, from_), values.of(FilterOptions).filters())
+    if who:
+        options_of_trust = values.of(TrustOptions)
+        print_findings(
+            trust(part, tokens=options_of_trust.tokens, seed=options_of_trust.seed), as_json_, "Whom to trust"
+        )
+        return
+    print_findings(agreed(part, wanted, **vars(options)), as_json_, "Agreement")
+
+
+def _chosen_agreements(wanted: Sequence[str], options: AgreeOptions) -> dict[str, type]:
+    """The options of the measures that were asked for and of what they read, by name."""
+    if not wanted:
+        return {"--who": TrustOptions}
+    source = source_type(options)
+    return {**{name: AGREEMENTS[name].options for name in wanted}, source.noun: source.options_type}
+
+
+def _texts(done: Iterable[T], total: int) -> Iterator[T]:
+    """Pass results on with a bar on standard error, shown only to people."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), TextColumn("{task.completed:,} of {task.total:,} texts"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        yield from progress.track(done, total=total)
+
+
+@app.command("test")
+@with_options([*test_choices().values(), FilterOptions])
+def run_tests(
+    study: StudyPath,
+    values: OptionValues,
+    what: Annotated[
+        Literal["systems", "metrics", "human-or-machine", "scores", "histogram", "codes", "coders"],
+        typer.Option(
+            "--what",
+            "-w",
+            help="Systems compared, scalar metrics against people, or a table of a human-or-machine study.",
+        ),
+    ] = "systems",
+    from_: From = "",
+    as_json_: AsJson = False,
+) -> None:
+    """Are two systems different? Can people tell human from machine? Permutation and classical tests, corrected.
+
+    Examples: `finecomb test demo-study --measure count` ·
+    `finecomb test turing-study --what human-or-machine --by domain`
+    """
+    row = TESTS[what]
+    refuse_others(values.given, {what: row.options}, test_choices())
+    readers = {name: FilterOptions for name, test in TESTS.items() if test.reads is View}
+    refuse_others(values.given, {what: readers.get(what, NoOptions)}, readers)
+    whole = read(study, from_)
+    part = view(whole, values.of(FilterOptions).filters()) if row.reads is View else whole
+    if isinstance(part, View) and part.study.annotations.is_empty():
+        raise FinecombError(f"{study}: has no annotations to test")
+    print_findings(row.run(part, values.of(row.options)), as_json_, _TITLES.get(what, what.capitalize()))
+
+
+_TITLES = {"metrics": "Metrics against people", "codes": "Comment codes", "coders": "Comment codes"}

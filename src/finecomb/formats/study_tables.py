@@ -1,0 +1,173 @@
+"""The tables of a study: its frames in and out of files, in batches so that memory stays small."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import polars as pl
+from pydantic import ValidationError
+
+from finecomb.core import frames
+from finecomb.core.errors import FormatError, did_you_mean, shorten
+from finecomb.core.protocol_text import explain
+from finecomb.core.records import Annotation, Annotator, Document
+from finecomb.core.study import Item
+
+T = TypeVar("T")
+Record = Document | Annotator | Annotation
+
+BATCH = 20_000
+"""Rows of any frame that are in memory at a time."""
+
+
+# --- out -----------------------------------------------------------------------------------------------------------
+
+
+class Parts:
+    """Puts records into Parquet files of a batch each, then joins the files of each frame into one."""
+
+    def __init__(self, place: Path, batch: int = BATCH) -> None:
+        self.place, self.batch, self.count = place, batch, 0
+        self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in frames.FRAMES}
+        place.mkdir()
+
+    def add(self, item: Record) -> None:
+        """Take one record."""
+        match item:
+            case Document():
+                self.rows["documents"].append(frames.document_row(item))
+            case Annotator():
+                self.rows["annotators"].append(frames.annotator_row(item))
+            case Annotation():
+                self.rows["annotations"].append(frames.annotation_row(item))
+                self.rows["marks"] += [frames.mark_row(mark, item) for mark in item.marks]
+                self.rows["units"] += [frames.unit_row(unit, item) for unit in item.units]
+        if any(len(rows) >= self.batch for rows in self.rows.values()):
+            self._flush()
+
+    def _flush(self) -> None:
+        for name, rows in self.rows.items():
+            if rows or not self.count:  # the first part is written even when empty, to carry the columns
+                frames.frame(frames.FRAMES[name], rows).write_parquet(self._part(name, self.count))
+            rows.clear()
+        self.count += 1
+
+    def _part(self, name: str, number: int) -> Path:
+        return self.place / f"{name}-{number:06d}.parquet"
+
+    def finish(self, target: Path) -> None:
+        """Write `documents.parquet` and the others into the folder `target`, and remove the parts."""
+        self._flush()
+        for name in frames.FRAMES:
+            parts = sorted(self.place.glob(f"{name}-*.parquet"))
+            pl.scan_parquet(parts).sink_parquet(target / f"{name}.parquet", row_group_size=self.batch)
+        shutil.rmtree(self.place)
+
+
+# --- in ------------------------------------------------------------------------------------------------------------
+
+
+def fitted(table: pl.LazyFrame, name: str, where: str) -> pl.LazyFrame:
+    """`table` with the columns and types of the frame `name`; every column that does not fit is in one error."""
+    columns = table.collect_schema()
+    wanted = pl.Schema(frames.schema(frames.FRAMES[name]))
+    missing = [
+        f"column {column_name!r} is missing{did_you_mean(column_name, columns)}"
+        for column_name in wanted
+        if column_name not in columns
+    ]
+    unknown = [
+        f"column {column_name!r} is unknown{did_you_mean(column_name, wanted)}"
+        for column_name in columns
+        if column_name not in wanted
+    ]
+    mistyped = [
+        f"column {column_name!r}: expected {kind}, found {columns[column_name]}"
+        for column_name, kind in wanted.items()
+        if column_name in columns and not _kin(columns[column_name], kind)
+    ]
+    if slips := [*missing, *unknown, *mistyped]:
+        raise FormatError("\n".join(f"{where}: {slip}" for slip in slips))
+    return table.select(wanted.names()).cast(wanted)
+
+
+def _kin(kind: pl.DataType, wanted: pl.DataType) -> bool:
+    """Whether one type goes into the other without loss; a column of nulls has no type of its own."""
+    if kind == wanted or kind == pl.Null:
+        return True
+    if isinstance(kind, pl.Datetime) and isinstance(wanted, pl.Datetime):
+        return kind.time_zone == wanted.time_zone
+    return (kind.is_integer() and wanted.is_numeric()) or (kind.is_float() and wanted.is_float())
+
+
+def records(tables: Mapping[str, pl.LazyFrame], where: Callable[[str], str], batch: int = BATCH) -> Iterator[Item]:
+    """Documents, annotators and annotations of a study's frames; `where` says in which file a frame is."""
+    for part in _slices(tables["documents"], batch):
+        yield from _made(part, frames.documents_of, Document, where("documents"))
+    for part in _slices(tables["annotators"], batch):
+        yield from _made(part, frames.annotators_of, Annotator, where("annotators"))
+    yield from _annotations(tables, where, batch)
+
+
+def _slices(table: pl.LazyFrame, batch: int) -> Iterator[pl.DataFrame]:
+    offset = 0
+    while len(part := table.slice(offset, batch).collect(engine="streaming")):
+        yield part
+        offset += batch
+
+
+def _annotations(tables: Mapping[str, pl.LazyFrame], where: Callable[[str], str], batch: int) -> Iterator[Annotation]:
+    """Each batch of annotations with the marks and units that name them, in whatever order those stand."""
+    placed = {"marks": 0, "units": 0}
+    for part in _slices(tables["annotations"], batch):
+        mine = pl.col("annotation").is_in(part["id"].implode())
+        rows = {name: tables[name].filter(mine).collect(engine="streaming") for name in placed}
+        for name, frame in rows.items():
+            placed[name] += len(frame)
+        yield from _joined(part, rows["marks"], rows["units"], where)
+    for name, count in placed.items():
+        there = tables[name].select(pl.len()).collect().item()
+        if there != count:
+            raise FormatError(
+                f"{where(name)}: {there - count:,} rows name an annotation that is not in {where('annotations')}"
+            )
+
+
+def _joined(
+    annotations: pl.DataFrame, marks: pl.DataFrame, units: pl.DataFrame, where: Callable[[str], str]
+) -> Iterator[Annotation]:
+    try:
+        yield from list(frames.annotations_of(annotations, marks, units))
+    except (ValueError, TypeError):
+        none = annotations.clear(), marks.clear(), units.clear()
+        _made_all(marks, lambda row: frames.annotations_of(none[0], row, none[2]), where("marks"))
+        _made_all(units, lambda row: frames.annotations_of(none[0], none[1], row), where("units"))
+        yield from _made(
+            annotations, lambda row: frames.annotations_of(row, none[1], none[2]), Annotation, where("annotations")
+        )
+        raise
+
+
+def _made_all(frame: pl.DataFrame, make: Callable[[pl.DataFrame], Iterable[T]], where: str) -> None:
+    for _ in _made(frame, make, Annotation, where):
+        pass
+
+
+def _made(frame: pl.DataFrame, make: Callable[[pl.DataFrame], Iterable[T]], kind: Any, where: str) -> Iterator[T]:
+    """The records of a frame; when one cannot be made, the first row at fault is named."""
+    try:
+        yield from list(make(frame))
+    except (ValueError, TypeError):
+        for row in frame.iter_slices(1):
+            try:
+                list(make(row))
+            except ValidationError as error:
+                id = row.item(0, 0)
+                lines = [f"{where}: row {id!r}: {explain(slip, kind)}" for slip in error.errors()]
+                raise FormatError("\n".join(lines)) from None
+            except (ValueError, TypeError) as error:
+                raise FormatError(f"{where}: row {row.item(0, 0)!r}: {shorten(str(error), 100)}") from None
+        raise

@@ -1,0 +1,58 @@
+// Adds what is not needed for reading: which section is in view, keys, filters of a text, and a search over texts.
+"use strict";
+(() => {
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const links = all(".toc li a[href^='#']");
+  if (links.length && "IntersectionObserver" in window) {
+    const watch = new IntersectionObserver((entries) => {
+      for (const entry of entries) {
+        if (!entry.isIntersecting) continue;
+        for (const link of links) link.parentElement.classList.toggle("on", link.hash === "#" + entry.target.id);
+      }
+    }, { rootMargin: "-10% 0px -70% 0px" });
+    for (const link of links) { const part = document.getElementById(link.hash.slice(1)); if (part) watch.observe(part); }
+  }
+  const search = document.getElementById("find");
+  if (search) search.addEventListener("input", () => {
+    const words = search.value.toLowerCase();
+    let left = 0;
+    for (const row of all("[data-words]")) { row.hidden = !row.dataset.words.includes(words); left += row.hidden ? 0 : 1; }
+    const count = document.getElementById("left");
+    if (count) count.textContent = `${left.toLocaleString()} texts`;
+  });
+  const pieces = all(".sc");
+  const items = all(".panel li[id]");
+  const numbers = new Map(items.map((item, number) => [item, String(number)]));
+  const markOf = (item) => numbers.get(item);
+  const sizes = new Map(pieces.map((piece) => [piece, piece.style.backgroundSize.split(",")]));
+  const show = (ids) => {
+    const chosen = new Set(ids);
+    for (const item of items) item.hidden = chosen.size > 0 && !chosen.has(markOf(item));
+    for (const piece of pieces) piece.classList.toggle("chosen", chosen.size > 0 && piece.dataset.marks.split(" ").some((id) => chosen.has(id)));
+    const head = document.getElementById("chosen");
+    if (head) head.textContent = chosen.size ? `${chosen.size} marks here` : head.dataset.all;
+  };
+  for (const piece of pieces) {
+    piece.tabIndex = 0;
+    piece.setAttribute("role", "button");
+    piece.addEventListener("click", () => show(piece.classList.contains("chosen") ? [] : piece.dataset.marks.split(" ")));
+    piece.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); piece.click(); } });
+  }
+  for (const box of all(".rail input")) box.addEventListener("change", () => {
+    const off = new Set(all(".rail input:not(:checked)").map((one) => one.value));
+    for (const item of items) item.hidden = off.has("label:" + item.dataset.label) || off.has("who:" + item.dataset.who);
+    for (const piece of pieces) {
+      const hidden = piece.dataset.marks.split(" ").map((id) => off.has("label:" + items[id].dataset.label) || off.has("who:" + items[id].dataset.who));
+      piece.style.backgroundSize = sizes.get(piece).map((size, at) => (hidden[at] ? "0 0" : size)).join(",");
+    }
+  });
+  const linked = items.find((item) => item.id === decodeURIComponent(location.hash.slice(1)));
+  if (linked) show([markOf(linked)]);
+  document.addEventListener("keydown", (event) => {
+    if (event.target.matches("input, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
+    const way = { n: "next", p: "previous" }[event.key.toLowerCase()];
+    const link = way && document.querySelector(`a[rel=${way === "previous" ? "prev" : "next"}]`);
+    if (link) location.href = link.href;
+    if (event.key === "Escape") show([]);
+  });
+})();

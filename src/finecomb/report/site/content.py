@@ -1,0 +1,496 @@
+"""From a study to the content of its report: every figure, the answer, and what is missing and why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from finecomb.agreement.agree import agree
+from finecomb.core.errors import FinecombError
+from finecomb.core.estimate import Estimate, Finding
+from finecomb.core.frames import meta
+from finecomb.core.palette import UNLABELLED, Look, looks
+from finecomb.core.study import Study
+from finecomb.gold.merge import gold
+from finecomb.gold.score import Score, score
+from finecomb.measure.counts import counts, meta_names
+from finecomb.measure.inference import Floats
+from finecomb.measure.measures import measure
+from finecomb.measure.view import ANY, Filters, View, view
+from finecomb.people.pay import cost, earned
+from finecomb.report.datasheet import Evidence
+from finecomb.report.site import answer as answers
+from finecomb.report.site.answer import HUMAN
+from finecomb.report.site.model import (
+    Answer,
+    Axis,
+    BarFigure,
+    CombFigure,
+    DotFigure,
+    DotRow,
+    LabelPanel,
+    PanelFigure,
+    Report,
+    ReportFigure,
+    Statement,
+    Tooth,
+    axis,
+)
+
+RATE = "marks per 100 words"
+PEOPLE = ("human", "pooled")
+MACHINES = ("llm", "detector", "checker")
+_FEW = 40  # marks below which a row says so
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a report is made from."""
+
+    study: Study
+    view: View
+    """Marks of people, or of whoever there is."""
+    by: str
+    """The document meta that names the system; empty where there is none."""
+    name: str
+    """How the study is called on the command line."""
+    draws: int
+    seed: int
+    gold: Study | None = None
+    """A gold standard to judge against, where one was given."""
+
+    def looks(self) -> Mapping[str | None, Look]:
+        """How each label looks."""
+        return looks(self.view.protocol) if self.view.protocol else {}
+
+    def look(self, label: str) -> Look:
+        """How one label looks; plain for one that the protocol does not have."""
+        return self.looks().get(label) or Look(label, label, UNLABELLED, label[:2].upper(), "")
+
+
+def source(
+    study: Study,
+    name: str,
+    by: str = "",
+    gold_study: Study | None = None,
+    draws: int = 1000,
+    seed: int = 0,
+    filters: Filters | None = None,
+) -> Source:
+    """What to report on: people's marks where there are any, else everybody's; systems by `by` or the meta `model`."""
+    kinds = set(study.annotators["kind"]) if len(study.annotators) else set()
+    chosen = filters or Filters(kinds=tuple(kind for kind in PEOPLE if kind in kinds))
+    system = by or ("model" if "model" in meta_names(study) else "")
+    return Source(study, view(study, chosen), system, name, draws, seed, gold_study)
+
+
+def report(made_from: Source, date: str, page_of: Callable[[str], str]) -> Report:
+    """The content of a report; `page_of` gives the page of a document by its id."""
+    notes: list[str] = []
+    systems = _rates(made_from)
+    alpha = _alpha(made_from)
+    figures: list[ReportFigure] = []
+    for make in (_systems, _kinds, _trust, _judges, _costs):
+        figure = _attempt(make, made_from, systems, notes)
+        if figure is not None:
+            figures.append(figure)
+    figures.append(_texts(made_from, page_of))
+    numbered = tuple(replace(figure, title=f"{number} {figure.title}") for number, figure in enumerate(figures, 1))
+    title = made_from.study.settings.title or made_from.name
+    return Report(
+        title, date, _counts(made_from), _answer(made_from, systems, alpha), numbered, _facts(made_from), tuple(notes)
+    )
+
+
+def evidence(made_from: Source, content: Report) -> Evidence:
+    """What the datasheet of the study is written from."""
+    signatures = [figure.signature for figure in content.figures if figure.signature]
+    return Evidence(made_from.study, made_from.view.protocol, _alpha(made_from), signatures)
+
+
+Maker = Callable[[Source, Mapping[str, Estimate]], ReportFigure | None]
+
+
+def _attempt(make: Maker, made_from: Source, systems: Mapping[str, Estimate], notes: list[str]) -> ReportFigure | None:
+    """A figure, or a note why it could not be made: one that fails holds up no other."""
+    try:
+        return make(made_from, systems)
+    except FinecombError as error:
+        notes.append(f"{make.__name__.strip('_').capitalize()}: this figure could not be made: {error}")
+        return None
+
+
+def _counts(made_from: Source) -> str:
+    study = made_from.study.work()
+    kinds = dict(study.annotators.select("id", "kind").iter_rows())
+    readers = [kinds.get(id, "") for id in study.annotations["annotator"].unique()]
+    people = sum(kind in PEOPLE for kind in readers)
+    machines = sum(kind in MACHINES for kind in readers)
+    texts = study.annotations["document"].n_unique()
+    who = f"{people:,} people" + (f" and {machines:,} machines" if machines else "")
+    return f"{texts:,} texts, {len(study.annotations):,} annotations by {who}."
+
+
+# --- systems -----------------------------------------------------------------------------------------------------
+
+
+def _scaled(estimate: Estimate, factor: float) -> Estimate:
+    return replace(estimate, value=estimate.value * factor, low=estimate.low * factor, high=estimate.high * factor)
+
+
+def _system(made_from: Source, finding: Finding) -> str:
+    return str(finding.columns[made_from.by]) if made_from.by else "all texts"
+
+
+def _rates(made_from: Source) -> dict[str, Estimate]:
+    """Marks per 100 words by system, most first and human last."""
+    if made_from.view.study.annotations.is_empty():
+        return {}
+    by = [made_from.by] if made_from.by else []
+    findings = measure(made_from.view, ["rate-1000"], by, draws=made_from.draws, seed=made_from.seed)
+    rates = {
+        _system(made_from, finding): _scaled(finding.estimate, 0.1)
+        for finding in findings
+        if finding.columns["label"] == ANY and (not by or finding.columns[made_from.by] is not None)
+    }
+    return {name: rates[name] for name in answers.ordered(rates)}
+
+
+def text_rates(made_from: Source) -> pl.DataFrame:
+    """Marks per 100 words of each text, mean over its readers: document, system, value."""
+    study = made_from.view.study
+    words = dict(
+        zip(study.documents["id"], study.documents["text"].str.count_matches(r"\w+|[^\w\s]").to_list(), strict=True)
+    )
+    per = study.marks.group_by("annotation").agg(pl.len().alias("marks"))
+    rows = study.annotations.select("document", pl.col("id").alias("annotation")).join(per, on="annotation", how="left")
+    means = rows.group_by("document", maintain_order=True).agg(pl.col("marks").fill_null(0).mean())
+    systems = systems_of(made_from)
+    values = [
+        100 * count / words[document] if words.get(document) else math.nan
+        for document, count in means.select("document", "marks").iter_rows()
+    ]
+    return pl.DataFrame(
+        {"document": means["document"], "system": [systems.get(id, "") for id in means["document"]], "value": values},
+        schema={"document": pl.String, "system": pl.String, "value": pl.Float64},
+    ).filter(pl.col("value").is_not_nan())
+
+
+def systems_of(made_from: Source) -> dict[str, str]:
+    """The system of each document by its id; documents without one are absent."""
+    if not made_from.by:
+        return dict.fromkeys(made_from.study.documents["id"], "all texts")
+    rows = made_from.study.documents.select("id", meta(made_from.by)).iter_rows()
+    return {id: system for id, system in rows if system is not None}
+
+
+def _command(made_from: Source, *words: str) -> str:
+    return " ".join(["finecomb", *words[:1], made_from.name, *words[1:]])
+
+
+def _systems(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure:
+    texts = text_rates(made_from)
+    read = {row[0]: row for row in counts(made_from.view.study, [made_from.by]).iter_rows()} if made_from.by else {}
+    rows = []
+    for name, estimate in systems.items():
+        teeth = tuple(texts.filter(pl.col("system") == name)["value"].to_list())
+        note = f"{read[name][1]:,} texts, {read[name][2]:,} annotations" if name in read else ""
+        rows.append(DotRow(name, estimate, note, teeth=teeth if len(teeth) <= 200 else (), link="#texts"))
+    scale = axis([row.estimate for row in rows])
+    scale = replace(scale, high=max([scale.high, *(tooth for row in rows for tooth in row.teeth)]))
+    caption = "Marks per 100 words with 95% interval; below each, one tooth per text."
+    band = systems.get(HUMAN)
+    return DotFigure(
+        "systems", "Systems", caption + (" The grey band is human text." if band else ""),
+        tuple(_row("system", row) for row in rows), _signature(systems.values()),
+        _command(made_from, "measure", "--measure", "rate-1000", *(["--by", made_from.by] if made_from.by else [])),
+        "" if rows else "Nobody has read these texts yet.", "#texts", tuple(rows), scale, band,
+    )  # fmt: skip
+
+
+def _row(head: str, row: DotRow) -> dict[str, object]:
+    return {
+        head: row.name,
+        "value": row.estimate.value,
+        "low": row.estimate.low,
+        "high": row.estimate.high,
+        "note": row.note or row.estimate.why,
+    }
+
+
+def _signature(estimates: Iterable[Estimate]) -> str:
+    return next((str(estimate.signature) for estimate in estimates), "")
+
+
+# --- kinds of error ----------------------------------------------------------------------------------------------
+
+
+def _kinds(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure | None:
+    protocol = made_from.view.protocol
+    if protocol is None or not protocol.labels:
+        return None
+    by = [made_from.by] if made_from.by else []
+    findings = measure(made_from.view, ["coverage"], by, draws=made_from.draws, seed=made_from.seed)
+    by_label: dict[str, dict[str, Estimate]] = {}
+    for finding in findings:
+        by_label.setdefault(str(finding.columns["label"]), {})[_system(made_from, finding)] = finding.estimate
+    labels = [label.name for label in protocol.labels if label.name in by_label]
+    panels = tuple(
+        LabelPanel(
+            made_from.look(label),
+            tuple(_kind_row(name, by_label[label][name]) for name in systems if name in by_label[label]),
+        )
+        for label in labels
+    )
+    scale = axis([row.estimate for panel in panels for row in panel.rows], percent=True)
+    table = tuple({"label": panel.look.label, **_row("system", row)} for panel in panels for row in panel.rows)
+    names = ", ".join(systems)
+    return PanelFigure(
+        "kinds", "Kinds of error",
+        f"Share of words covered by each label, 95% interval, same axis in every panel. {names} from top to bottom.",
+        table, _signature([finding.estimate for finding in findings]),
+        _command(made_from, "measure", "--measure", "coverage", *(["--by", made_from.by] if made_from.by else [])),
+        "", "#texts", panels, scale,
+    )  # fmt: skip
+
+
+def _kind_row(name: str, estimate: Estimate) -> DotRow:
+    """Nothing found is not 0: the upper end of what it can still be is said."""
+    if estimate.value == 0:
+        return DotRow(
+            name,
+            estimate,
+            "none" if math.isnan(estimate.high) or estimate.high == 0 else f"none, at most {100 * estimate.high:.1f}",
+        )
+    return DotRow(name, estimate)
+
+
+# --- trust -------------------------------------------------------------------------------------------------------
+
+
+def _alpha(made_from: Source) -> Estimate | None:
+    if made_from.view.study.annotations.is_empty():
+        return None
+    try:
+        findings = agree(made_from.view, ["alpha"], by_label=False, draws=made_from.draws, seed=made_from.seed)
+    except FinecombError:
+        return None
+    return next((finding.estimate for finding in findings if finding.columns.get("label", ANY) == ANY), None)
+
+
+def _trust(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure | None:
+    protocol = made_from.view.protocol
+    if protocol is None or not protocol.labels:
+        return None
+    findings = agree(made_from.view, ["alpha", "f1"], draws=made_from.draws, seed=made_from.seed)
+    alphas = {str(f.columns["label"]): f.estimate for f in findings if f.columns["measure"] == "alpha"}
+    f1s = {str(f.columns["label"]): f.estimate for f in findings if f.columns["measure"] == "f1"}
+    marks = dict(made_from.view.study.marks.group_by("label").len().iter_rows())
+    rows = []
+    for label in protocol.labels:
+        if label.name not in alphas:
+            continue
+        used = marks.get(label.name, 0)
+        note = (
+            "never used" if not used else "do not compare" if used < _FEW * 0.7 else "few marks" if used < _FEW else ""
+        )
+        rows.append(
+            DotRow(
+                made_from.look(label.name).title,
+                alphas[label.name],
+                f"{used:,}" + (f" {note}" if note else ""),
+                made_from.look(label.name),
+                second=f1s.get(label.name),
+            )
+        )
+    known = [row.estimate for row in rows]
+    table = tuple(
+        {
+            **_row("label", row),
+            **({"f1": row.second.value, "f1_low": row.second.low, "f1_high": row.second.high} if row.second else {}),
+        }
+        for row in rows
+    )
+    return DotFigure(
+        "trust", "How far to trust it",
+        "Agreement between people; wide intervals mean few marks, not bad readers.", table, _signature(known),
+        _command(made_from, "agree"), "", "#texts", tuple(rows),
+        Axis(min(0.0, *(e.low for e in known if not math.isnan(e.low)), 0.0), 1, (0, 0.2, 0.4, 0.6, 0.8, 1), 2),
+        None, ("Label", "Same words, Krippendorff’s α", "Same place, F1 between two readers", "Marks"),
+        Axis(0, 1, (0, 0.5, 1), 2) if f1s else None,
+    )  # fmt: skip
+
+
+# --- judges ------------------------------------------------------------------------------------------------------
+
+
+def _judges(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure | None:
+    """Machines against what people agree on; a gold standard that was given stands in for people."""
+    study = made_from.study.work()
+    kinds = dict(study.annotators.select("id", "kind").iter_rows())
+    machines = [id for id in study.annotations["annotator"].unique(maintain_order=True) if kinds.get(id) in MACHINES]
+    if not machines:
+        return None
+    standard = made_from.gold or gold(made_from.view).study
+    scores = score(standard, study, match="optimal", by=(), judges=machines, draws=made_from.draws, seed=made_from.seed)
+    rows = [row for row in scores.rows if row.columns.get("label") == ANY]
+    if not rows:
+        return None
+    drawn = tuple(
+        DotRow(str(row.columns["judge"]), row.precision, kinds.get(str(row.columns["judge"]), ""), second=row.recall)
+        for row in rows
+    )
+    scale = Axis(0, 1, (0, 0.5, 1), 2)
+    against = "the gold standard" if made_from.gold else "what people agree on"
+    return DotFigure(
+        "judges", "Judges", f"Each machine against {against}.", tuple(_score_row(row) for row in rows),
+        _signature([rows[0].recall]), _command(made_from, "score"), "", "#texts", drawn, scale, None,
+        ("Judge", "Precision: of its marks, how many are confirmed", "Recall: of the errors, how many it finds", ""),
+        scale,
+    )  # fmt: skip
+
+
+def _score_row(row: Score) -> dict[str, object]:
+    return {name: value for name, value in row.row().items() if name != "signature"}
+
+
+# --- cost and texts ----------------------------------------------------------------------------------------------
+
+
+def _costs(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure | None:
+    settings = made_from.study.settings
+    if (settings.price is None and not settings.base_pay) or made_from.view.protocol is None:
+        return None
+    spent = cost(settings, earned(made_from.study, (), made_from.view.protocol))
+    parts = [("Pay to people", spent.pay), ("Staff time", spent.staff), ("Fees", spent.fees), ("Bonuses", spent.bonus)]
+    shown = tuple((name, amount, f"{settings.currency} {amount:,.2f}") for name, amount in parts if amount)
+    texts = max(1, made_from.study.work().annotations["document"].n_unique())
+    facts = [("per text", f"{settings.currency} {spent.total / texts:,.2f}")]
+    if spent.per_hour is not None:
+        facts.append(("pay per hour, median", f"{settings.currency} {spent.per_hour:,.2f}"))
+    facts.append(("half as wide an interval", f"about {settings.currency} {3 * spent.total:,.0f} more"))
+    return BarFigure(
+        "costs", "What it cost", f"From the first text to this page, in {settings.currency}.",
+        tuple({"part": name, "amount": amount} for name, amount, _ in shown), f"costs|price:{settings.price}",
+        _command(made_from, "pay"), "" if shown else "Nothing was paid.", "", shown,
+        f"{settings.currency} {spent.total:,.2f}", tuple(facts),
+    )  # fmt: skip
+
+
+def _texts(made_from: Source, page_of: Callable[[str], str]) -> ReportFigure:
+    rates = text_rates(made_from).sort("value", descending=True, maintain_order=True)
+    order = list(_rates(made_from))
+    combs = tuple(
+        (
+            name,
+            tuple(
+                Tooth(id, value, page_of(id))
+                for id, value in rates.filter(pl.col("system") == name).select("document", "value").iter_rows()
+            ),
+        )
+        for name in order
+    )
+    table = tuple(
+        {"text": id, "system": system, "marks per 100 words": value} for id, system, value in rates.iter_rows()
+    )
+    return CombFigure(
+        "texts", "Texts",
+        "One tooth per text, as long as its marks per 100 words; open one to read it with everybody’s marks.",
+        table, f"statistic:marks per 100 words by text|texts:{len(rates)}",
+        _command(made_from, "measure", "--measure", "rate-1000", "--by", "document"),
+        "" if len(rates) else "Nobody has read these texts yet.", "", combs,
+    )  # fmt: skip
+
+
+# --- the answer --------------------------------------------------------------------------------------------------
+
+
+def _answer(made_from: Source, systems: Mapping[str, Estimate], alpha: Estimate | None) -> Answer:
+    pair = answers.compared_pair(list(systems)) if made_from.by else None
+    scale = axis(list(systems.values()))
+    if pair is None:
+        return answers.answer(systems, None, None, None, alpha, RATE, _left_out(made_from, None), "", scale)
+    texts = text_rates(made_from)
+    values = [_values(texts, name) for name in pair]
+    gap, ratio = answers.difference(values[0], values[1], made_from.draws, made_from.seed)
+    if gap.value < 0:
+        pair, values = (pair[1], pair[0]), values[::-1]
+        gap, ratio = answers.difference(values[0], values[1], made_from.draws, made_from.seed)
+    statements = _statements(made_from, pair, gap, values)
+    command = _command(made_from, "test", "--by", made_from.by, "--statistic", "rate-1000")
+    return answers.answer(systems, pair, gap, ratio, alpha, RATE, statements, command, scale)
+
+
+def _values(texts: pl.DataFrame, system: str) -> Floats:
+    return texts.filter(pl.col("system") == system)["value"].to_numpy()
+
+
+def _statements(made_from: Source, pair: tuple[str, str], gap: Estimate, values: Sequence[Floats]) -> list[Statement]:
+    if math.isnan(gap.value):
+        return _left_out(made_from, None)
+    rng = np.random.default_rng(made_from.seed)
+    draws = [v[rng.integers(len(v), size=(made_from.draws, len(v)))].mean(axis=1) for v in values]
+    share = float(((draws[1] - draws[0]) > 0).mean())
+    left_out = [(reader, _gap_without(made_from, pair, reader)) for reader in _readers(made_from)]
+    labels = {
+        made_from.look(label).title: _label_gap(made_from, pair, label)
+        for label in made_from.view.study.marks["label"].unique(maintain_order=True).drop_nulls()
+    }
+    return [answers.holds(gap, share, left_out), answers.does_not_hold(labels), *_left_out(made_from, pair)]
+
+
+def _readers(made_from: Source) -> list[str]:
+    readers = made_from.view.study.annotations["annotator"].unique(maintain_order=True).to_list()
+    return readers if len(readers) <= 50 else []
+
+
+def _gap(part: Source, pair: tuple[str, str]) -> float:
+    texts = text_rates(part)
+    means = [float(_values(texts, name).mean()) if len(_values(texts, name)) else math.nan for name in pair]
+    return means[1] - means[0]
+
+
+def _gap_without(made_from: Source, pair: tuple[str, str], reader: str) -> float:
+    rest = replace(made_from.view, study=made_from.view.study.only(pl.col("annotator") != reader))
+    value = _gap(replace(made_from, view=rest), pair)
+    return value if not math.isnan(value) else math.inf
+
+
+def _label_gap(made_from: Source, pair: tuple[str, str], label: str) -> Estimate:
+    study = made_from.view.study
+    only = replace(made_from.view, study=replace(study, marks=study.marks.filter(pl.col("label") == label)))
+    texts = text_rates(replace(made_from, view=only))
+    return answers.difference(_values(texts, pair[0]), _values(texts, pair[1]), made_from.draws, made_from.seed)[0]
+
+
+def _left_out(made_from: Source, pair: tuple[str, str] | None) -> list[Statement]:
+    """How many annotations are not in the numbers, why, and what the answer would be with them."""
+    study = made_from.study
+    banned = study.annotators.filter(pl.col("excluded").is_not_null())["id"]
+    out = study.annotations.filter(
+        (pl.col("status") == "excluded")
+        | pl.col("excluded").is_not_null()
+        | pl.col("annotator").is_in(banned.implode())
+    )
+    if out.is_empty():
+        return [Statement("Left out", "nothing: all annotations that were handed in count.")]
+    return [
+        Statement(
+            "Left out",
+            f"{len(out):,} annotations of {len(study.annotations):,}, excluded for reasons that the study keeps.",
+        )
+    ]
+
+
+def _facts(made_from: Source) -> tuple[tuple[str, str], ...]:
+    protocol = made_from.view.protocol
+    return (
+        ("Measure", "marks per 100 words, mean over texts, each text the mean over its readers"),
+        ("Interval", f"95%, {made_from.draws:,} resamples of whole texts, seed {made_from.seed}"),
+        ("Protocol", protocol.id if protocol else "none"),
+        ("Readers", str(made_from.view.fields.get("kinds") or "everybody but gold")),
+    )

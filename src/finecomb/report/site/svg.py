@@ -1,0 +1,227 @@
+"""Figures drawn as SVG: rows for a page, and whole figures that stand alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from finecomb.core.estimate import Estimate
+from finecomb.report.page import LIGHT
+from finecomb.report.site.model import Axis, BarFigure, CombFigure, DotFigure, DotRow, PanelFigure, ReportFigure, Tooth
+
+_COMB = 76  # px of the longest tooth
+
+
+def row_plot(
+    estimate: Estimate, axis: Axis, width: int, height: int = 24, *, name: str = "", band: Estimate | None = None,
+    teeth: Sequence[float] = (), open: bool = False, colour: str = "var(--ink)", units: str = "",
+) -> str:  # fmt: skip
+    """One row: grid lines, the band, the interval with its dot, and teeth below it."""
+    middle = 18 if teeth else height / 2
+    parts = [_band(band, axis, width, height), _grid(axis, width, height), _teeth(teeth, axis, width)]
+    parts.append(_dot(estimate, axis, width, middle, open, colour))
+    label = escape(f"{name} {spoken(estimate, axis)}{units}".strip(), quote=True)
+    return f'<svg width="{width}" height="{height}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+
+
+def spoken(estimate: Estimate, axis: Axis) -> str:
+    """An estimate as a screen reader says it: `2.4, from 2.0 to 2.9`."""
+    if math.isnan(estimate.value):
+        return estimate.why
+    if math.isnan(estimate.low):
+        return axis.number(estimate.value)
+    return f"{axis.number(estimate.value)}, from {axis.number(estimate.low)} to {axis.number(estimate.high)}"
+
+
+def _band(band: Estimate | None, axis: Axis, width: int, height: float) -> str:
+    if band is None or math.isnan(band.low):
+        return ""
+    left, right = axis.place(band.low, width), axis.place(band.high, width)
+    return f'<rect x="{left:.1f}" width="{max(1.0, right - left):.1f}" y="0" height="{height}" fill="var(--wash)"/>'
+
+
+def _grid(axis: Axis, width: int, height: float) -> str:
+    lines = [_line(axis.place(tick, width), height, "var(--line)") for tick in axis.ticks]
+    if axis.reference is not None:
+        lines.append(_line(axis.place(axis.reference, width), height, "var(--edge)", ' stroke-dasharray="3 3"'))
+    return "".join(lines)
+
+
+def _line(x: float, height: float, colour: str, more: str = "") -> str:
+    return f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}" stroke="{colour}"{more}/>'
+
+
+def _teeth(values: Sequence[float], axis: Axis, width: int) -> str:
+    if not values:
+        return ""
+    places = [axis.place(value, width) for value in values]
+    spine = f'<line x1="{min(places):.1f}" x2="{max(places) + 2:.1f}" y1="31" y2="31" stroke="var(--edge)"/>'
+    teeth = "".join(f'<rect x="{x:.1f}" y="31" width="2" height="9" rx="1" fill="var(--edge)"/>' for x in places)
+    return spine + teeth
+
+
+def _dot(estimate: Estimate, axis: Axis, width: int, y: float, open: bool, colour: str) -> str:
+    if math.isnan(estimate.value):
+        return ""
+    line = ""
+    if not math.isnan(estimate.low):
+        left, right = axis.place(estimate.low, width), axis.place(estimate.high, width)
+        line = (
+            f'<line x1="{left:.1f}" x2="{right:.1f}" y1="{y}" y2="{y}" stroke="{colour}" stroke-width="2" '
+            'stroke-linecap="round"/>'
+        )
+    x = axis.place(estimate.value, width)
+    fill, edge = ("var(--paper)", 2) if open else (colour, 0)
+    return f'{line}<circle cx="{x:.1f}" cy="{y}" r="4.5" fill="{fill}" stroke="{colour}" stroke-width="{edge}"/>'
+
+
+def axis_plot(axis: Axis, width: int, unit: str = "") -> str:
+    """The numbers below a figure."""
+    ticks = [tick for tick in axis.ticks if axis.reference is None or tick != axis.reference]
+    texts = [_tick(axis.place(tick, width), axis.tick(tick)) for tick in ticks[:-1]]
+    texts += [_tick(axis.place(tick, width), axis.tick(tick) + unit) for tick in ticks[-1:]]
+    if axis.reference is not None:
+        texts.append(_tick(axis.place(axis.reference, width), axis.reference_name or axis.tick(axis.reference)))
+    return f'<svg width="{width}" height="18" aria-hidden="true" style="overflow:visible">{"".join(texts)}</svg>'
+
+
+def _tick(x: float, text: str) -> str:
+    return f'<text x="{x:.1f}" y="12" text-anchor="middle" font-size="12" fill="var(--ink-3)">{escape(text)}</text>'
+
+
+# --- whole figures -----------------------------------------------------------------------------------------------
+
+_NAMES, _PLOT, _NUMBERS = 170, 520, 150
+
+
+def standalone(figure: ReportFigure, tokens: dict[str, str] | None = None) -> str:
+    """A whole figure as one SVG with colours in place of tokens, for papers and slides."""
+    match figure:
+        case DotFigure():
+            body, width, height = _dot_figure(figure)
+        case PanelFigure():
+            body, width, height = _panel_figure(figure)
+        case BarFigure():
+            body, width, height = _bar_figure(figure)
+        case CombFigure():
+            body, width, height = _comb_figure(figure)
+        case _:
+            body, width, height = "", 400, 40
+    title = f'<text x="0" y="16" font-size="16" font-weight="600" fill="var(--ink)">{escape(figure.title)}</text>'
+    drawn = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height + 40}" '
+        'font-family="Arial, sans-serif">'
+        f'<rect width="100%" height="100%" fill="var(--paper)"/>{title}<g transform="translate(0 32)">{body}</g></svg>'
+    )
+    for name, colour in {**LIGHT, "ink": "#1a1d21", **(tokens or {})}.items():
+        drawn = drawn.replace(f"var(--{name})", colour)
+    return drawn
+
+
+def _text(
+    x: float,
+    y: float,
+    words: str,
+    *,
+    size: int = 12,
+    colour: str = "var(--ink)",
+    anchor: str = "start",
+    bold: bool = False,
+) -> str:
+    weight = ' font-weight="600"' if bold else ""
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{colour}" text-anchor="{anchor}"'
+        f"{weight}>{escape(words)}"
+        "</text>"
+    )
+
+
+def _moved(x: float, y: float, inner: str) -> str:
+    return f'<g transform="translate({x:.1f} {y:.1f})">{inner}</g>'
+
+
+def _row_parts(row: DotRow, axis: Axis, width: int, height: int, band: Estimate | None) -> str:
+    colour = row.look.slot.light if row.look else "var(--ink)"
+    middle = 18 if row.teeth else height / 2
+    parts = (_band(band, axis, width, height), _grid(axis, width, height), _teeth(row.teeth, axis, width))
+    return "".join(parts) + _dot(row.estimate, axis, width, middle, row.open, colour)
+
+
+def _dot_figure(figure: DotFigure) -> tuple[str, int, int]:
+    height = 48 if any(row.teeth for row in figure.rows) else 28
+    parts = []
+    for number, row in enumerate(figure.rows):
+        y = number * height
+        parts.append(_text(0, y + height / 2 + 4, row.name, size=13, bold=True))
+        parts.append(_moved(_NAMES, y, _row_parts(row, figure.axis, _PLOT, height, figure.band)))
+        parts.append(_text(_NAMES + _PLOT + 12, y + height / 2 + 4, shown(row.estimate, figure.axis), size=13))
+    end = len(figure.rows) * height
+    ticks = axis_plot(figure.axis, _PLOT)
+    return "".join(parts) + _moved(_NAMES, end, ticks), _NAMES + _PLOT + _NUMBERS, end + 24
+
+
+def shown(estimate: Estimate, axis: Axis) -> str:
+    """An estimate beside its dot: `2.4 (2.0 to 2.9)`, or why there is none."""
+    if math.isnan(estimate.value):
+        return estimate.why
+    if math.isnan(estimate.low):
+        return axis.number(estimate.value)
+    return f"{axis.number(estimate.value)}  {axis.number(estimate.low)} to {axis.number(estimate.high)}"
+
+
+def _panel_figure(figure: PanelFigure) -> tuple[str, int, int]:
+    across, width, gap, names = 5, 130, 16, 80
+    parts = []
+    tall = 28 + 20 * max((len(panel.rows) for panel in figure.panels), default=0) + 28
+    for number, panel in enumerate(figure.panels):
+        column, line = number % across, number // across
+        x, y = names + column * (width + gap), line * tall
+        parts.append(_text(x, y + 14, panel.look.title, bold=True, colour=panel.look.slot.light))
+        for place, row in enumerate(panel.rows):
+            top = y + 24 + 20 * place
+            if column == 0:
+                parts.append(_text(0, top + 14, row.name))
+            parts.append(_moved(x, top, _row_parts(row, figure.axis, width, 20, None)))
+        parts.append(
+            _moved(x, y + 24 + 20 * len(panel.rows), axis_plot(figure.axis, width, "%" if figure.axis.percent else ""))
+        )
+    lines = math.ceil(len(figure.panels) / across)
+    return "".join(parts), names + across * (width + gap), lines * tall
+
+
+def _bar_figure(figure: BarFigure) -> tuple[str, int, int]:
+    most = max((amount for _, amount, _ in figure.bars), default=1.0) or 1.0
+    parts = []
+    for number, (name, amount, words) in enumerate(figure.bars):
+        y = number * 28
+        length = 400 * amount / most
+        parts.append(_text(0, y + 18, name, size=13))
+        parts.append(
+            f'<rect x="{_NAMES}" y="{y + 8}" width="{max(2.0, length):.1f}" height="12" rx="2" fill="var(--ink)"/>'
+        )
+        parts.append(_text(_NAMES + 412 + 80, y + 18, words, size=13, anchor="end"))
+    end = len(figure.bars) * 28
+    parts.append(_text(0, end + 18, "Together", size=13, bold=True))
+    parts.append(_text(_NAMES + 412 + 80, end + 18, figure.total, size=13, anchor="end", bold=True))
+    return "".join(parts), _NAMES + 500, end + 28
+
+
+def tooth_heights(teeth: Iterable[Tooth], most: float) -> list[float]:
+    """How long each tooth of a comb is, in px."""
+    return [max(2.0, _COMB * tooth.value / most) if most > 0 else 2.0 for tooth in teeth]
+
+
+def _comb_figure(figure: CombFigure) -> tuple[str, int, int]:
+    most = max((tooth.value for _, teeth in figure.combs for tooth in teeth), default=0.0)
+    parts, x = [], 0.0
+    for name, teeth in figure.combs:
+        wide = max(60, 12 * len(teeth))
+        parts.append(f'<rect x="{x:.1f}" y="0" width="{wide}" height="2" fill="var(--ink)"/>')
+        for number, length in enumerate(tooth_heights(teeth, most)):
+            parts.append(
+                f'<rect x="{x + 12 * number:.1f}" y="2" width="8" height="{length:.1f}" rx="2" fill="var(--ink-2)"/>'
+            )
+        parts.append(_text(x, _COMB + 22, f"{name} {len(teeth)} texts"))
+        x += wide + 24
+    return "".join(parts), int(x) + 40, _COMB + 30

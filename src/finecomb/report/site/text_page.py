@@ -1,0 +1,193 @@
+"""One text of a report: everybody's marks under each line, people first, and what each of them said."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from finecomb.core.palette import UNLABELLED, Look
+from finecomb.core.records import Annotation, Answer, Document, Mark
+from finecomb.core.span import TEXT, Span, pieces
+from finecomb.report.site.pages import BRAND, DEPTHS, flag, page
+
+_FEW_ROWS, _MANY_ROWS = 15, 30
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Whoever marked the text: one row of the staff."""
+
+    name: str
+    machine: bool
+    annotation: Annotation
+
+
+@dataclass(frozen=True, slots=True)
+class TextPage:
+    """A text with its neighbours in the order of the report."""
+
+    document: Document
+    readers: Sequence[Reader]
+    """People first, then machines."""
+    looks: Mapping[str | None, Look]
+    number: int
+    of: int
+    system: str
+    previous: tuple[str, str] | None = None
+    """Id and page of the text before."""
+    next: tuple[str, str] | None = None
+    report: str = ""
+    """The title of the report."""
+
+    def look(self, label: str | None) -> Look | None:
+        """How a label looks."""
+        return self.looks.get(label) or self.looks.get(None)
+
+
+def text_page(text: TextPage) -> str:
+    """The page of one text."""
+    top = (
+        f'<header class="top"><a href="../index.html" style="text-decoration:none">{BRAND}</a>'
+        f'<span class="faint">Report on {escape(text.report)}</span>'
+        '<a href="../index.html">Answer</a><a href="../texts.html">Texts</a><span class="grow"></span>'
+        f"<span>Text {text.number:,} of {text.of:,}</span>"
+        f"{_neighbour(text.previous, 'prev', '←', 'P')}{_neighbour(text.next, 'next', '→', 'N')}</header>"
+    )
+    body = (
+        f'{top}<div class="cols"><nav class="rail" aria-label="Filters">{_rail(text)}</nav>'
+        f'<main class="middle">{_sheet(text)}</main>{_panel(text)}</div>'
+    )
+    return page(text.document.id, body, "../")
+
+
+def _neighbour(other: tuple[str, str] | None, rel: str, arrow: str, key: str) -> str:
+    if other is None:
+        return ""
+    id, target = other
+    return f'<a class="btn" rel="{rel}" href="{escape(target, quote=True)}">{arrow} {escape(id)} <kbd>{key}</kbd></a>'
+
+
+@dataclass(frozen=True, slots=True)
+class _ReaderMark:
+    """A mark, whose it is, the row of its reader, and its number in the list of all marks."""
+
+    number: int
+    row: int
+    reader: Reader
+    mark: Mark
+
+    def spans(self, part: str) -> list[Span]:
+        return [span for span in self.mark.spans if span.part == part]
+
+
+def _marks(text: TextPage) -> list[_ReaderMark]:
+    marks = [(row, reader, mark) for row, reader in enumerate(text.readers) for mark in reader.annotation.marks]
+    return [_ReaderMark(number, *entry) for number, entry in enumerate(marks)]
+
+
+def _rail(text: TextPage) -> str:
+    by_label = Counter(entry.mark.label for entry in _marks(text))
+    labels = "".join(
+        "<li><label>"
+        f'<input type="checkbox" checked value="label:{escape(str(label), quote=True)}">{flag(look)}'
+        f"<span>{escape(look.title)}</span></label>"
+        f'<span class="n">{by_label.get(label, 0) or "none"}</span></li>'
+        for label, look in text.looks.items()
+        if label is not None or by_label.get(None)
+    )
+    parts = [f"<section><h3>Labels</h3><ul>{labels}</ul></section>"]
+    for title, machine in (("People, top row first", False), ("Machines", True)):
+        readers = [reader for reader in text.readers if reader.machine == machine]
+        if readers:
+            items = "".join(
+                f'<li><label><input type="checkbox" checked value="who:{escape(reader.name, quote=True)}">'
+                f"<span>{escape(reader.name)}</span></label>"
+                f'<span class="n">{len(reader.annotation.marks)}</span></li>'
+                for reader in readers
+            )
+            parts.append(f"<section><h3>{title}</h3><ul>{items}</ul></section>")
+    return "".join(parts)
+
+
+def _row_height(rows: int) -> int:
+    return 5 if rows <= _FEW_ROWS else 3 if rows <= _MANY_ROWS else 2
+
+
+def _sheet(text: TextPage) -> str:
+    words = len(text.document.text.split())
+    about = ", ".join(part for part in (text.system, f"{words:,} words") if part)
+    contexts = "".join(
+        f'<div class="context" dir="auto"><div class="cap">{escape(name)}</div>{_staff(text, name, context)}</div>'
+        for name, context in text.document.context.items()
+    )
+    return (
+        f'<div class="sheet"><h1>{escape(text.document.id)}</h1> <span class="faint">{escape(about)}</span>'
+        f"{contexts}{_staff(text, TEXT, text.document.text)}</div>"
+    )
+
+
+def _staff(text: TextPage, part: str, words: str) -> str:
+    """A part of the text with a row for each reader under every line, where anybody marked it."""
+    marks = [entry for entry in _marks(text) if entry.spans(part)]
+    if not marks:
+        return (
+            f'<div dir="auto" style="white-space:pre-wrap">{escape(words)}</div>'
+            if part != TEXT
+            else f'<div class="staff" style="--h:0" dir="auto">{escape(words)}</div>'
+        )
+    tall = _row_height(len(text.readers))
+    people = sum(not reader.machine for reader in text.readers) or 1
+    spans = [entry.spans(part) for entry in marks]
+    drawn = "".join(
+        _piece(words[piece.start : piece.end], [marks[owner] for owner in piece.owners], text, tall, people)
+        for piece in pieces(len(words), spans)
+    )
+    height = tall * len(text.readers) + (6 if any(reader.machine for reader in text.readers) else 0)
+    return f'<div class="staff" style="--h:{height}" dir="auto">{drawn}</div>'
+
+
+def _piece(words: str, owners: Sequence[_ReaderMark], text: TextPage, tall: int, people: int) -> str:
+    """Words with a stroke in the row of each reader who marked them, and grey behind them for how many people did."""
+    if not owners:
+        return escape(words)
+    looks = [text.look(entry.mark.label) for entry in owners]
+    strokes = [f"var(--g-{look.slot.name if look else UNLABELLED.name})" for look in looks]
+    places = [f"0 {30 + entry.row * tall + (6 if entry.reader.machine else 0)}px" for entry in owners]
+    share = len({entry.row for entry in owners if not entry.reader.machine}) / people
+    style = (
+        f"background-image:{','.join([*strokes, f'var(--d{round(DEPTHS * share)})'])};"
+        f"background-position:{','.join([*places, '0 0'])};"
+        f"background-size:{','.join([f'100% {max(2, tall - 2)}px'] * len(owners) + ['100% 29px'])}"
+    )
+    marks = " ".join(str(entry.number) for entry in owners)
+    return f'<span class="sc" data-marks="{marks}" style="{style}">{escape(words) or "&#8203;"}</span>'
+
+
+def _panel(text: TextPage) -> str:
+    marks = _marks(text)
+    items = "".join(_item(text, entry.reader, entry.mark) for entry in marks)
+    head = f"{len(marks):,} marks" if marks else "Nobody marked anything here."
+    return (
+        '<aside class="panel" aria-label="Marks">'
+        f'<h2 id="chosen" data-all="{escape(head, quote=True)}">{escape(head)}</h2><ul>{items}</ul></aside>'
+    )
+
+
+def _item(text: TextPage, reader: Reader, mark: Mark) -> str:
+    look = text.look(mark.label)
+    quote = " … ".join(mark.quotes) or f"not in the text: {mark.unlocated}"
+    answers = "".join(
+        f"<br><span class='faint'>{escape(name)}:</span> {escape(_shown(value))}"
+        for name, value in mark.answers.items()
+    )
+    return (
+        f'<li id="mark-{escape(mark.id, quote=True)}" data-label="{escape(str(mark.label), quote=True)}" '
+        f'data-who="{escape(reader.name, quote=True)}">{flag(look) if look else ""} '
+        f"<b>{escape(reader.name)}</b> “<bdi>{escape(quote)}</bdi>”{answers}</li>"
+    )
+
+
+def _shown(value: Answer) -> str:
+    return ", ".join(str(part) for part in value) if isinstance(value, tuple | list) else str(value)

@@ -1,0 +1,248 @@
+"""What researchers see when they decide about gold: texts that want it, their places, and the second pass."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from finecomb.agreement import second_pass as passes
+from finecomb.core.errors import FinecombError, shorten
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Document, Mark
+from finecomb.core.study import Study
+from finecomb.gold.disputes import Dispute, DisputeDecision, dispute_decisions, disputes, is_finished
+from finecomb.gold.merge import GOLD
+from finecomb.measure.view import Filters, Rounds, View, view
+from finecomb.server.adjudication import schema
+from finecomb.server.problems import ProblemError
+from finecomb.server.researchers.schema import Figure
+from finecomb.server.researchers.snapshot import Snapshot, shown
+from finecomb.store import adjudication
+from finecomb.store.adjudication import Text
+from finecomb.store.store import Store
+from finecomb.store.tables import annotation as annotation_table
+
+MIN_VOTES = 2
+"""With how many votes `finecomb gold` keeps an error unless told otherwise."""
+_MOST = 500  # rows of the list
+
+
+def people(study: Study, protocol: Protocol) -> View:
+    """What is adjudicated: the work that people handed in; of several passes the last, once a second one was begun."""
+    which: Rounds = "last" if study.settings.round else "first"
+    return view(study, Filters(protocol=protocol.id, kinds=("human",), rounds=which))
+
+
+# --- which texts --------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class DisputeCache:
+    """Places of texts, kept until somebody hands in something else there."""
+
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _prints: dict[str, object] = field(default_factory=dict)
+    _places: dict[str, tuple[Dispute, ...]] = field(default_factory=dict)
+
+    def of(self, view: View) -> Mapping[str, tuple[Dispute, ...]]:
+        """The places of every text of a view; only texts that changed are aligned again."""
+        handed_in = pl.struct("id", "submitted", "round").implode()
+        rows = view.study.annotations.group_by("document").agg(handed_in.alias("print")).iter_rows()
+        prints = {document: repr(print_) for document, print_ in rows}
+        with self._lock:
+            changed = [id for id in view.study.documents["id"] if self._prints.get(id) != prints[id]]
+            if changed:
+                self._places |= disputes(view.of(pl.Series(changed)))
+                self._prints |= {id: prints[id] for id in changed}
+            return {id: self._places[id] for id in prints}
+
+
+def wanting_list(snapshot: Snapshot, cache: DisputeCache) -> schema.WantingList:
+    """The texts that people handed in, those with most to decide first."""
+    if not snapshot.protocol.labels:
+        why = f"{snapshot.protocol.title} asks for no marks, so there is nothing to adjudicate."
+        return schema.WantingList(rows=(), total=0, done=0, why=why)
+    view = people(snapshot.study, snapshot.protocol)
+    golds = {gold.document: gold for gold in _golds(snapshot)}
+    checks = set(snapshot.study.settings.attention_checks)
+    disputes_of = {id: disputes for id, disputes in cache.of(view).items() if id not in checks}
+    readers = dict(view.study.annotations.group_by("document").len().iter_rows())
+    starts = dict(view.study.documents.select("id", "text").iter_rows())
+    rows = [_row(id, starts[id], readers[id], disputes, golds.get(id)) for id, disputes in disputes_of.items()]
+    order = {id: at for at, id in enumerate(starts)}
+    rows.sort(key=lambda row: (row.state != "open", -row.differ, -row.agreed, order[row.id]))
+    done = sum(row.state == "done" for row in rows)
+    return schema.WantingList(rows=tuple(rows[:_MOST]), total=len(rows), done=done)
+
+
+def _golds(snapshot: Snapshot) -> Iterator[Annotation]:
+    """Gold annotations by people's decisions or from elsewhere, drafts too."""
+    is_gold = (pl.col("annotator") == GOLD) & (pl.col("protocol") == snapshot.protocol.id) & (pl.col("round") == 0)
+    return snapshot.study.only(is_gold & pl.col("about").is_null()).iter_annotations()
+
+
+def _row(id: str, text: str, readers: int, disputes: Sequence[Dispute], gold: Annotation | None) -> schema.Wanting:
+    elsewhere = gold is not None and not adjudication.is_ours(gold)
+    standing = dispute_decisions(disputes, {} if elsewhere else adjudication.decisions(gold))
+    open_ = [decided.dispute for decided in standing if decided.decision is None]
+    done = gold is not None and gold.status == "submitted" and is_finished(standing)
+    return schema.Wanting(
+        id=id,
+        start=shorten(text, 80),
+        places=len(standing),
+        decided=len(standing) - len(open_),
+        discuss=sum(decided.decision is not None and not decided.settled for decided in standing),
+        differ=sum(not place.agreed for place in open_),
+        agreed=sum(place.agreed for place in open_),
+        readers=readers,
+        state="elsewhere" if elsewhere else "done" if done else "open",
+    )
+
+
+# --- one text -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OpenText:
+    """A text that is being adjudicated: its places as they are now."""
+
+    document: Document
+    protocol: Protocol
+    seen: View
+    places: tuple[Dispute, ...]
+    gold: Annotation | None
+    seed: int
+
+    @property
+    def standing(self) -> tuple[DisputeDecision, ...]:
+        """Every place with what was decided, in text order."""
+        return dispute_decisions(self.places, adjudication.decisions(self.gold))
+
+    @property
+    def text(self) -> Text:
+        """As the writer needs it."""
+        ids = self.seen.study.annotations["id"].to_list()
+        return Text(self.document.id, self.protocol.id, self.places, tuple(ids))
+
+    @property
+    def readers(self) -> list[str]:
+        """Who read the text, in an order that says nothing and stays the same."""
+
+        def place(id: str) -> bytes:
+            return hashlib.sha256(f"{self.seed}\0{self.document.id}\0{id}".encode()).digest()
+
+        return sorted(self.seen.study.annotations["annotator"].unique(), key=place)
+
+
+def open_text(store: Store, id: str, align: schema.Align) -> OpenText:
+    """Read a text and everything said about it, as it is now."""
+    head = store.head
+    if id in head.settings.attention_checks:
+        raise ProblemError("refused", "This text is an attention check: its answers are known and need no deciding.")
+    try:
+        document = store.document(id)
+    except FinecombError:
+        raise ProblemError("not-found", f"No document is called {id!r}.") from None
+    every = store.annotations(annotation_table.c.document == id)
+    study = Study.from_items([head.settings, *head.protocols.values(), document, *store.annotators(), *every])
+    view = people(study, head.protocol)
+    if view.study.annotations.is_empty():
+        raise ProblemError("not-found", "Nobody has handed in this text yet.")
+    with store.database.reading() as transaction:
+        gold = adjudication.adjudicated(store, transaction, id, head.protocol.id)
+    return OpenText(document, head.protocol, view, disputes(view, align)[id], gold, head.settings.seed)
+
+
+def adjudicate_page(text: OpenText) -> schema.AdjudicatePage:
+    """A text with its places, as it goes to the browser."""
+    marks = {mark.id: mark for mark in text.gold.marks} if text.gold else {}
+    numbers = {id: at for at, id in enumerate(text.readers, 1)}
+    cards = [(_start(decided, marks), _card(decided, marks, numbers)) for decided in text.standing]
+    return schema.AdjudicatePage(
+        id=text.document.id,
+        text=text.document.text,
+        context=text.document.context,
+        data=text.document.data,
+        labels=text.protocol.labels,
+        looks=shown(text.protocol),
+        questions=text.protocol.questions,
+        unlabelled=text.protocol.unlabelled,
+        readers=len(numbers),
+        places=tuple(card for _, card in sorted(cards, key=lambda decided: decided[0])),
+        state="untouched" if text.gold is None else "submitted" if text.gold.status == "submitted" else "draft",
+    )
+
+
+def _start(standing: DisputeDecision, marks: Mapping[str, Mark]) -> tuple[int, int]:
+    """Where a place comes in the list: what nobody marked where gold has it."""
+    if standing.dispute.opinions or standing.decision is None:
+        return standing.dispute.start
+    spans = [span for id in standing.decision.gold for span in marks[id].spans]
+    return min(((span.start, span.end) for span in spans), default=standing.dispute.start)
+
+
+def ordered_readings(place: Dispute, numbers: Mapping[str, int]) -> list[tuple[int, Mark]]:
+    """The readings of a place by the numbers of their annotators: the order in which cards count from 1."""
+    return sorted(((numbers[voice.annotator], voice.mark) for voice in place.opinions), key=lambda reading: reading[0])
+
+
+def _card(standing: DisputeDecision, marks: Mapping[str, Mark], numbers: Mapping[str, int]) -> schema.PlaceCard:
+    place, decision = standing.dispute, standing.decision
+    readings = ordered_readings(place, numbers)
+    ids = [mark.id for _, mark in readings]
+    taken = decision.taken if decision else None
+    return schema.PlaceCard(
+        key=place.key,
+        version=decision.version if decision else 0,
+        readings=tuple(
+            schema.ReadingCard(annotator=number, unlocated=mark.unlocated, **mark_fields(mark))
+            for number, mark in readings
+        ),
+        votes=place.votes,
+        readers=len(numbers),
+        agreed=place.agreed,
+        kept=place.votes >= MIN_VOTES,
+        merged=schema.GoldMark(**mark_fields(place.merged)) if place.merged else None,
+        decision=schema.Ruled(
+            what=decision.what,
+            by=decision.by,
+            when=decision.when,
+            reading=ids.index(taken) + 1 if taken in ids else None,
+        )
+        if decision
+        else None,
+        gold=tuple(schema.GoldMark(**mark_fields(marks[id])) for id in (decision.gold if decision else ())),
+        later=standing.later,
+    )
+
+
+def mark_fields(mark: Mark | schema.GoldMark) -> dict[str, Any]:
+    """The fields of a mark that the browser gets."""
+    return {name: getattr(mark, name) for name in schema.GoldMark.model_fields}
+
+
+# --- the second pass ----------------------------------------------------------------------------------------------
+
+
+def second_pass_view(snapshot: Snapshot) -> schema.SecondPass:
+    """How far the second pass is, and what it changed."""
+    protocol = snapshot.protocol.id
+    far = passes.progress(snapshot.study, protocol)
+    compared = passes.rounds(snapshot.study, Filters(protocol=protocol, kinds=("human",))) if far.done else None
+    rows = compared.marks.iter_rows(named=True) if compared else ()
+    return schema.SecondPass(
+        round=snapshot.study.settings.round,
+        wanted=far.wanted,
+        begun=far.begun,
+        done=far.done,
+        rows=tuple(schema.PassRow(**row | {"annotator": snapshot.names.get(row["annotator"], "")}) for row in rows),
+        agreement={finding.columns["pass"]: Figure.of(finding.estimate) for finding in compared.agreement}
+        if compared
+        else {},
+        notes=compared.notes if compared else (),
+    )

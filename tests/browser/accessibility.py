@@ -1,0 +1,21 @@
+"""What axe-core says about a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+AXE = Path(__file__).parents[2] / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
+_RUN = "() => axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations)"
+
+
+def violations(page: Page) -> list[str]:
+    """What axe-core calls serious or critical."""
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed; make frontend installs it")
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate(_RUN)
+    grave = [each for each in found if each["impact"] in ("serious", "critical")]
+    return [f"{each['id']}: {[node['html'][:120] for node in each['nodes'][:3]]}" for each in grave]

@@ -1,0 +1,142 @@
+"""The marking page: accessibility, phone, dark, long texts, and what a policy forbids."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from finecomb.core.records import Annotation, Annotator, Mark
+from finecomb.core.span import Span
+from finecomb.core.study import Study
+from tests.browser.accessibility import violations
+from tests.browser.served import Reader, new_reader, serving
+from tests.browser.studies import BOX, FERRY, PROMPT, REPORT, STORY, study_of, text, work
+
+pytestmark = pytest.mark.long
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_marking_is_accessible(browser: Browser, tmp_path: Path, scheme: str) -> None:
+    with serving(study_of("scarecrow", text("d1", FERRY, context={"prompt": PROMPT})), tmp_path / "study") as server:
+        page = browser.new_context(color_scheme=scheme, viewport={"width": 1440, "height": 900}).new_page()  # type: ignore[arg-type]
+        reader = Reader(page, server.open_link)
+        expect(page.locator("[data-action=start]")).to_be_visible(timeout=20_000)
+        assert violations(page) == []
+        reader.join()
+        assert violations(page) == []  # nothing marked yet
+        reader.select("its fiftieth year")
+        reader.label("self-contradiction")
+        reader.select("will mark its fiftieth")
+        reader.label("needs-google")
+        reader.saved()
+        assert violations(page) == []
+        reader.press("?")
+        assert violations(page) == []  # with the guide open
+        reader.checks_out()
+
+
+def test_data_and_parts_are_accessible(browser: Browser, tmp_path: Path) -> None:
+    with serving(study_of("accuracy", text("r1", REPORT, data=BOX)), tmp_path / "accuracy") as server:
+        reader = new_reader(browser, server)
+        reader.select("27")
+        reader.label("number")
+        assert violations(reader.page) == []
+    with serving(study_of("snac", text("s1", "\n".join(STORY))), tmp_path / "snac") as server:
+        reader = new_reader(browser, server)
+        reader.finish()
+        assert violations(reader.page) == []
+
+
+def test_screen_readers_are_told_of_marks(browser: Browser, tmp_path: Path) -> None:
+    with serving(study_of("scarecrow", text("d1", FERRY)), tmp_path / "study") as server:
+        reader = new_reader(browser, server)
+        reader.select_by_keys("carry")
+        reader.press("g")
+        polite = reader.page.locator("[aria-live=polite]").first
+        expect(polite).to_contain_text("Grammar and usage")
+        expect(polite).to_contain_text("carry")
+        expect(polite).to_contain_text("mark 1 of 1")
+
+
+def test_a_phone_marks_by_touch(browser: Browser, tmp_path: Path) -> None:
+    with serving(study_of("accuracy", text("r1", REPORT)), tmp_path / "study") as server:
+        reader = new_reader(browser, server, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+        width = reader.page.evaluate("document.documentElement.scrollWidth")
+        assert width <= 360  # nothing sticks out
+        _long_press(reader, "Saturday")
+        expect(reader.page.locator("[data-tray=labels]")).to_be_visible()
+        reader.label("name")
+        reader.answer("correction", "Friday")
+        reader.action("done")
+        reader.saved()
+        assert violations(reader.page) == []
+        reader.finish()
+        reader.sees_the_end()
+        reader.checks_out()
+        (annotation,) = work(server)
+    assert [(mark.label, mark.quotes, mark.answers) for mark in annotation.marks] == [
+        ("name", ("Saturday",), {"correction": "Friday"})
+    ]
+
+
+def _long_press(reader: Reader, quote: str) -> None:
+    """A finger that rests on a word, through the browser's own touch input."""
+    from tests.browser.served import _FIND
+
+    left, top, right, _ = reader.page.evaluate(_FIND, ["text", quote, 1])
+    touch = reader.page.context.new_cdp_session(reader.page)
+    point = {"x": (left + right) / 2, "y": top}
+    touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [point]})
+    reader.page.wait_for_timeout(700)
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+def test_nothing_in_the_page_breaks_the_content_policy(browser: Browser, tmp_path: Path) -> None:
+    """Inline scripts and styles are refused by the browser, which says so; we hear of none."""
+    with serving(study_of("accuracy", text("r1", REPORT, data=BOX)), tmp_path / "study") as server:
+        page = browser.new_context().new_page()
+        said: list[str] = []
+        page.on("console", lambda message: said.append(message.text))
+        reader = Reader(page, server.open_link)
+        reader.join()
+        reader.select("27")
+        reader.label("number")
+        reader.press("?")
+        reader.saved()
+        answer = page.request.get(server.address)
+        policy = answer.headers["content-security-policy"]
+    assert "unsafe" not in policy
+    assert "default-src 'self'" in policy
+    assert [each for each in said if "Content Security Policy" in each] == []
+
+
+# --- long texts --------------------------------------------------------------------------------------------------
+
+_PAINT = """() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? -1"""
+
+
+def long_study(words: int, marks: int) -> Study:
+    body = " ".join(f"word{number}" if number % 12 else f"word{number}.\n" for number in range(words))
+    document = text("d1", body)
+    offered = Annotator(id="machine", kind="detector")
+    step = len(body) // marks
+    found = tuple(
+        Mark(id=f"m{n}", spans=(Span(n * step, n * step + 5),), quotes=(body[n * step : n * step + 5],), label="word")
+        for n in range(marks)
+    )
+    study = study_of("accuracy", document)
+    made = Annotation(id="a", document="d1", annotator="machine", protocol="accuracy@1", marks=found)
+    return Study.from_items([*study.items(), offered, made])
+
+
+def test_a_long_text_with_many_marks_is_marked_without_waiting(browser: Browser, tmp_path: Path) -> None:
+    """20,000 words, some of them marked; that nothing hangs is tested here, how long it takes is benchmarked."""
+    with serving(long_study(20_000, 10), tmp_path / "study") as server:
+        reader = new_reader(browser, server)
+        reader.select("word100 ")
+        reader.label("word")
+        reader.saved()
+        expect(reader.page.locator("[data-list=marks] button")).to_have_count(1)
+        reader.checks_out()

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+import finecomb as fc
+from finecomb.core.errors import FinecombError
+from tests.test_cli import refused, run
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("numbers") / "study"
+    fc.write(fc.demo(readers=3), folder)
+    return folder
+
+
+def table(*words: str | Path) -> list[dict[str, object]]:
+    result = json.loads(run(*words, "--json").output)
+    assert set(result) == {"table", "signature", "notes"}
+    assert "version:" in result["signature"] + result["table"][0]["signature"]
+    rows: list[dict[str, object]] = result["table"]
+    for row in rows:
+        assert row["value"] is not None or row["why"], row
+    return rows
+
+
+def test_measure_prints_what_the_notebook_computes(demo: Path) -> None:
+    rows = table("measure", demo, "-m", "coverage", "--by", "model", "--draws", "50")
+    study = fc.read(demo)
+    from finecomb.measure.view import Filters, view
+
+    for row in rows:
+        if row["label"] == "any":
+            only = view(study, Filters(where=(("model", str(row["model"])),)))
+            assert row["value"] == pytest.approx(fc.coverage(only, draws=0).value)
+
+
+def test_coverage_by_label_adds_up_to_any(demo: Path) -> None:
+    rows = table("measure", demo, "-m", "coverage", "--by", "", "--where", "model=comb-small", "--draws", "0")
+    parts = [float(str(row["value"])) for row in rows if row["label"] != "any"]
+    whole = [float(str(row["value"])) for row in rows if row["label"] == "any"]
+    assert math.isclose(sum(parts), whole[0])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["measure", "-m", "count,rate-1000,severity,fraction", "--back-off", "group"],
+        ["measure", "-m", "variation", "--sizes", "4,8"],
+        ["measure", "-m", "depth,noticed", "--label", "redundant"],
+        [
+            "measure",
+            "-m",
+            "count",
+            "--target",
+            "1",
+            "--drop",
+            "grammar-usage:1",
+            "--merge",
+            "facts=bad-math+encyclopedic",
+        ],
+        ["measure", "-m", "coverage", "--resample", "two-way", "--average", "document", "--overlap", "union"],
+        ["measure", "-m", "crossed", "--by", "topic", "--normalise", "label"],
+        ["agree"],
+        ["agree", "-m", "kappa,one-vs-rest"],
+        ["agree", "-m", "alpha,f1,kappa-cohen,ac1,observed", "--level", "char"],
+        ["agree", "-m", "alpha", "--level", "sentence", "--by", "model", "--boundaries", "union"],
+        ["agree", "-m", "kappa-fleiss", "--level", "item", "--align", "overlap"],
+        ["agree", "--who"],
+        ["test", "-m", "count"],
+        ["test", "--each-label", "--paired", "no", "--correction", "bonferroni"],
+        ["power", "--half-width", "0.1", "--runs", "200"],
+        ["power", "--budget", "60", "--runs", "200", "--annotators", "2,3"],
+    ],
+)
+def test_every_row_has_a_number_or_says_why_not(words: list[str], demo: Path) -> None:
+    more = [] if words[0] == "power" or "--who" in words else ["--draws", "50"]
+    assert table(words[0], demo, *words[1:], *more)
+
+
+def test_a_grid_has_one_column_across_and_one_down(demo: Path) -> None:
+    output = run("measure", demo, "-m", "count", "--by", "topic,model", "--grid", "--draws", "0").output
+    assert "count, model across" in output
+    assert "comb-large" in output.splitlines()[1]
+    assert "--grid needs two columns" in refused("measure", demo, "--by", "topic", "--grid")
+
+
+def test_an_audit_is_drawn_judged_and_read(demo: Path, tmp_path: Path) -> None:
+    drawn = tmp_path / "audit"
+    assert "to be judged by 'auditor'" in run("measure", demo, "--audit-sample", "2", "-o", drawn).output
+    lines = (
+        (drawn / "annotations.jsonl")
+        .read_text(encoding="utf-8")
+        .replace('"status":"draft"', '"status":"submitted","answers":{"verdict":"legitimate"}')
+    )
+    (drawn / "annotations.jsonl").write_text(lines, encoding="utf-8")
+    assert run("check", drawn).exit_code == 0
+    rows = table("measure", demo, "-m", "count", "--audit", drawn, "--draws", "50")
+    shares = [row["value"] for row in rows if row["measure"] == "legitimate" and row["value"] is not None]
+    assert shares
+    assert shares == pytest.approx([1.0] * len(shares))
+    assert "needs -o" in refused("measure", demo, "--audit-sample", "2")
+
+
+def test_power_without_a_pilot_plans_a_human_or_machine_study() -> None:
+    rows = table("power", "--runs", "500")
+    assert {row["evaluators"] for row in rows} == {130}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["measure", "-m", "coverge"], "no measure is called 'coverge'; did you mean 'coverage'?"),
+        (["measure", "--label", "redundent"], "did you mean 'redundant'?"),
+        (["measure", "--where", "model=gpt"], "nothing has model 'gpt'"),
+        (["measure", "--where", "model"], "--where model: expected NAME=VALUE"),
+        (["measure", "--by", "modle"], "did you mean 'model'?"),
+        (["measure", "--where", "modle=x"], "--where modle: documents have no meta of that name"),
+        (["measure", "--drop", "grammar-usage:9"], "no such severity; there are: 1, 2, 3"),
+        (["measure", "--kind", "robot"], "no kind of annotator is called 'robot'"),
+        (["measure", "--merge", "redundant=off-prompt+bad-math"], "'redundant' is in use; choose another name"),
+        (["measure", "--resample", "two-way", "-a", "reader-1"], "a two-way interval needs two annotators"),
+        (["test", "--by", "model,topic"], "systems are told apart by one column"),
+        (["test", "-m", "answer:ratng"], "no such question of the document"),
+        (["measure", "-m", "variation", "--sizes", "a"], "expected whole numbers with commas"),
+        (["agree", "-m", "alfa"], "did you mean 'alpha'?"),
+        (["agree", "-a", "nobody"], "no annotator is called 'nobody'"),
+        (["test", "--by", "topik"], "did you mean 'topic'?"),
+        (["power", "--half-width", "-1"], "a half-width is more than 0"),
+    ],
+)
+def test_slips_are_named(words: list[str], message: str, demo: Path) -> None:
+    assert message in refused(words[0], demo, *words[1:])
+
+
+def test_several_values_of_one_name_are_alternatives(demo: Path) -> None:
+    rows = table(
+        "measure", demo, "-m", "count", "--where", "model=human", "--where", "model=comb-small", "--draws", "0"
+    )
+    assert {row["model"] for row in rows} == {"human", "comb-small"}
+
+
+def test_the_same_seed_gives_the_same_intervals(demo: Path) -> None:
+    first, again, other = (run("agree", demo, "--json", "--seed", seed).output for seed in ("1", "1", "2"))
+    assert first == again != other
+
+
+def test_a_study_without_annotations_has_no_numbers_but_reasons(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,text\na,One lake.\n", encoding="utf-8")
+    run("new", tmp_path / "s", "-p", "scarecrow", "-d", tmp_path / "t.csv")
+    for command in ("measure", "agree"):
+        try:
+            rows = json.loads(run(command, tmp_path / "s", "--json").output)["table"]
+        except FinecombError as error:
+            rows = [{"value": None, "why": str(error)}]
+        assert all(row["value"] is None and row["why"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["measure", "-o", "out"], "--output does not apply to coverage, count; it applies to --audit-sample"),
+        (["measure", "-m", "count", "--overlap", "union"], "--overlap does not apply to count; it applies to coverage"),
+        (["measure", "--sizes", "4"], "--sizes does not apply to coverage, count; it applies to variation"),
+        (["measure", "-m", "count-rating", "--by", "model"], "--by does not apply to count-rating"),
+        (
+            ["measure", "--audit-sample", "2", "-o", "out", "--tokens", "words"],
+            "--tokens does not apply to --audit-sample",
+        ),
+        (["agree", "--align", "overlap"], "--align does not apply to alpha, two-agree, marks on the units of a text"),
+        (["agree", "--gamma", "precision=0.1"], "it applies to gamma, gamma-mean, gamma-texts, gamma-cat, gamma-k"),
+        (["agree", "-m", "alpha", "--rest", "majority"], "--rest does not apply to alpha"),
+        (["agree", "--who", "--level", "char"], "--level does not apply to --who"),
+        (["agree", "--who", "-m", "alpha"], "--measure does not apply to --who"),
+        (
+            ["test", "--what", "human-or-machine", "--correction", "holm"],
+            "--correction does not apply to human-or-machine; it applies to systems",
+        ),
+        (
+            ["test", "--what", "coders", "--label", "redundant"],
+            "--label does not apply to coders; it applies to systems",
+        ),
+        (["test", "--what", "scores", "--draws", "10"], "--draws does not apply to scores"),
+        (["power", "--evaluators", "10"], "--evaluators does not apply to a plan from a pilot"),
+    ],
+)
+def test_an_option_that_does_not_apply_is_refused_by_name(words: list[str], message: str, demo: Path) -> None:
+    assert message in refused(words[0], demo, *words[1:])
+
+
+def test_a_plan_without_a_pilot_refuses_what_needs_one() -> None:
+    message = "--difference does not apply to a plan without a pilot; it applies to a plan from a pilot"
+    assert message in refused("power", "--difference", "0.1")
+
+
+def test_one_word_for_what_is_counted(demo: Path) -> None:
+    measured = table("measure", demo, "-m", "coverage", "--level", "char", "--draws", "0")
+    agreed = table("agree", demo, "-m", "alpha", "--level", "char", "--draws", "0")
+    assert all("unit:char" in str(row["signature"]) for row in measured) or measured
+    assert {row["level"] for row in agreed} == {"char"}
+    assert all(row["why"] == "no resamples were drawn, so no interval" for row in agreed if row["value"] is not None)

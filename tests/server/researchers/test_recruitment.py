@@ -1,0 +1,185 @@
+"""What researchers see of the people who came: scores, pay, suggestions; and who may see and change it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pytest
+
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import (
+    PHASES,
+    Annotation,
+    Attempt,
+    Document,
+    Mark,
+    Qualified,
+    Recruitment,
+)
+from finecomb.core.span import Span
+from finecomb.core.study import Item
+from finecomb.people import pay
+from finecomb.server.researchers.recruitment import attempts_of, router
+from finecomb.store import access, researcher_actions
+from finecomb.store.store import Store
+from tests.databases import Client
+from tests.people.worlds import PRICED, SCARECROW, TEXT, TURING, study
+
+# --- attempts ----------------------------------------------------------------------------------------------------
+
+
+def test_attempts_are_shown_exercise_by_exercise() -> None:
+    assert SCARECROW.qualification is not None
+    part = next(each for each in SCARECROW.qualification.parts if each.exercises)
+    asked = next(each for each in SCARECROW.qualification.parts if each.choices)
+    exercise, choice = part.exercises[0], asked.choices[0]
+    span = exercise.spans()[0]
+    found = Mark(
+        id="hit", spans=(span,), quotes=(exercise.text[span.start : span.end],), label=exercise.solutions[0].label
+    )
+    far = Mark(id="far", spans=(Span(0, 1),), quotes=(exercise.text[:1],), label="technical-jargon")
+    tested = {"annotator": "a", "protocol": SCARECROW.id, "phase": "qualification"}
+    work = [
+        Annotation(id="1", document=f"{SCARECROW.id}/{exercise.name}", marks=(found, far), **tested),
+        Annotation(id="2", document=f"{SCARECROW.id}/{choice.name}", answers={"answer": choice.answer}, **tested),
+    ]
+    graded = Qualified(protocol=SCARECROW.id, score=60, passed=True, attempts=(Attempt(round=0, score=60),))
+    (attempt,) = attempts_of(study(*work, qualification=graded), "a")
+    assert (attempt.phase, attempt.attempt, attempt.score, attempt.passed) == ("qualification", 1, 60, True)
+    first, second = attempt.exercises
+    assert (first.found, first.missed, first.extra) == (1, len(exercise.solutions) - 1, 1)
+    assert (second.points, second.chosen, second.right) == (asked.points, str(choice.answer), str(choice.answer))
+
+
+# --- over HTTP ---------------------------------------------------------------------------------------------------
+
+PID = {"PROLIFIC_PID": "5f1aaa", "STUDY_ID": "st1", "SESSION_ID": "se1"}
+
+
+@pytest.fixture
+def items() -> list[Item]:
+    recruited = Recruitment(platform="prolific")
+    settings = PRICED.model_copy(update={"skip": PHASES, "recruitment": recruited, "protocols": (TURING.id,)})
+    documents = [Document(id=f"d{n}", text=TEXT) for n in range(3)]
+    return [settings, TURING, *documents]
+
+
+@pytest.fixture
+def worker(store: Store) -> str:
+    """Somebody from Prolific who hands in two texts with a poor reason."""
+    client = Client(store)
+    joined = client.post(f"/api/join/{access.open_token(store)}", params=PID).json()
+    client.headers["X-Finecomb-Token"] = joined["csrf"]
+    for _ in range(2):
+        task = client.next()["id"]
+        code, answer = client.save(task, "answers", {"answers": {"rating": 1, "why": "good"}}, active=30)
+        assert code == 200, answer
+        assert client.finish(task, active=30)[0] == 200
+    return str(joined["annotator"])
+
+
+@pytest.fixture
+def editor(store: Store) -> Client:
+    return Client(store).researching("editor", "ed")
+
+
+def get(client: Client, path: str, **asked: str) -> Any:
+    answer = client.get(f"/api/admin/{path}", params=asked)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_who_may_do_what(store: Store, worker: str) -> None:
+    annotator, viewer, editor = Client(store), Client(store).researching("viewer"), Client(store).researching("editor")
+    looks = [("recruiting", {}), ("attempts", {"id": worker}), ("screen", {})]
+    changes = [("annotation/kept", {"rules": ["vague"]}), ("annotator/bonus", {"amount": 1, "reason": "r"})]
+    (piece, *_) = get(editor, "annotator", id=worker)["pieces"]
+    ids = {"annotation/kept": piece["annotation"], "annotator/bonus": worker}
+    for path, asked in looks:
+        assert annotator.get(f"/api/admin/{path}", params=asked).status_code == 401
+        assert viewer.get(f"/api/admin/{path}", params=asked).status_code == 200
+    for path, body in changes:
+        assert viewer.put(f"/api/admin/{path}", params={"id": ids[path]}, json=body).status_code == 403
+        assert editor.put(f"/api/admin/{path}", params={"id": ids[path]}, json=body).status_code == 200
+    assert viewer.get("/api/admin/pay").status_code == 403
+    assert editor.get("/api/admin/pay").status_code == 200
+    routes = {(method, route.path) for route in router.routes for method in route.methods}  # type: ignore[attr-defined]
+    named = {("GET", path) for path, _ in looks} | {("PUT", path) for path, _ in changes} | {("GET", "pay")}
+    assert routes == {(method, f"/api/admin/{path}") for method, path in named}
+
+
+def test_the_page_has_everybody_and_no_worker_ids(store: Store, worker: str, editor: Client) -> None:
+    page = get(editor, "recruiting")
+    (one,) = page["people"]
+    assert (one["id"], one["platform"], one["stage"], one["reached"], one["texts"]) == (
+        worker,
+        "prolific",
+        "done",
+        "work",
+        2,
+    )
+    assert page["costs"]["total"] == pytest.approx((1 + 2 * 0.5) * 1.2 + 60)
+    assert page["qualification"] is None
+    for path in ("recruiting", "overview", "screen", "audit"):
+        assert "5f1aaa" not in editor.get(f"/api/admin/{path}").text
+
+
+def test_pay_files_name_workers_and_bonuses_are_written_down(worker: str, editor: Client) -> None:
+    bonus = {"amount": 2.5, "reason": "careful"}
+    assert editor.put("/api/admin/annotator/bonus", params={"id": worker}, json=bonus).status_code == 200
+    answer = editor.get("/api/admin/pay")
+    assert "pay.csv" in answer.headers["content-disposition"]
+    (row,) = csv.DictReader(io.StringIO(answer.text))
+    assert (row["worker"], row["session"], row["pay"], row["bonus"]) == ("5f1aaa", "se1", "2.00", "2.50")
+    assert editor.get("/api/admin/pay", params={"form": "prolific"}).text == "5f1aaa,2.50\n"
+    assert get(editor, "audit")[0]["did"] == "set bonus"
+    assert get(editor, "annotator", id=worker)["meta"]["bonus"]["by"] == "ed"
+    gone = editor.put("/api/admin/annotator/bonus", params={"id": worker}, json={"amount": 0})
+    assert gone.status_code == 200
+    assert "bonus" not in get(editor, "annotator", id=worker)["meta"]
+
+
+@pytest.mark.parametrize("bonus", [{"amount": 1}, {"amount": -1, "reason": "r"}, {"amount": 1e9, "reason": "r"}])
+def test_a_bonus_needs_a_reason_and_a_sensible_amount(worker: str, editor: Client, bonus: dict[str, Any]) -> None:
+    assert editor.put("/api/admin/annotator/bonus", params={"id": worker}, json=bonus).status_code == 422
+
+
+def test_a_suggestion_can_be_kept_or_followed(worker: str, editor: Client) -> None:
+    first, second = get(editor, "screen")
+    assert (first["rule"], first["evidence"], first["kept"]) == ("too-short", "good", False)
+    where = {"id": first["annotation"]}
+    assert editor.put("/api/admin/annotation/kept", params=where, json={"rules": ["too-short"]}).status_code == 200
+    assert [each["kept"] for each in get(editor, "screen")] == [True, False]
+    aside = editor.put(
+        "/api/admin/annotation/excluded", params={"id": second["annotation"]}, json={"reason": "too short"}
+    )
+    assert aside.status_code == 200
+    assert [each["annotation"] for each in get(editor, "screen")] == [first["annotation"]]
+    assert [each["did"] for each in get(editor, "audit")[:2]] == ["excluded annotation", "kept annotation"]
+    (one,) = get(editor, "recruiting")["people"]
+    assert one["pay"] == 2  # what was handed in is paid, also when it does not count
+
+
+def test_the_other_pages_work_where_nothing_is_marked(worker: str, editor: Client) -> None:
+    """They asked for counts of marks, which a protocol of ratings does not have, and were refused."""
+    overview = get(editor, "overview")
+    assert overview["agreement"]["why"] == "nothing is marked in this protocol"
+    (one,) = overview["people"]
+    assert (one["progress"]["done"], one["marks"]["value"], one["look"]) == (2, None, [])
+    assert get(editor, "annotator", id=worker)["person"]["progress"]["done"] == 2
+    (row, *_) = get(editor, "documents")["rows"]
+    assert get(editor, "document", id=row["id"])["id"] == row["id"]
+
+
+def test_unknown_names_are_said_in_words(editor: Client) -> None:
+    assert "No annotator is called" in editor.get("/api/admin/attempts", params={"id": "nobody"}).json()["say"]
+    kept = editor.put("/api/admin/annotation/kept", params={"id": "nothing"}, json={"rules": ["vague"]})
+    assert "no annotation has the id" in kept.json()["say"]
+
+
+def test_a_protocol_without_a_price_costs_nothing(store: Store) -> None:
+    assert isinstance(TURING, Protocol)
+    store.change_now(researcher_actions.set_settings, "tests", store.head.settings.model_copy(update={"price": None}))
+    assert pay.cost(store.head.settings, []).pay == 0

@@ -1,0 +1,392 @@
+"""What must never happen: unblinding, forged requests, scripts, foreign files, endless tries."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from finecomb import protocols
+from finecomb.core.records import PHASES, Annotation, Annotator, Document, Mark, Offer, Settings
+from finecomb.core.span import Span
+from finecomb.core.study import Item
+from finecomb.server.auth import TOKEN, Auth
+from finecomb.store import access, researcher_actions, tables
+from finecomb.store.database import DatabaseError
+from finecomb.store.store import Store
+from tests.databases import Client, Clocked
+
+SENTINEL = "gpt-sentinel"
+TEXT = "The ferry was built by seven men in a week. It has nine crew."
+
+
+def secretive() -> list[Item]:
+    """A study in which every id, meta and reference names the model."""
+    asked = protocols.load("scarecrow")
+    documents = [
+        Document(
+            id=f"{SENTINEL}-{number}",
+            text=TEXT + str(number),
+            context={"prompt": "Write about a ferry."},
+            references=(SENTINEL,),
+            data={"model": SENTINEL},
+            meta={"model": SENTINEL, SENTINEL: 1},
+        )
+        for number in range(6)
+    ]
+    machine = Annotator(id=f"{SENTINEL}-detector", kind="detector", meta={"model": SENTINEL})
+    offered = [
+        Annotation(
+            id=f"{SENTINEL}-annotation-{number}",
+            document=document.id,
+            annotator=machine.id,
+            protocol=asked.id,
+            marks=(Mark(id=f"{SENTINEL}-{number}-m", spans=(Span(4, 9),), quotes=("ferry",), label="incoherent"),),
+            meta={"model": SENTINEL},
+        )
+        for number, document in enumerate(documents)
+    ]
+    offer = Offer(annotator=machine.id, blind=0.5)
+    settings = Settings(protocols=(asked.id,), strata=("model",), offer=offer, skip=PHASES, meta={"model": SENTINEL})
+    return [settings, asked, *documents, machine, *offered]
+
+
+class TestBlinding:
+    @pytest.fixture
+    def items(self) -> list[Item]:
+        return secretive()
+
+    def test_no_answer_to_an_annotator_names_the_model(self, client: Client) -> None:
+        token = access.open_token(client.store)
+        seen = [client.get(f"/api/join/{token}").text]
+        client.joined(token)
+        for _ in range(6):
+            seen += [(answer := client.post("/api/next")).text, client.get("/api/me").text]
+            task = answer.json()["task"]
+            body = {"spans": [[4, 9]], "quotes": ["ferry"], "label": "incoherent"}
+            for offered in task["offered"]:
+                seen.append(
+                    client.put(
+                        f"/api/tasks/{task['id']}/decisions/{offered['id']}", json=_change(decision="accepted")
+                    ).text
+                )
+                body["made_from"] = [offered["id"]]
+            for change in (
+                body,
+                body,
+                body | {"spans": [["meta", 0, 1]]},
+                body | {"quotes": ["wrong"]},
+                body | {"label": "x"},
+            ):
+                seen.append(client.put(f"/api/tasks/{task['id']}/marks/m{task['id']}", json=_change(**change)).text)
+            seen.append(client.get(f"/api/tasks/{task['id']}").text)
+            seen.append(client.put(f"/api/tasks/{task['id']}/finish", json={"change": "f"}).text)
+            client.save(task["id"], f"marks/m{task['id']}", None, base=1)
+            client.nothing_found(task["id"])
+        assert len(seen) > 50
+        assert [text for text in seen if SENTINEL in text] == []
+
+    def test_what_was_offered_and_decided_is_kept_and_the_blind_share_is_blind(self, client: Client) -> None:
+        client.joined()
+        blind = 0
+        for _ in range(6):
+            task = client.next()
+            for offered in task["offered"]:
+                body = {"spans": offered["spans"], "quotes": offered["quotes"], "label": "incoherent"}
+                more = {"made_from": [offered["id"]], "answers": {"severity": 1, "explanation": "so"}}
+                assert client.save(task["id"], f"marks/{task['id']}", body | more)[0] == 200
+                decided = {"decision": "accepted", "mark": task["id"]}
+                assert client.save(task["id"], f"decisions/{offered['id']}", decided)[0] == 200
+            again = client.next()
+            assert [mark["body"]["made_from"] for mark in again["marks"]] == [[each["id"]] for each in task["offered"]]
+            assert [each["id"] for each in again["decisions"]] == [each["id"] for each in task["offered"]]
+            (found,) = client.store.annotations(tables.annotation.c.id == task["id"])
+            if found.meta.get("blind"):
+                blind += 1
+                assert task["offered"] == []
+                client.nothing_found(task["id"])
+            else:
+                (machine_mark,) = found.marks[0].made_from
+                assert machine_mark.startswith(SENTINEL)
+                assert found.meta["offered"] == [machine_mark]
+                assert found.meta["decisions"] == {machine_mark: {"decision": "accepted", "mark": task["id"]}}
+                assert client.finish(task["id"])[0] == 200
+        assert 0 < blind < 6
+
+
+def _change(**body: Any) -> Any:
+    return {"change": "c" + str(hash(str(body))), "base": 0, "body": body}
+
+
+# --- injection ---------------------------------------------------------------------------------------------------
+
+NASTY = [
+    "<script>alert(1)</script>",
+    "'; DROP TABLE entry; --",
+    "{{7*7}}${7*7}%(x)s%s",
+    "../../etc/passwd",
+    "\u202e\u2028\ufeff😀e\u0301",
+    '"><img src=x onerror=alert(1)>',
+]
+
+
+@pytest.mark.parametrize("nasty", NASTY)
+def test_strange_strings_are_kept_as_they_are_and_do_nothing(client: Client, nasty: str) -> None:
+    task = client.joined().next()
+    answers = {"severity": 1, "explanation": nasty}
+    body = {"spans": [[0, 3]], "quotes": [task["text"][:3]], "label": "incoherent", "answers": answers}
+    answer = client.put(f"/api/tasks/{task['id']}/marks/{task['id']}", json={"change": nasty, "body": body})
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    cannot = {"change": nasty + "2", "body": {"answers": {"cannot_judge": nasty}}}
+    assert client.put(f"/api/tasks/{task['id']}/answers", json=cannot).status_code == 200
+    unasked = {"change": nasty + "3", "base": 1, "body": {"answers": {nasty: nasty}}}
+    refusal = client.put(f"/api/tasks/{task['id']}/answers", json=unasked)
+    assert (refusal.status_code, refusal.json()["code"]) == (422, "refused")
+    (found,) = client.store.annotations(tables.annotation.c.id == task["id"])
+    assert found.marks[0].answers["explanation"] == nasty
+    assert found.answers == {"cannot_judge": nasty}
+
+
+@pytest.mark.parametrize("nasty", NASTY)
+def test_strange_strings_in_addresses_find_nothing(client: Client, nasty: str) -> None:
+    client.joined()
+    for path in ("/api/tasks/{}", "/api/join/{}", "/static/{}", "/sign-in/{}", "/{}"):
+        answer = client.get(path.replace("{}", nasty.replace("?", "%3F").replace("#", "%23")))
+        assert answer.status_code in (404, 422), path
+        assert nasty not in answer.text
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../app.py", "/static/..%2fapp.py", "/static/%2e%2e/%2e%2e/store/store.py", "/static//etc/passwd"]
+)
+def test_no_file_outside_the_front_end_is_served(client: Client, path: str) -> None:
+    assert client.get(path).status_code == 404
+
+
+# --- headers, tokens, sizes --------------------------------------------------------------------------------------
+
+
+def test_every_answer_keeps_the_browser_strict(client: Client) -> None:
+    for path in ("/", "/admin", "/api/me", "/nothing", "/static/nothing.js", "/api/openapi.json", "/sign-in/x"):
+        headers = client.get(path).headers
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'self'"), path
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "same-origin"
+    assert client.get("/api/me").headers["cache-control"] == "no-store"
+
+
+def test_cookies_are_out_of_reach(store: Store) -> None:
+    answer = Client(store).post(f"/api/join/{access.open_token(store)}")
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert "secure" not in cookie
+    secure = Client(store)
+    secure.app.state.auth.origin = "https://study.test"  # type: ignore[attr-defined]
+    answer = secure.post(f"/api/join/{access.open_token(store)}")
+    assert "; secure" in answer.headers["set-cookie"].lower()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {TOKEN: ""},
+        {TOKEN: "0" * 32},
+        {"origin": "https://evil.test"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+    ],
+)
+def test_a_forged_request_changes_nothing(client: Client, headers: dict[str, str]) -> None:
+    client.joined()
+    answer = client.post("/api/next", headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (403, "not-allowed")
+    assert client.get("/api/me").json()["tasks"] == []
+
+
+def test_somebody_elses_token_does_not_fit(store: Store) -> None:
+    one, other = Client(store).joined(), Client(store).joined()
+    assert one.post("/api/next", headers={TOKEN: other.headers[TOKEN]}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda value: value[:-1] + "x", lambda value: "x" + value, lambda _: "", lambda _: "."]
+)
+def test_a_cookie_that_was_tampered_with_is_nobodys(client: Client, damage: Any) -> None:
+    client.joined()
+    name = Auth(client.store).cookie("annotator")
+    value = client.cookies[name]
+    client.cookies.clear()
+    client.cookies.set(name, damage(value))
+    answer = client.get("/api/me")
+    assert (answer.status_code, answer.json()["code"]) == (401, "signed-out")
+
+
+def test_a_session_expires_and_a_revoked_link_signs_out(client: Client, clock: Clocked) -> None:
+    (made,) = client.store.do_now(researcher_actions.make_links, "ann", 1)
+    client.joined(made.token)
+    clock.now += access.LASTS["annotator"] + 1
+    assert client.get("/api/me").json()["code"] == "signed-out"
+    client.joined(made.token)
+    assert client.get("/api/me").json()["annotator"] == made.annotator
+    client.store.change_now(researcher_actions.revoke_links, "ann", made.annotator)
+    assert client.get("/api/me").json()["code"] == "signed-out"
+    assert client.post(f"/api/join/{made.token}").json()["code"] == "not-found"
+
+
+def test_a_new_open_link_closes_the_old_one_for_good(client: Client) -> None:
+    old = access.open_token(client.store)
+    client.store.change_now(researcher_actions.set_joining, "ann", False)
+    assert client.post(f"/api/join/{old}").status_code == 404
+    client.store.change_now(researcher_actions.set_joining, "ann", True)
+    assert client.post(f"/api/join/{old}").status_code == 404
+    assert access.open_token(client.store) != old
+    client.joined()
+
+
+def test_tries_are_limited(client: Client, clock: Clocked) -> None:
+    for _ in range(10):
+        assert client.post("/api/join/guess").status_code == 404
+    answer = client.post("/api/join/guess")
+    assert (answer.status_code, answer.json()["code"]) == (429, "too-many")
+    client.joined()  # others behind the same address are not locked out with whoever guesses
+    clock.now += 601
+    assert client.post("/api/join/guess").status_code == 404
+
+
+def test_who_comes_back_by_the_open_link_goes_on_as_before(client: Client) -> None:
+    first = client.joined().get("/api/me").json()["annotator"]
+    client.joined()
+    assert client.get("/api/me").json()["annotator"] == first
+    assert Client(client.store).joined().get("/api/me").json()["annotator"] != first
+
+
+def test_a_database_that_is_away_is_no_refusal_and_gives_nothing_away(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise DatabaseError("postgresql://somebody@secret-host/db: cannot be reached")
+
+    monkeypatch.setattr(client.store.database, "_begun", away)
+    answer = client.get("/api/join/guess")
+    assert (answer.status_code, answer.json()["code"]) == (500, "failed")
+    assert "secret-host" not in answer.text
+
+
+def test_large_bodies_are_for_uploads_only(client: Client) -> None:
+    for path in ("links", "researchers", "settings"):
+        answer = client.post(f"/api/admin/{path}", content=b"[" + b"1," * 600_000 + b"1]")
+        assert (answer.status_code, answer.json()["code"]) == (413, "too-large")
+
+
+def test_an_invitation_ends_with_the_role_it_was_made_for(client: Client) -> None:
+    store = client.store
+    spare = store.change_now(researcher_actions.invite, "ann", "bob", "owner")
+    used = store.change_now(researcher_actions.invite, "ann", "bob", "owner")
+    assert not store.do_now(access.follow_link, spare, "researcher")  # the later one replaced it
+    assert store.do_now(access.follow_link, used, "researcher")
+    again = store.change_now(researcher_actions.invite, "ann", "bob", "owner")
+    store.change_now(researcher_actions.invite, "ann", "cat", "owner")
+    store.change_now(researcher_actions.remove_researcher, "ann", "cat")  # before she ever signed in
+    store.do_now(access.set_researcher, "dan", "owner")
+    store.change_now(researcher_actions.set_role, "ann", "bob", "viewer")
+    assert not store.do_now(access.follow_link, again, "researcher")
+
+
+def test_two_changes_of_the_settings_at_once_both_count(client: Client) -> None:
+    store = client.store
+    before = store.head.settings
+    other = store.head.protocol.model_copy(update={"version": "9"})
+    store.do_now(researcher_actions.set_settings, "ann", before.model_copy(update={"lease": 77}))
+    store.change_now(researcher_actions.add_protocol, "ann", other)  # its maker has not seen the new lease
+    assert (store.head.settings.lease, store.head.protocol.id) == (77, other.id)
+
+
+def test_answers_that_were_deleted_can_be_given_anew_on_another_device(client: Client) -> None:
+    task = client.joined().next()["id"]
+    for change, base, body in (("a", 0, {"no_errors": True}), ("b", 1, None), ("c", 0, {"no_errors": True})):
+        answer = client.put(f"/api/tasks/{task}/answers", json={"change": change, "base": base, "body": body})
+        assert answer.status_code == 200, answer.text
+    assert answer.json()["version"] == 3
+
+
+def test_what_is_too_large_is_refused_whatever_it_says_about_its_size(client: Client) -> None:
+    task = client.joined().next()["id"]
+    answer = client.put(f"/api/tasks/{task}/answers", content=b"x" * 1_000_001)
+    assert (answer.status_code, answer.json()["code"]) == (413, "too-large")
+    pieces = (b"x" * 100_000 for _ in range(11))
+    answer = client.put(f"/api/tasks/{task}/answers", content=pieces, headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["code"]) == (413, "too-large")
+
+
+# --- errors and roles --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/nothing/here", 404, "not-found"),
+        ("GET", "/api/nothing", 404, "not-found"),
+        ("DELETE", "/api/me", 405, "not-found"),
+        ("GET", "/api/me", 401, "signed-out"),
+        ("POST", "/api/next", 401, "signed-out"),
+        ("GET", "/api/admin/session", 401, "signed-out"),
+    ],
+)
+def test_every_error_has_one_shape(client: Client, method: str, path: str, status: int, code: str) -> None:
+    answer = client.request(method, path)
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert answer.json()["say"]
+
+
+def test_our_own_mistakes_say_so_and_tell_nothing(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    client.joined()
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr("finecomb.store.assignment.assignment_state", broken)
+    answer = client.get("/api/me")
+    assert (answer.status_code, answer.json()["code"]) == (500, "failed")
+    assert "secret" not in answer.text
+
+
+def test_words_for_people_follow_the_style(client: Client) -> None:
+    from finecomb.server.problems import SAY
+
+    for words in SAY.values():
+        assert not re.search(r"invalid|please|oops|submit|error|!", words, re.IGNORECASE), words
+
+
+def test_no_researchers_route_is_open_to_anybody_else(client: Client) -> None:
+    client.joined()
+    tried = 0
+    for path, methods in client.get("/api/openapi.json").json()["paths"].items():
+        if path.startswith("/api/admin/"):
+            for method in methods:
+                answer = client.request(method.upper(), path.replace("{", "").replace("}", ""))
+                assert (answer.status_code, answer.json()["code"]) == (401, "signed-out"), path
+                tried += 1
+    assert tried >= 2
+
+
+def test_an_annotators_session_is_no_researchers(client: Client) -> None:
+    client.joined()
+    of = Auth(client.store).cookie
+    client.cookies.set(of("researcher"), client.cookies[of("annotator")])
+    assert client.get("/api/admin/session").json()["code"] == "signed-out"
+
+
+def test_without_the_front_end_the_page_says_how_to_build_it(
+    client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setattr("finecomb.server.pages.STATIC", tmp_path)
+    for path in ("/", "/join/x", "/admin", "/admin/documents"):
+        answer = client.get(path)
+        assert (answer.status_code, "make frontend" in answer.text) == (503, True)
