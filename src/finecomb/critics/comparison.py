@@ -273,13 +273,14 @@ def _apart(first: Floats, second: Floats) -> Floats:
 
 
 def _units(scores: CriticScores) -> tuple[Sums, Floats]:
-    """Sums and mean lengths of each document, or of each cluster of documents."""
+    """Sums and lengths of each document, or their means in each cluster, so that clusters of any size weigh alike."""
     if not scores.clusters:
         return scores.sums, scores.lengths.astype(float)
     _, at = np.unique(scores.clusters, return_inverse=True)
     sums = np.zeros((int(at.max(initial=-1)) + 1, 3))
     np.add.at(sums, at, scores.sums)
-    return sums, np.bincount(at, scores.lengths) / np.bincount(at)
+    sizes = np.bincount(at)
+    return sums / sizes[:, None], np.bincount(at, scores.lengths) / sizes
 
 
 def _unit_draws(real: CriticScores, generated: CriticScores, draws: int, rng: np.random.Generator) -> _Draws:

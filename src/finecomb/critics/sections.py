@@ -178,7 +178,8 @@ class Sections(PriorCritic):
 
     def log_prior(self, z: Sequence[str]) -> Floats:
         """log P of each transition; one from or into a title never seen in fitting is skipped."""
-        return self.prior.log_transitions[self._seen_transitions(z)[:2]]
+        logs: Floats = self.prior.log_transitions[self._seen_transitions(z)[:2]]
+        return logs
 
     def names(self, z: Sequence[str]) -> Sequence[str]:
         """The states that transitions which count lead to, the end among them."""
