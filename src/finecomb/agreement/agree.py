@@ -30,11 +30,11 @@ def agree(
 
     `options` are the fields of `AgreeOptions`. Intervals are over documents, the same draws for all measures.
     """
-    names, chosen = measure_names(measures), options_of(AgreeOptions, level=level, **options)
+    names, choices = measure_names(measures), options_of(AgreeOptions, level=level, **options)
     return [
         Finding({**columns, **finding.columns}, finding.estimate)
-        for columns, part in as_view(study).split(chosen.by)
-        for finding in _findings(part, names, chosen)
+        for columns, part in as_view(study).split(choices.by)
+        for finding in _findings(part, names, choices)
     ]
 
 

@@ -104,9 +104,9 @@ def candidates(rows: pl.DataFrame, study: Study) -> tuple[Ints, Ints, Floats]:
     people = rows["annotator"].rank("dense").to_numpy()
     empty = line.start == line.end
     marks = line.owner[pairs.one], line.owner[pairs.other]
-    chosen = (marks[0] < marks[1]) & (people[marks[0]] != people[marks[1]])
-    chosen &= empty[pairs.one] == empty[pairs.other]  # an omission is like another omission only
-    low, high, shared = mark_pairs(OverlapPairs(*(column[chosen] for column in pairs)), line, line)
+    candidates = (marks[0] < marks[1]) & (people[marks[0]] != people[marks[1]])
+    candidates &= empty[pairs.one] == empty[pairs.other]  # an omission is like another omission only
+    low, high, shared = mark_pairs(OverlapPairs(*(column[candidates] for column in pairs)), line, line)
     lengths = np.bincount(line.owner, line.end - line.start, len(rows))
     both = lengths[low] + lengths[high]
     return low, high, np.where(both > 0, 2 * shared / np.where(both > 0, both, 1.0), 1.0)

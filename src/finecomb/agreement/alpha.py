@@ -137,8 +137,8 @@ def mean_alpha(tally: Tally, weights: Weights, distance: Distance = nominal, und
     Documents where nobody marked anything (or everybody everything) have no alpha: they are left out, or count as
     `undefined`. Those that fewer than two people read are left out in any case.
     """
-    own = alpha_of(tally.coincidences, tally.values, distance)  # (D, R)
-    return _mean(np.where(np.isnan(own) & (tally.pairable > 0), undefined, own), weights)
+    text_alphas = alpha_of(tally.coincidences, tally.values, distance)  # (D, R)
+    return _mean(np.where(np.isnan(text_alphas) & (tally.pairable > 0), undefined, text_alphas), weights)
 
 
 def pooled_observed(tally: Tally, weights: Weights) -> Floats:
@@ -151,22 +151,22 @@ def mean_observed(tally: Tally, weights: Weights) -> Floats:
     return _mean(observed_of(tally.coincidences), weights)
 
 
-def _mean(each: Floats, weights: Weights) -> Floats:
+def _mean(document_values: Floats, weights: Weights) -> Floats:
     """Weighted mean over documents of what is defined."""
-    defined = np.isfinite(each)
-    return ratio(weights @ np.where(defined, each, 0.0), weights @ defined.astype(np.float64))
+    defined = np.isfinite(document_values)
+    return ratio(weights @ np.where(defined, document_values, 0.0), weights @ defined.astype(np.float64))
 
 
 # --- binary marks in closed form ---------------------------------------------------------------------------------
 
 
-def alpha_sums(counted: Votes) -> Sums:
+def alpha_sums(tallies: Votes) -> Sums:
     """D_o, n_1 and n of each document, (categories, documents, 3); with fewer than two readers nothing is added."""
-    k, m = counted.marked.astype(np.float64), counted.m.astype(np.float64)
+    k, m = tallies.marked.astype(np.float64), tallies.m.astype(np.float64)
     pairable = m >= 2
     disagreement = np.where(pairable, 2 * k * (m - k) / np.maximum(m - 1, 1), 0.0)
     ones, total = np.where(pairable, k, 0.0), np.broadcast_to(np.where(pairable, m, 0.0), k.shape)
-    return np.stack([counted.grid.per_document(each) for each in (disagreement, ones, total)], axis=-1)
+    return np.stack([tallies.grid.per_document(values) for values in (disagreement, ones, total)], axis=-1)
 
 
 def binary_alpha(sums: Sums) -> Floats:
@@ -179,11 +179,11 @@ def binary_alpha(sums: Sums) -> Floats:
     return 1 - ratio((total - 1) * observed, 2 * ones * (total - ones))
 
 
-def two_agree_sums(counted: Votes) -> Sums:
+def two_agree_sums(tallies: Votes) -> Sums:
     """Units marked by two or more and by any, (categories, documents, 2); fewer than two readers add nothing."""
-    pairable = counted.m >= 2
-    both, any_ = ((counted.marked >= least) & pairable for least in (2, 1))
-    return np.stack([counted.grid.per_document(each.astype(np.float64)) for each in (both, any_)], axis=-1)
+    pairable = tallies.m >= 2
+    both, any_ = ((tallies.marked >= least) & pairable for least in (2, 1))
+    return np.stack([tallies.grid.per_document(units.astype(np.float64)) for units in (both, any_)], axis=-1)
 
 
 def two_agree(sums: Sums) -> Floats:
@@ -232,11 +232,11 @@ def agreement(
     return Estimate(value, low, high, signature)
 
 
-def why_undefined(counted: Votes, row: int = 0) -> str:
+def why_undefined(tallies: Votes, row: int = 0) -> str:
     """Why agreement on a category has no value."""
-    if not len(counted.readers):
+    if not len(tallies.readers):
         return "no annotations"
-    if (counted.readers < 2).all():
+    if (tallies.readers < 2).all():
         return "no text was read by two annotators"
-    pairable = counted.m >= 2
-    return "everybody marked everything" if counted.marked[row][pairable].any() else "nobody marked anything"
+    pairable = tallies.m >= 2
+    return "everybody marked everything" if tallies.marked[row][pairable].any() else "nobody marked anything"

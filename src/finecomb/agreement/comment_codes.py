@@ -29,27 +29,29 @@ def comment_codes(
     the codes of each coder count. `by` are fields of the explanation's author or text, e.g. condition. Intervals
     resample explanations. NaN where no code is left.
     """
-    seen = _coded(study, protocol)
-    groups, left_out = _groups(seen.protocol), _left_out(seen.protocol)
-    rows = _codes(seen, groups).filter(~pl.col("code").is_in(left_out)).join(_about(study, seen, by), on="annotation")
-    kept = [code for code in groups if code not in left_out]
+    coding = _coded(study, protocol)
+    groups, left_out = _groups(coding.protocol), _left_out(coding.protocol)
+    rows = (
+        _codes(coding, groups).filter(~pl.col("code").is_in(left_out)).join(_about(study, coding, by), on="annotation")
+    )
+    codes = [code for code in groups if code not in left_out]
     if rows.is_empty():
-        return [Finding({"measure": "% of codes", "level": "group"}, _none(seen, draws, seed))]
+        return [Finding({"measure": "% of codes", "level": "group"}, _none(coding, draws, seed))]
     parts = rows.partition_by(list(by), as_dict=True) if by else {(): rows}
     findings: list[Finding] = []
     for key in sorted(parts, key=lambda key: tuple(map(str, key))):
         columns = dict(zip(by, key, strict=True))
-        fields = {**seen.fields, "by": "+".join(by) or None, "left_out": "+".join(left_out) or None}
+        fields = {**coding.fields, "by": "+".join(by) or None, "left_out": "+".join(left_out) or None}
         signature = Signature.of(
             statistic="share-of-codes", **fields, comments=parts[key]["about"].n_unique(), draws=draws, seed=seed
         )
-        for level, names in (("group", [*dict.fromkeys(groups[code] for code in kept)]), ("code", kept)):
+        for level, names in (("group", [*dict.fromkeys(groups[code] for code in codes)]), ("code", codes)):
             findings += _level({"level": level, **columns}, parts[key], names, signature)
     return findings
 
 
-def _none(seen: View, draws: int, seed: int) -> Estimate:
-    signature = Signature.of(statistic="share-of-codes", **seen.fields, comments=0, draws=draws, seed=seed)
+def _none(coding: View, draws: int, seed: int) -> Estimate:
+    signature = Signature.of(statistic="share-of-codes", **coding.fields, comments=0, draws=draws, seed=seed)
     return Estimate(math.nan, math.nan, math.nan, signature, "no code was given, apart from those left out")
 
 
@@ -76,15 +78,15 @@ def coder_agreement(study: Study, protocol: str = "comments", draws: int = 1000,
 
     Intervals resample explanations. NaN where nobody gave the code, or no explanation has two coders.
     """
-    seen = _coded(study, protocol)
-    groups = _groups(seen.protocol)
-    coded = seen.study.annotations.group_by("about", maintain_order=True).agg(coders=pl.len())
+    coding = _coded(study, protocol)
+    groups = _groups(coding.protocol)
+    coded = coding.study.annotations.group_by("about", maintain_order=True).agg(coders=pl.len())
     m = coded["coders"].to_numpy().astype(np.float64)
-    rows = _codes(seen, groups).join(seen.study.annotations.select("about", annotation="id"), on="annotation")
+    rows = _codes(coding, groups).join(coding.study.annotations.select("about", annotation="id"), on="annotation")
     observed = {code: coincidences(_given(coded, rows, code, m)) for code in groups}
     signature = Signature.of(
-        statistic="alpha", distance="nominal", unit="comment x code", **seen.fields,
-        annotators=seen.study.annotations["annotator"].n_unique(), comments=len(coded), draws=draws, seed=seed,
+        statistic="alpha", distance="nominal", unit="comment x code", **coding.fields,
+        annotators=coding.study.annotations["annotator"].n_unique(), comments=len(coded), draws=draws, seed=seed,
     )  # fmt: skip
     why = "no explanation was coded by two" if (m < 2).all() else "nobody gave it, or everybody to everything"
     every = {"all codes": np.sum(list(observed.values()), axis=0), **observed}
@@ -97,16 +99,18 @@ def coder_agreement(study: Study, protocol: str = "comments", draws: int = 1000,
 def _given(coded: pl.DataFrame, rows: pl.DataFrame, code: str, m: Sums) -> Sums:
     """How many coders of each explanation did not give the code, and did."""
     k = rows.filter(pl.col("code") == code).group_by("about").agg(k=pl.col("annotation").n_unique())
-    given = coded.join(k, on="about", how="left", maintain_order="left")["k"].fill_null(0).to_numpy().astype(np.float64)
-    return np.stack([m - given, given], axis=1)
+    coders = (
+        coded.join(k, on="about", how="left", maintain_order="left")["k"].fill_null(0).to_numpy().astype(np.float64)
+    )
+    return np.stack([m - coders, coders], axis=1)
 
 
 def _coded(study: Study, protocol: str) -> View:
-    seen = view(study, Filters(protocol=protocol))
-    kept = seen.study.only(pl.col("about").is_not_null())
-    if kept.annotations.is_empty():
+    whole = view(study, Filters(protocol=protocol))
+    codings = whole.study.only(pl.col("about").is_not_null())
+    if codings.annotations.is_empty():
         raise FinecombError(f"no submitted annotation codes a comment under protocol {protocol!r}")
-    return View(kept, seen.protocol, seen.categories, seen.fields)
+    return View(codings, whole.protocol, whole.categories, whole.fields)
 
 
 def _groups(protocol: Protocol | None) -> dict[str, str]:
@@ -119,18 +123,18 @@ def _groups(protocol: Protocol | None) -> dict[str, str]:
 
 def _left_out(protocol: Protocol | None) -> list[str]:
     named = (protocol.meta if protocol else {}).get("left_out", [])
-    return [str(each) for each in named] if isinstance(named, list) else []
+    return [str(name) for name in named] if isinstance(named, list) else []
 
 
-def _codes(seen: View, groups: dict[str, str]) -> pl.DataFrame:
+def _codes(coding: View, groups: dict[str, str]) -> pl.DataFrame:
     """One row per code given: annotation, code, group."""
-    given = seen.study.answers.filter((pl.col("of") == "annotation") & (pl.col("question") == QUESTION))
-    return given.select("annotation", code="text").with_columns(
+    answers = coding.study.answers.filter((pl.col("of") == "annotation") & (pl.col("question") == QUESTION))
+    return answers.select("annotation", code="text").with_columns(
         group=pl.col("code").replace_strict(groups, default=pl.col("code"), return_dtype=pl.String)
     )
 
 
-def _about(study: Study, seen: View, by: Sequence[str]) -> pl.DataFrame:
+def _about(study: Study, coding: View, by: Sequence[str]) -> pl.DataFrame:
     """One row per coding: annotation, about, and `by` of the explanation."""
     explained = described(study, list(by)).select("annotation", *by).rename({"annotation": "about"})
-    return seen.study.annotations.select("about", annotation="id").join(explained, on="about", how="left")
+    return coding.study.annotations.select("about", annotation="id").join(explained, on="about", how="left")

@@ -50,8 +50,8 @@ class Fit:
 
     def __init__(self, recall: Floats, alarm: Floats, rate: Floats) -> None:
         self.recall, self.alarm, self.rate = recall, alarm, rate
-        found, false = rate[:, None] * recall, (1 - rate[:, None]) * alarm
-        self.precision = found / (found + false)
+        hits, false = rate[:, None] * recall, (1 - rate[:, None]) * alarm
+        self.precision = hits / (hits + false)
 
 
 def reader_matrix(view: View, grid: Grid, annotators: list[str]) -> NDArray[np.bool_]:
@@ -71,10 +71,10 @@ def mark_matrix(view: View, grid: Grid, annotators: list[str], label: str = ANY)
     who = view.study.annotations.select(
         annotation="id", who=pl.col("annotator").replace_strict(place, return_dtype=pl.Int64)
     )
-    own = merged(rows.join(who, on="annotation", how="left"), ["who"])
+    ranges = merged(rows.join(who, on="annotation", how="left"), ["who"])
     edges = np.zeros((len(grid) + 1, len(annotators)), dtype=np.int32)
-    np.add.at(edges, (own["first"].to_numpy(), own["who"].to_numpy()), 1)
-    np.add.at(edges, (own["last"].to_numpy(), own["who"].to_numpy()), -1)
+    np.add.at(edges, (ranges["first"].to_numpy(), ranges["who"].to_numpy()), 1)
+    np.add.at(edges, (ranges["last"].to_numpy(), ranges["who"].to_numpy()), -1)
     result: NDArray[np.bool_] = np.cumsum(edges, axis=0)[:-1] > 0
     return result
 
@@ -82,41 +82,41 @@ def mark_matrix(view: View, grid: Grid, annotators: list[str], label: str = ANY)
 def patterns(marks: NDArray[np.bool_], read: NDArray[np.bool_], grid: Grid) -> Patterns:
     """Count equal tokens; of texts with two readers or more."""
     document = np.repeat(np.arange(len(grid.documents)), grid.sizes)
-    kept = (read.sum(axis=1) >= 2)[document]
-    marks, document = marks[kept], document[kept]
+    pairable = (read.sum(axis=1) >= 2)[document]
+    marks, document = marks[pairable], document[pairable]
     both = np.concatenate([np.packbits(marks, axis=1), np.packbits(read, axis=1)[document]], axis=1)
     _, first, which = np.unique(both, axis=0, return_index=True, return_inverse=True)
     cells = document * len(first) + which.ravel()
     counts = np.bincount(cells, minlength=len(grid.documents) * len(first)).reshape(len(grid.documents), len(first))
-    marked, seen = marks[first], read[document[first]]
-    return Patterns(marked.astype(np.float64), (seen & ~marked).astype(np.float64), counts.astype(np.float64))
+    marked, readers = marks[first], read[document[first]]
+    return Patterns(marked.astype(np.float64), (readers & ~marked).astype(np.float64), counts.astype(np.float64))
 
 
-def fit(seen: Patterns, weights: Floats) -> Fit:
+def fit(tokens: Patterns, weights: Floats) -> Fit:
     """EM for a batch of samples at once; `weights` are counts of the patterns, (samples, patterns)."""
-    share = seen.marked.sum(axis=1) / (seen.marked + seen.passed).sum(axis=1)
+    share = tokens.marked.sum(axis=1) / (tokens.marked + tokens.passed).sum(axis=1)
     z = np.broadcast_to(share, weights.shape)
-    estimate = _maximised(seen, weights, z)
+    estimate = _maximised(tokens, weights, z)
     for _ in range(_STEPS):
         before = estimate.recall
-        estimate = _maximised(seen, weights, _expected(seen, estimate))
+        estimate = _maximised(tokens, weights, _expected(tokens, estimate))
         if np.abs(estimate.recall - before).max() < _CLOSE:
             break
     return estimate
 
 
-def _expected(seen: Patterns, of: Fit) -> Floats:
+def _expected(tokens: Patterns, of: Fit) -> Floats:
     """E step: probability of an error for each sample and pattern."""
-    wrong = np.log(of.recall) @ seen.marked.T + np.log1p(-of.recall) @ seen.passed.T + np.log(of.rate)[:, None]
-    sound = np.log(of.alarm) @ seen.marked.T + np.log1p(-of.alarm) @ seen.passed.T + np.log1p(-of.rate)[:, None]
+    wrong = np.log(of.recall) @ tokens.marked.T + np.log1p(-of.recall) @ tokens.passed.T + np.log(of.rate)[:, None]
+    sound = np.log(of.alarm) @ tokens.marked.T + np.log1p(-of.alarm) @ tokens.passed.T + np.log1p(-of.rate)[:, None]
     return np.exp(wrong - np.logaddexp(wrong, sound))
 
 
-def _maximised(seen: Patterns, weights: Floats, z: Floats) -> Fit:
+def _maximised(tokens: Patterns, weights: Floats, z: Floats) -> Fit:
     """M step, with the priors as so many tokens more."""
     wrong, sound = weights * z, weights * (1 - z)
-    recall = _share(wrong @ seen.marked, wrong @ seen.passed, RECALL_PRIOR)
-    alarm = _share(sound @ seen.marked, sound @ seen.passed, ALARM_PRIOR)
+    recall = _share(wrong @ tokens.marked, wrong @ tokens.passed, RECALL_PRIOR)
+    alarm = _share(sound @ tokens.marked, sound @ tokens.passed, ALARM_PRIOR)
     return Fit(recall, alarm, _share(wrong.sum(axis=1), sound.sum(axis=1), RATE_PRIOR))
 
 
@@ -132,12 +132,12 @@ class Skill(NamedTuple):
     precision: Floats
 
 
-def skill(seen: Patterns, draws: int, rng: np.random.Generator) -> Skill:
+def skill(tokens: Patterns, draws: int, rng: np.random.Generator) -> Skill:
     """Fit to the data and to resampled documents; ends are NaN with fewer than two documents."""
-    whole = fit(seen, seen.counts.sum(axis=0)[None])
-    used = seen.counts[seen.counts.sum(axis=1) > 0]
+    whole = fit(tokens, tokens.counts.sum(axis=0)[None])
+    used = tokens.counts[tokens.counts.sum(axis=1) > 0]
     batches = weight_batches(len(used), draws, rng, _BATCH) if len(used) > 1 and draws else ()
-    fits = [fit(seen, weights @ used) for weights in batches]
+    fits = [fit(tokens, weights @ used) for weights in batches]
     rows = []
     for name in ("recall", "precision"):
         value = getattr(whole, name)[0]

@@ -63,8 +63,10 @@ def ratings(view: View, by: Sequence[str] = (), scale: AuthorshipScale | None = 
     """
     scale = scale or scale_of(view)
     author = view.study.documents.select(pl.col("id").alias("document"), meta("model").alias("author"))
-    given = view.study.annotations.select(annotation="id", rating=answer(scale.question).cast(pl.Float64, strict=False))
-    rows = described(view.study, list(by)).join(given, on="annotation").join(author, on="document")
+    answers = view.study.annotations.select(
+        annotation="id", rating=answer(scale.question).cast(pl.Float64, strict=False)
+    )
+    rows = described(view.study, list(by)).join(answers, on="annotation").join(author, on="document")
     rows = rows.filter(pl.col("rating").is_not_null())
     if rows.is_empty():
         raise FinecombError(f"there are no ratings: no submitted annotation answers {scale.question!r} with a number")
@@ -146,18 +148,18 @@ def human_or_machine(
 
 def _in_order(tests: Sequence[Finding], others: Sequence[Finding]) -> list[Finding]:
     """Each group's accuracy before the rest of it; columns of the test are empty in the rest."""
-    each = len(others) // len(tests)
+    size = len(others) // len(tests)
     empty = {"statistic": None, "df": None, "p": None, "p_adjusted": None}
     rest = [Finding({**other.columns, **empty}, other.estimate) for other in others]
-    return [row for at, test in enumerate(tests) for row in (test, *rest[at * each : (at + 1) * each])]
+    return [row for at, test in enumerate(tests) for row in (test, *rest[at * size : (at + 1) * size])]
 
 
 def _accuracy(
     columns: Mapping[str, object], rows: pl.DataFrame, chance: float, fields: Mapping[str, object]
 ) -> Finding:
     test = t_test(scores(rows)["score"].to_numpy(), chance, fields={"unit": "evaluator", **fields})
-    tested = {name: test.columns[name] for name in ("statistic", "df", "p")}
-    return Finding({**columns, **tested}, test.estimate)
+    columns_of_test = {name: test.columns[name] for name in ("statistic", "df", "p")}
+    return Finding({**columns, **columns_of_test}, test.estimate)
 
 
 SHARES: Mapping[str, tuple[Sequence[float], Sequence[float]]] = {
@@ -193,11 +195,11 @@ def _shares(
 ) -> Iterator[Finding]:
     sums = confusion(rows, scale)
     for name, weights in SHARES.items():
-        above, below = (np.array(each, dtype=np.float64) for each in weights)
+        above, below = (np.array(weight, dtype=np.float64) for weight in weights)
         signature = Signature.of(statistic=name, unit="evaluator", **fields)
 
-        def share(drawn: Sums, above: Sums = above, below: Sums = below) -> Sums:
-            return ratio(drawn @ above, drawn @ below)
+        def share(sums_of_draws: Sums, above: Sums = above, below: Sums = below) -> Sums:
+            return ratio(sums_of_draws @ above, sums_of_draws @ below)
 
         yield Finding({"measure": name, **columns}, _estimate(sums, share, signature, WHY.get(name, "")))
 
@@ -222,7 +224,9 @@ def _alpha(
 ) -> Finding:
     value = pl.col("guess").cast(pl.Int64) if bins == 2 else pl.col("rating")
     levels = (0, 1) if bins == 2 else scale.values
-    per = rows.group_by("document", maintain_order=True).agg((value == each).sum().alias(str(each)) for each in levels)
+    per = rows.group_by("document", maintain_order=True).agg(
+        (value == level).sum().alias(str(level)) for level in levels
+    )
     sums = coincidences(per.drop("document").to_numpy().astype(np.float64))
     signature = Signature.of(
         statistic="alpha", distance="nominal" if bins == 2 else "ordinal", bins=bins, unit="text", **fields
@@ -237,8 +241,8 @@ def alpha_estimate(sums: Sums, signature: Signature, why: str, ranked: bool = Fa
     flat = sums.reshape(-1, values * values)
     places, distance = np.arange(values, dtype=np.float64), ordinal if ranked else nominal
 
-    def alpha(drawn: Sums) -> Sums:
-        return alpha_of(drawn.reshape(-1, values, values), places, distance)
+    def alpha(sums_of_draws: Sums) -> Sums:
+        return alpha_of(sums_of_draws.reshape(-1, values, values), places, distance)
 
     return _estimate(flat, alpha, signature, why)
 
@@ -278,17 +282,20 @@ def score_tests(view: View, between: str = "condition", by: Sequence[str] = ()) 
     """
     findings: list[Finding] = []
     for group, rows in groups_of(ratings(view, [*dict.fromkeys([*by, between])]), by):
-        values = {str(part[between]): scores(own)["score"].to_numpy() for part, own in groups_of(rows, [between])}
+        values = {
+            str(part[between]): scores(judgements)["score"].to_numpy()
+            for part, judgements in groups_of(rows, [between])
+        }
         if len(values) < 2:
             raise FinecombError(f"a comparison needs two groups; by {between} there is only {', '.join(values)!r}")
         fields = {"unit": "evaluator", "between": between, **view.fields}
-        tested = [anova(values, fields=fields), *tukey(values, fields=fields)]
+        tests = [anova(values, fields=fields), *tukey(values, fields=fields)]
         for a, b in itertools.combinations(values, 2):
             d = cohen_d(values[a], values[b], fields=fields)
-            tested.append(Finding({**d.columns, "a": a, "b": b}, d.estimate))
+            tests.append(Finding({**d.columns, "a": a, "b": b}, d.estimate))
         order = ("test", "a", "b", "statistic", "df", "p")
         findings += [
             Finding({"measure": "score", **group, **{name: row.columns.get(name) for name in order}}, row.estimate)
-            for row in tested
+            for row in tests
         ]
     return findings

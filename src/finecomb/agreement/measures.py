@@ -122,8 +122,8 @@ def _f1(statistic: Callable[[pairs.AnnotatorPairs, Weights], Floats]) -> Callabl
 
 def _pearson(source: Source, weights: Weights) -> MeasureResult:
     assert isinstance(source, UnitMarks)
-    counted = pairs.count_pairs(source.view.study, source.cells, source.categories)
-    values = pairs.mean_defined(pairs.pearson_pairs(counted, weights))
+    count_pairs = pairs.count_pairs(source.view.study, source.cells, source.categories)
+    values = pairs.mean_defined(pairs.pearson_pairs(count_pairs, weights))
     return MeasureResult([{"label": name} for name in source.labels], values)
 
 

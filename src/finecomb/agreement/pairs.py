@@ -63,22 +63,24 @@ def cells(
     `rows` are those of `placed`, where they are at hand.
     """
     crowds = study.annotators.filter(pl.col("kind") == "pooled")["id"]
-    own = study.annotations.filter(~pl.col("annotator").is_in(crowds.implode()))
-    own = own.select("id", "annotator", place=pl.Series(grid.index(own["document"]), dtype=pl.Int64))
-    own = own.sort("place", "annotator", maintain_order=True).with_row_index("at")
-    bounds = np.concatenate([[0], np.cumsum(grid.sizes[own["place"].to_numpy()])]).astype(np.int64)
-    names = own["annotator"].unique().sort()
-    people = own["annotator"].replace_strict(names, pl.int_range(len(names), eager=True), return_dtype=pl.Int64)
-    depth = _depth(placed(study, grid) if rows is None else rows, own, bounds, grid, categories, overlap)
-    return Cells(depth, bounds, own["place"].to_numpy(), people.to_numpy(), tuple(names))
+    annotations = study.annotations.filter(~pl.col("annotator").is_in(crowds.implode()))
+    annotations = annotations.select(
+        "id", "annotator", place=pl.Series(grid.index(annotations["document"]), dtype=pl.Int64)
+    )
+    annotations = annotations.sort("place", "annotator", maintain_order=True).with_row_index("at")
+    bounds = np.concatenate([[0], np.cumsum(grid.sizes[annotations["place"].to_numpy()])]).astype(np.int64)
+    names = annotations["annotator"].unique().sort()
+    people = annotations["annotator"].replace_strict(names, pl.int_range(len(names), eager=True), return_dtype=pl.Int64)
+    depth = _depth(placed(study, grid) if rows is None else rows, annotations, bounds, grid, categories, overlap)
+    return Cells(depth, bounds, annotations["place"].to_numpy(), people.to_numpy(), tuple(names))
 
 
 def _depth(
-    rows: pl.DataFrame, own: pl.DataFrame, bounds: Ints, grid: Grid, categories: Sequence[str], overlap: Overlap
+    rows: pl.DataFrame, annotations: pl.DataFrame, bounds: Ints, grid: Grid, categories: Sequence[str], overlap: Overlap
 ) -> NDArray[np.int16]:
     keys = ["annotation", "label"] if overlap == "union" else ["annotation", "label", "mark"]
     both = pl.concat([rows.with_columns(label=pl.lit("\0any")), rows])
-    places = own.select(annotation="id", at="at")
+    places = annotations.select(annotation="id", at="at")
     cut = merged(both, keys).join(places, on="annotation", how="inner", maintain_order="left")
     codes = {"\0any": 0, **{name: row for row, name in enumerate(categories, 1)}}
     row = cut["label"].replace_strict(codes, default=-1, return_dtype=pl.Int64).to_numpy()
@@ -108,20 +110,20 @@ class AnnotatorPairs:
     def pooled(self, weights: Weights) -> Iterator[tuple[slice, Floats]]:
         """Sums of each pair over the documents drawn, (draws, categories, pairs, K), some draws at a time."""
         rows, _, width = self.sums.shape
-        tables = [self._table(own, weights.shape[1]) for own in self.sums]
+        tables = [self._table(sums, weights.shape[1]) for sums in self.sums]
         step = max(1, _AT_ONCE // max(rows * len(self.names) * width, 1))
         for start in range(0, len(weights), step):
             some = slice(start, start + step)
-            each = [np.asarray(weights[some] @ table) for table in tables]
-            yield some, np.stack(each, axis=1).reshape(len(each[0]), rows, len(self.names), width)
+            pair_sums = [np.asarray(weights[some] @ table) for table in tables]
+            yield some, np.stack(pair_sums, axis=1).reshape(len(pair_sums[0]), rows, len(self.names), width)
 
-    def _table(self, own: Floats, documents: int) -> Floats | scipy.sparse.csr_array:
+    def _table(self, sums: Floats, documents: int) -> Floats | scipy.sparse.csr_array:
         """Sums of one category by document and pair, (documents, pairs x K); sparse where most of it is 0."""
-        width = own.shape[1]
-        document, which = np.nonzero(own)
+        width = sums.shape[1]
+        document, which = np.nonzero(sums)
         size = len(self.names) * width
         places = self.documents[document], self.pair[document] * width + which
-        table = scipy.sparse.csr_array((own[document, which], places), shape=(documents, size))
+        table = scipy.sparse.csr_array((sums[document, which], places), shape=(documents, size))
         return table if table.nnz < 0.1 * documents * size else table.toarray()
 
 
@@ -133,13 +135,13 @@ def _numbered(names: Sequence[str], one: Ints, other: Ints) -> tuple[Ints, tuple
     return pair, tuple((names[a], names[b]) for a, b in zip(first, second, strict=True))
 
 
-def cell_pairs(own: Cells) -> AnnotatorPairs:
+def cell_pairs(cells: Cells) -> AnnotatorPairs:
     """Of each pair and document: what both marked (product of depths), what each marked, and the units: K = 4."""
-    documents, one, other, sums = [], [], [], [np.zeros((len(own.depth), 0, 4))]
-    for document, some in own.by_document():
-        first, last = own.bounds[some.start], own.bounds[some.stop]
-        people = own.annotators[some]
-        depth = own.depth[:, first:last].reshape(len(own.depth), len(people), -1).astype(np.float64)
+    documents, one, other, sums = [], [], [], [np.zeros((len(cells.depth), 0, 4))]
+    for document, some in cells.by_document():
+        first, last = cells.bounds[some.start], cells.bounds[some.stop]
+        people = cells.annotators[some]
+        depth = cells.depth[:, first:last].reshape(len(cells.depth), len(people), -1).astype(np.float64)
         a, b = np.triu_indices(len(people), 1)
         apart = people[a] != people[b]  # a second pass over a text is not another reader
         a, b = a[apart], b[apart]
@@ -150,7 +152,7 @@ def cell_pairs(own: Cells) -> AnnotatorPairs:
         one.append(people[a])
         other.append(people[b])
     none = [np.zeros(0, dtype=np.int64)]
-    pair, names = _numbered(own.names, np.concatenate([*none, *one]), np.concatenate([*none, *other]))
+    pair, names = _numbered(cells.names, np.concatenate([*none, *one]), np.concatenate([*none, *other]))
     return AnnotatorPairs(np.concatenate([*none, *documents]), pair, names, np.concatenate(sums, axis=1))
 
 
@@ -163,11 +165,11 @@ def rated_pairs(rated: UnitRatings, values: Floats) -> AnnotatorPairs:
     for number, (a, b) in enumerate(zip(*np.triu_indices(people, 1), strict=True)):
         both = (codes[a] >= 0) & (codes[b] >= 0)
         cell = codes[a][both] * size + codes[b][both]
-        found, inverse = np.unique(place[both], return_inverse=True)
-        table = np.bincount(inverse * size * size + cell, minlength=len(found) * size * size)
-        documents.append(found)
-        pairs.append(np.full(len(found), number))
-        sums.append(table.reshape(len(found), size * size).astype(np.float64))
+        texts, inverse = np.unique(place[both], return_inverse=True)
+        table = np.bincount(inverse * size * size + cell, minlength=len(texts) * size * size)
+        documents.append(texts)
+        pairs.append(np.full(len(texts), number))
+        sums.append(table.reshape(len(texts), size * size).astype(np.float64))
     none = [np.zeros(0, dtype=np.int64)]
     used, pair = np.unique(np.concatenate([*none, *pairs]), return_inverse=True)
     first, second = np.triu_indices(people, 1)
@@ -202,17 +204,17 @@ def f1_typed_macro(pairs: AnnotatorPairs, weights: Weights) -> Floats:
 
 def _macro(pairs: AnnotatorPairs, weights: Weights, sums: Floats) -> Floats:
     lengths = sums[..., 1] + sums[..., 2]
-    own = np.where(lengths > 0, 2 * sums[..., 0] / np.where(lengths > 0, lengths, 1), 1.0)
-    both = _by_document(pairs, weights, np.stack([own, np.ones_like(own)], axis=-1))
+    scores = np.where(lengths > 0, 2 * sums[..., 0] / np.where(lengths > 0, lengths, 1), 1.0)
+    both = _by_document(pairs, weights, np.stack([scores, np.ones_like(scores)], axis=-1))
     return ratio(both[..., 0], both[..., 1])
 
 
 def _by_document(pairs: AnnotatorPairs, weights: Weights, sums: Floats) -> Floats:
     """Summed over pairs and the documents drawn, (draws, categories, K)."""
     rows, _, width = sums.shape
-    own = np.zeros((weights.shape[1], rows, width))
-    np.add.at(own, pairs.documents, sums.transpose(1, 0, 2))
-    return pooled(weights, own)
+    document_sums = np.zeros((weights.shape[1], rows, width))
+    np.add.at(document_sums, pairs.documents, sums.transpose(1, 0, 2))
+    return pooled(weights, document_sums)
 
 
 def cohen_pairs(pairs: AnnotatorPairs, weights: Weights) -> Floats:
@@ -248,15 +250,15 @@ def mean_defined(values: Floats) -> Floats:
 # --- counts ------------------------------------------------------------------------------------------------------
 
 
-def count_pairs(study: Study, own: Cells, categories: Sequence[str]) -> AnnotatorPairs:
+def count_pairs(study: Study, cells: Cells, categories: Sequence[str]) -> AnnotatorPairs:
     """Of each pair and document: 1, x, y, xx, yy, xy of their numbers of marks, any label first: K = 6."""
-    paired = cell_pairs(_counted(study, own, categories))
+    paired = cell_pairs(_counted(study, cells, categories))
     both, one, other, _ = np.moveaxis(paired.sums, -1, 0)
     sums = np.stack([np.ones_like(both), one, other, one * one, other * other, both], axis=-1)
     return AnnotatorPairs(paired.documents, paired.pair, paired.names, sums)
 
 
-def _counted(study: Study, own: Cells, categories: Sequence[str]) -> Cells:
+def _counted(study: Study, cells: Cells, categories: Sequence[str]) -> Cells:
     """One cell per annotation: its number of marks, placed or not. The product of two cells is x y."""
     crowds = study.annotators.filter(pl.col("kind") == "pooled")["id"]
     order = study.annotations.filter(~pl.col("annotator").is_in(crowds.implode()))
@@ -269,7 +271,7 @@ def _counted(study: Study, own: Cells, categories: Sequence[str]) -> Cells:
     depth = np.zeros((len(categories) + 1, len(order)), dtype=np.int16)
     np.add.at(depth, (row.to_numpy(), marks["at"].to_numpy()), 1)
     depth[0] = np.bincount(marks["at"].to_numpy(), minlength=len(order))
-    return Cells(depth, np.arange(len(order) + 1), own.documents, own.annotators, own.names)
+    return Cells(depth, np.arange(len(order) + 1), cells.documents, cells.annotators, cells.names)
 
 
 def pearson_pairs(pairs: AnnotatorPairs, weights: Weights) -> Floats:
@@ -288,17 +290,17 @@ def pearson_pairs(pairs: AnnotatorPairs, weights: Weights) -> Floats:
 # --- one against the rest ----------------------------------------------------------------------------------------
 
 
-def rest_sums(counted: Votes, rest: Rest = "union") -> Floats:
+def rest_sums(tallies: Votes, rest: Rest = "union") -> Floats:
     """Units that one and the rest marked, that one marked, that the rest marked: summed over all who could be the one.
 
     (documents, categories, 3). Votes are enough: of m readers k marked the unit, so that k of the choices leave k - 1
     marks among the rest and m - k choices leave k. Texts with fewer than two readers add nothing.
     """
-    k, m = counted.marked.astype(np.float64), counted.m.astype(np.float64)
+    k, m = tallies.marked.astype(np.float64), tallies.m.astype(np.float64)
     least = _least(m, rest)
     hit, missed = k * (k - 1 >= least), (m - k) * (k >= least)
-    each = [np.where(m >= 2, one, 0.0) for one in (hit, k, hit + missed)]
-    return np.stack([summed(one, counted.grid.bounds).T for one in each], axis=-1)
+    units = [np.where(m >= 2, one, 0.0) for one in (hit, k, hit + missed)]
+    return np.stack([summed(one, tallies.grid.bounds).T for one in units], axis=-1)
 
 
 def _least(readers: Floats, rest: Rest) -> Floats:
@@ -306,22 +308,22 @@ def _least(readers: Floats, rest: Rest) -> Floats:
     return np.ones_like(readers) if rest == "union" else np.floor((readers - 1) / 2) + 1
 
 
-def rest_pairs(own: Cells, rest: Rest = "union") -> AnnotatorPairs:
+def rest_pairs(cells: Cells, rest: Rest = "union") -> AnnotatorPairs:
     """The same sums for each annotator and document; each annotator is `paired` with the rest: K = 3."""
-    documents, people, sums = [], [], [np.zeros((len(own.depth), 0, 3))]
-    for document, some in own.by_document():
-        first, last = own.bounds[some.start], own.bounds[some.stop]
+    documents, people, sums = [], [], [np.zeros((len(cells.depth), 0, 3))]
+    for document, some in cells.by_document():
+        first, last = cells.bounds[some.start], cells.bounds[some.stop]
         readers = some.stop - some.start
-        one = (own.depth[:, first:last] > 0).reshape(len(own.depth), readers, -1)
+        one = (cells.depth[:, first:last] > 0).reshape(len(cells.depth), readers, -1)
         others = one.sum(axis=1, keepdims=True) - one >= _least(np.array(float(readers)), rest)
         sums.append(
             np.stack([(one & others).sum(axis=2), one.sum(axis=2), others.sum(axis=2)], axis=-1).astype(np.float64)
         )
         documents.append(np.full(readers, document))
-        people.append(own.annotators[some])
+        people.append(cells.annotators[some])
     none = [np.zeros(0, dtype=np.int64)]
     used, pair = np.unique(np.concatenate([*none, *people]), return_inverse=True)
-    names = tuple((own.names[at], "the rest") for at in used)
+    names = tuple((cells.names[at], "the rest") for at in used)
     return AnnotatorPairs(np.concatenate([*none, *documents]), pair, names, np.concatenate(sums, axis=1))
 
 
@@ -343,7 +345,7 @@ def rest_scores(pairs: AnnotatorPairs, weights: Weights, score: str) -> Floats:
 
 
 def set_sums(
-    own: Cells, categories: Sequence[str], documents: int, distance: Callable[[Sequence[frozenset[str]]], Distance]
+    cells: Cells, categories: Sequence[str], documents: int, distance: Callable[[Sequence[frozenset[str]]], Distance]
 ) -> tuple[list[frozenset[str]], Floats, Floats]:
     """The sets of labels that one annotator gave to one unit; disagreement, (documents,), and n_c, (documents, V).
 
@@ -351,17 +353,17 @@ def set_sums(
     """
     if len(categories) > _BITS:
         raise FinecombError(f"sets of labels are for up to {_BITS} labels, not {len(categories)}; use --back-off group")
-    bits = (own.depth[1:] > 0).T @ (1 << np.arange(len(categories), dtype=np.int64))
+    bits = (cells.depth[1:] > 0).T @ (1 << np.arange(len(categories), dtype=np.int64))
     patterns, codes = np.unique(bits, return_inverse=True)
     sets = [frozenset(name for at, name in enumerate(categories) if pattern >> at & 1) for pattern in patterns.tolist()]
     delta = distance(sets)(np.arange(len(sets), dtype=np.float64), np.ones(len(sets)))
     observed, totals = np.zeros(documents), np.zeros((documents, len(sets)))
-    for document, some in own.by_document():
+    for document, some in cells.by_document():
         readers = some.stop - some.start
-        given = codes[own.bounds[some.start] : own.bounds[some.stop]].reshape(readers, -1)
-        cell = np.arange(given.shape[1]) * len(sets) + given
-        n = np.bincount(cell.ravel(), minlength=given.shape[1] * len(sets)).astype(np.float64)
-        n = n.reshape(given.shape[1], len(sets))
+        patterns_of_readers = codes[cells.bounds[some.start] : cells.bounds[some.stop]].reshape(readers, -1)
+        cell = np.arange(patterns_of_readers.shape[1]) * len(sets) + patterns_of_readers
+        n = np.bincount(cell.ravel(), minlength=patterns_of_readers.shape[1] * len(sets)).astype(np.float64)
+        n = n.reshape(patterns_of_readers.shape[1], len(sets))
         observed[document] = ((n @ delta) * n).sum() / (readers - 1)  # the distance of a set to itself is 0
         totals[document] = n.sum(axis=0)
     return sets, observed, totals

@@ -63,8 +63,8 @@ def _with_absent(marks: pl.DataFrame, view: View) -> pl.DataFrame:
     readers = view.study.annotations.select("document", "annotator").unique(maintain_order=True)
     every = marks.select("document", "unit").unique(maintain_order=True).join(readers, on="document")
     keys = ["document", "unit", "annotator"]
-    given = marks.unique(keys, keep="first", maintain_order=True).select(*keys, "label")
-    return every.join(given, on=keys, how="left", maintain_order="left").with_columns(
+    labels = marks.unique(keys, keep="first", maintain_order=True).select(*keys, "label")
+    return every.join(labels, on=keys, how="left", maintain_order="left").with_columns(
         pl.col("label").fill_null(NO_ERROR)
     )
 
@@ -137,9 +137,9 @@ def _chosen(view: View, of: str, question: str) -> pl.DataFrame:
     answers = view.study.answers.filter(pl.col("of") == of)
     rows = answers.filter(pl.col("question") == question)
     if rows.is_empty():
-        asked = answers["question"].unique().sort().to_list()
+        questions = answers["question"].unique().sort().to_list()
         raise FinecombError(
-            f"nobody answered a question {question!r} about a {NOUNS[of]}{did_you_mean(question, asked)}"
+            f"nobody answered a question {question!r} about a {NOUNS[of]}{did_you_mean(question, questions)}"
         )
     return rows
 
@@ -156,7 +156,12 @@ def _coded(rows: pl.DataFrame, view: View, question: str) -> UnitRatings:
             f"question {question!r} takes several answers at once; agreement needs one of each annotator"
         )
     words = rows["text"].fill_null(rows["number"].cast(pl.String))
-    options = [str(value) for asked in _questions(view) if asked.name == question for value in asked.values]
+    options = [
+        str(value)
+        for asked_question in _questions(view)
+        if asked_question.name == question
+        for value in asked_question.values
+    ]
     names = tuple(dict.fromkeys([*options, *words.unique().sort()]))
     codes = dict(zip(names, map(float, range(len(names))), strict=True))
     value = words.replace_strict(codes, return_dtype=pl.Float64).alias("value")

@@ -52,8 +52,8 @@ def rounds(study: Study, filters: Filters | None = None, draws: int = 1000, seed
     marks, unless one of them is as before. Agreement is Krippendorff's alpha on words, of the same people on the same
     texts; the difference has an interval of its own, since the same texts are drawn for both.
     """
-    asked = filters or Filters(kinds=("human",))
-    first, last = (view(study, replace(asked, rounds=which)) for which in ("first", "last"))
+    choices = filters or Filters(kinds=("human",))
+    first, last = (view(study, replace(choices, rounds=which)) for which in ("first", "last"))
     again = first.study.annotations.select(*_PAIR, first="id", from_="round").join(
         last.study.annotations.select(*_PAIR, last="id", to="round"), on=_PAIR, maintain_order="left"
     )
@@ -63,10 +63,10 @@ def rounds(study: Study, filters: Filters | None = None, draws: int = 1000, seed
     return Rounds(before, after, marks, tuple(_agreement(before, after, draws, seed)), tuple(_notes(after)))
 
 
-def _only(seen: View, annotations: pl.Series) -> View:
-    kept = seen.study.only(pl.col("id").is_in(annotations.implode()))
-    read = pl.col("id").is_in(kept.annotations["document"].unique().implode())
-    return replace(seen, study=replace(kept, documents=kept.documents.filter(read)))
+def _only(whole: View, annotations: pl.Series) -> View:
+    part = whole.study.only(pl.col("id").is_in(annotations.implode()))
+    read = pl.col("id").is_in(part.annotations["document"].unique().implode())
+    return replace(whole, study=replace(part, documents=part.documents.filter(read)))
 
 
 def _notes(after: View) -> list[str]:
@@ -91,7 +91,7 @@ class SecondPassProgress:
 def progress(study: Study, protocol: str) -> SecondPassProgress:
     """How far the second pass of the people of a study is, under one protocol."""
     people = study.annotators.filter((pl.col("kind") == "human") & pl.col("excluded").is_null())["id"]
-    own = study.annotations.filter(
+    annotations = study.annotations.filter(
         (pl.col("protocol") == protocol)
         & (pl.col("phase") == "work")
         & pl.col("about").is_null()
@@ -100,9 +100,9 @@ def progress(study: Study, protocol: str) -> SecondPassProgress:
         & pl.col("annotator").is_in(people.implode())
     )
     handed_in = pl.col("status") == "submitted"
-    first = own.filter((pl.col("round") == 0) & handed_in)
+    first = annotations.filter((pl.col("round") == 0) & handed_in)
     wanted = first.filter(pl.col("annotator").n_unique().over("document") > 1)
-    again = own.filter(pl.col("round") > 0).join(wanted.select(_PAIR), on=_PAIR, how="semi")
+    again = annotations.filter(pl.col("round") > 0).join(wanted.select(_PAIR), on=_PAIR, how="semi")
     return SecondPassProgress(
         len(wanted), again.select(_PAIR).n_unique(), again.filter(handed_in).select(_PAIR).n_unique()
     )
@@ -125,7 +125,7 @@ def _fates(before: pl.DataFrame, after: pl.DataFrame, again: pl.DataFrame) -> pl
     added = after.filter(~pl.col("id").is_in(went_on["id"].implode()))
     gone = before.filter(~pl.col("id").is_in(both["from_"].implode()))
     lent = pl.col("made_from").list.len().fill_null(0) > 0
-    counted = [
+    tables = [
         again.group_by("annotator", maintain_order=True).agg(texts=pl.len()),
         _count(before, before=pl.len()),
         _count(after, after=pl.len()),
@@ -133,9 +133,9 @@ def _fates(before: pl.DataFrame, after: pl.DataFrame, again: pl.DataFrame) -> pl
         _count(gone, withdrawn=pl.len()),
         _count(added, from_others=lent.sum(), new=(~lent).sum()),
     ]
-    rows = counted[0]
-    for each in counted[1:]:
-        rows = rows.join(each, on="annotator", how="left", maintain_order="left")
+    rows = tables[0]
+    for table in tables[1:]:
+        rows = rows.join(table, on="annotator", how="left", maintain_order="left")
     rows = rows.select("annotator", pl.col("texts", *COUNTS).fill_null(0).cast(pl.Int64))
     return pl.concat([rows, rows.select(pl.lit(ALL).alias("annotator"), pl.col("texts", *COUNTS).sum())])
 
@@ -171,27 +171,33 @@ def _agreement(before: View, after: View, draws: int, seed: int) -> Sequence[Fin
     if texts.is_empty():
         return ()
     weights = study_and_resample_weights(len(texts), draws, seed)
-    asked = AgreeOptions(by_label=False)
-    both = [source_of(each, asked) for each in (before, after)]
-    first, last = (alphas.pooled_alpha(own.tallies[0], weights)[:, 0] for own in both)
-    whys = [own.why(ANY) if np.isnan(values[0]) else "" for own, values in zip(both, (first, last), strict=True)]
+    options = AgreeOptions(by_label=False)
+    both = [source_of(part, options) for part in (before, after)]
+    first, last = (alphas.pooled_alpha(source.tallies[0], weights)[:, 0] for source in both)
+    whys = [source.why(ANY) if np.isnan(values[0]) else "" for source, values in zip(both, (first, last), strict=True)]
     values = {
         "before": (first, whys[0]),
         "after": (last, whys[1]),
         "difference": (last - first, "; ".join(dict.fromkeys(filter(None, whys)))),
     }
     fields = {name: value for name, value in before.fields.items() if name != "rounds"}
-    said = {"unit": "token", "tokens": asked.tokens, **fields, "rounds": "first-and-last"}
+    signature_fields = {"unit": "token", "tokens": options.tokens, **fields, "rounds": "first-and-last"}
     people = before.study.annotations["annotator"].n_unique()
     findings = []
-    for which, (own, why) in values.items():
+    for which, (alphas_of_pass, why) in values.items():
         signature = Signature.of(
-            statistic="alpha", which=which, **said, annotators=people, documents=len(texts), draws=draws, seed=seed
+            statistic="alpha",
+            which=which,
+            **signature_fields,
+            annotators=people,
+            documents=len(texts),
+            draws=draws,
+            seed=seed,
         )
         findings.append(
             Finding(
                 {"measure": "alpha", "pass": which, "label": ANY},
-                estimated(own[0], own[1:], signature, why, few_documents(len(texts))),
+                estimated(alphas_of_pass[0], alphas_of_pass[1:], signature, why, few_documents(len(texts))),
             )
         )
     return findings

@@ -150,8 +150,8 @@ class RatingMatrix:
         """Pairs for Cohen's kappa, with all values and with each label against the rest."""
         whole = [pairs.rated_pairs(self.rated, self.counted[0])]
         for name in self.categories:
-            given = (self.rated.matrix == self.code(name)).astype(np.float64)
-            binary = np.where(np.isnan(self.rated.matrix), np.nan, given)
+            ratings = (self.rated.matrix == self.code(name)).astype(np.float64)
+            binary = np.where(np.isnan(self.rated.matrix), np.nan, ratings)
             whole.append(pairs.rated_pairs(replace(self.rated, matrix=binary), np.array([0.0, 1.0])))
         return whole
 

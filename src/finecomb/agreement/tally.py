@@ -51,7 +51,7 @@ def tally_votes(rows: tuple[str, ...], marked: Ints, readers: Ints, bounds: Ints
     mixed = np.where(pairable, k * (m - k) / np.maximum(m - 1, 1), 0.0)  # o_01 = o_10 of each unit
     crossed, unlike = summed(mixed, bounds), summed(2 * mixed / np.maximum(m, 1), bounds)
     ones, total = summed(k * pairable, bounds), summed(m * pairable, bounds)
-    units, seen = summed(pairable.astype(np.float64), bounds), summed(rated.astype(np.float64), bounds)
+    units, rated_units = summed(pairable.astype(np.float64), bounds), summed(rated.astype(np.float64), bounds)
     share = summed(k / np.maximum(m, 1), bounds)
     return Tally(
         rows,
@@ -59,8 +59,8 @@ def tally_votes(rows: tuple[str, ...], marked: Ints, readers: Ints, bounds: Ints
         _last([total - ones - crossed, crossed, crossed, ones - crossed]).reshape(-1, len(rows), 2, 2),
         (units - unlike).T,
         np.repeat(units[:, None], len(rows), axis=1),
-        _last([seen - share, share]),
-        np.repeat(seen[:, None], len(rows), axis=1),
+        _last([rated_units - share, share]),
+        np.repeat(rated_units[:, None], len(rows), axis=1),
         _full_votes(k, mixed, most, int(readers.max(initial=0)), bounds),
     )
 
@@ -71,9 +71,9 @@ def _most(readers: Ints) -> NDArray[np.bool_]:
     return result
 
 
-def _last(each: list[Floats]) -> Floats:
+def _last(arrays: list[Floats]) -> Floats:
     """Several (R, D) arrays as one, (D, R, several)."""
-    return np.stack([one.T for one in each], axis=-1)
+    return np.stack([one.T for one in arrays], axis=-1)
 
 
 def _full_votes(k: Floats, mixed: Floats, most: NDArray[np.bool_], raters: int, bounds: Ints) -> Floats:
@@ -89,7 +89,7 @@ def tally_counts(row: str, values: Floats, counts: Ints, bounds: Ints) -> Tally:
     m = n.sum(axis=1)  # m_u
     pairable, most = m >= 2, _most(counts.sum(axis=1))
     agree = np.where(pairable, (n * (n - 1)).sum(axis=1) / np.maximum(m * (m - 1), 1), 0.0)  # P_u
-    each = [agree * most, most.astype(np.float64), *(n * most[:, None]).T]
+    columns = [agree * most, most.astype(np.float64), *(n * most[:, None]).T]
     return Tally(
         (row,),
         values,
@@ -98,7 +98,7 @@ def tally_counts(row: str, values: Floats, counts: Ints, bounds: Ints) -> Tally:
         summed(pairable.astype(np.float64), bounds)[:, None],
         summed((n / np.maximum(m, 1)[:, None]).T, bounds).T[:, None],
         summed((m >= 1).astype(np.float64), bounds)[:, None],
-        np.stack([summed(one, bounds) for one in each], axis=-1)[:, None],
+        np.stack([summed(one, bounds) for one in columns], axis=-1)[:, None],
     )
 
 
@@ -106,9 +106,9 @@ def _coincidences(n: Floats, weight: Floats, bounds: Ints) -> Floats:
     """o_ck = sum over units of n_uc (n_uk - [c = k]) / (m_u - 1), for each document, (D, V, V)."""
     result = np.zeros((len(bounds) - 1, n.shape[1], n.shape[1]))
     for document, (first, last) in enumerate(itertools.pairwise(bounds)):
-        own = n[first:last]
-        weighted = own * weight[first:last, None]
-        result[document] = own.T @ weighted - np.diag(weighted.sum(axis=0))
+        counts = n[first:last]
+        weighted = counts * weight[first:last, None]
+        result[document] = counts.T @ weighted - np.diag(weighted.sum(axis=0))
     return result
 
 

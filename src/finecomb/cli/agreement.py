@@ -78,8 +78,10 @@ def agree(
     refuse_others(values.given, _chosen_agreements(wanted, options), agree_choices())
     part = view(read(study, from_), values.of(FilterOptions).filters())
     if who:
-        chosen = values.of(TrustOptions)
-        print_findings(trust(part, tokens=chosen.tokens, seed=chosen.seed), as_json_, "Whom to trust")
+        options_of_trust = values.of(TrustOptions)
+        print_findings(
+            trust(part, tokens=options_of_trust.tokens, seed=options_of_trust.seed), as_json_, "Whom to trust"
+        )
         return
     print_findings(agreed(part, wanted, **vars(options)), as_json_, "Agreement")
 

@@ -116,6 +116,18 @@ COMMANDS = (
         "Remove worker ids, traces of browsers and addresses, sessions and personal links. The work stays.",
     ),
     CommandRow(
+        "annotate",
+        "annotate",
+        Panel.JUDGE,
+        "Let a language model annotate a study's texts; nothing it says is lost, and nothing is paid twice.",
+    ),
+    CommandRow(
+        "prompts",
+        "annotate",
+        Panel.JUDGE,
+        "What language models are asked: the prompt written from a protocol, and the template behind it.",
+    ),
+    CommandRow(
         "detectors", "detect", Panel.JUDGE, "Every detector and checker, what it needs and whose labels it uses."
     ),
     CommandRow(

@@ -67,8 +67,8 @@ def flag_parameter(spec: OptionSpec) -> inspect.Parameter:
     flags = spec.flags or (
         (f"{spec.flag}/--no{spec.flag[1:]}",) if spec.kind is bool and spec.default else (spec.flag,)
     )
-    shown = default not in (None, "")
-    flag = typer.Option(*flags, help=spec.help, min=spec.minimum, show_default=shown)
+    has_default = default not in (None, "")
+    flag = typer.Option(*flags, help=spec.help, min=spec.minimum, show_default=has_default)
     return inspect.Parameter(
         spec.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, flag]
     )

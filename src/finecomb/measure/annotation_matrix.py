@@ -38,7 +38,7 @@ class AnnotationMatrix:
     @property
     def labels(self) -> tuple[str, ...]:
         """The categories, and `any` last for all together."""
-        return (*(each for each in self.view.categories if each != ANY), ANY)
+        return (*(name for name in self.view.categories if name != ANY), ANY)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -78,14 +78,14 @@ class AnnotationMatrix:
     @functools.cached_property
     def lengths(self) -> Floats:
         """Tokens that each mark covers, each once, (marks,); 0 for omissions and marks without a place on the text."""
-        own = merged(self.placed, ["row"])
-        return np.bincount(own["row"], own["last"] - own["first"], len(self.marks)).astype(np.float64)
+        ranges = merged(self.placed, ["row"])
+        return np.bincount(ranges["row"], ranges["last"] - ranges["first"], len(self.marks)).astype(np.float64)
 
     @functools.cached_property
     def severities(self) -> Floats:
         """Severity of each mark, (marks,); NaN where it was not given or is not a number."""
-        given = self.marks.select(entry("answers", "severity"))["severity"].cast(pl.Float64, strict=False)
-        return given.fill_null(np.nan).to_numpy()
+        answers = self.marks.select(entry("answers", "severity"))["severity"].cast(pl.Float64, strict=False)
+        return answers.fill_null(np.nan).to_numpy()
 
     @functools.cached_property
     def explanations(self) -> Floats:
@@ -116,10 +116,10 @@ class AnnotationMatrix:
 
     def union(self) -> Floats:
         """Tokens covered by the marks of each category and annotation, each once, (labels, annotations)."""
-        own = merged(self.placed, ["at", "category"])
-        cells = own["category"].to_numpy() * len(self) + own["at"].to_numpy()
+        ranges = merged(self.placed, ["at", "category"])
+        cells = ranges["category"].to_numpy() * len(self) + ranges["at"].to_numpy()
         size = len(self.labels) * len(self)
-        covered = np.bincount(cells, own["last"] - own["first"], size).reshape(len(self.labels), len(self))
+        covered = np.bincount(cells, ranges["last"] - ranges["first"], size).reshape(len(self.labels), len(self))
         any_ = merged(self.placed, ["at"])
         covered[-1] = np.bincount(any_["at"], any_["last"] - any_["first"], len(self))
         return covered.astype(np.float64)
@@ -129,7 +129,7 @@ class AnnotationMatrix:
         if not by:
             return [({}, np.arange(len(self)))]
         parts = self.rows.select(*by, at=pl.int_range(pl.len())).partition_by(list(by), as_dict=True)
-        keys = sorted(parts, key=lambda key: tuple(str(each) for each in key))
+        keys = sorted(parts, key=lambda key: tuple(str(value) for value in key))
         return [(dict(zip(by, key, strict=True)), parts[key]["at"].to_numpy()) for key in keys]
 
 
@@ -150,27 +150,27 @@ def with_antecedents(study: Study) -> Study:
 def grouped(view: View) -> View:
     """The view with labels backed off to their groups, where it still has labels."""
     protocol = view.protocol
-    named = {each: protocol.named(each) for each in view.categories} if protocol else {}
+    named = {name: protocol.named(name) for name in view.categories} if protocol else {}
     groups = {name: label.group for name, label in named.items() if label and label.group}
     marks = view.study.marks.with_columns(pl.col("label").replace(groups))
-    categories = tuple(dict.fromkeys(groups.get(each, each) for each in view.categories))
+    categories = tuple(dict.fromkeys(groups.get(name, name) for name in view.categories))
     fields = {**view.fields, "back_off": "group"}
     return replace(view, study=replace(view.study, marks=marks), categories=categories, fields=fields)
 
 
 def _weight(protocol: Protocol) -> pl.Expr:
     """The first weight that fits; null when none does."""
-    return pl.coalesce([pl.when(_fits(each)).then(pl.lit(each.weight, pl.Float64)) for each in protocol.weights])
+    return pl.coalesce([pl.when(_fits(weight)).then(pl.lit(weight.weight, pl.Float64)) for weight in protocol.weights])
 
 
 def _fits(weight: Weight) -> pl.Expr:
     """Whether a weight is meant for a mark with this label and severity."""
     fits = pl.lit(value=True)
     if weight.severity:
-        values = [each if isinstance(each, str) else to_json(each).decode() for each in weight.severity]
+        values = [value if isinstance(value, str) else to_json(value).decode() for value in weight.severity]
         fits &= pl.col("severity").is_in(values).fill_null(value=False)
     if weight.labels:
-        named = [_named(each) for each in weight.labels]
+        named = [_named(pattern) for pattern in weight.labels]
         fits &= pl.any_horizontal(named).fill_null(value=False)
     return fits
 

@@ -33,15 +33,21 @@ def audit_sample(view: View, per_cell: int = 10, by: Sequence[str] = ("model",),
     if per_cell < 1:
         raise FinecombError(f"an audit draws at least 1 mark of each label, not {per_cell}")
     groups = described(view.study, by).select(
-        "annotation", *(each for each in by if each not in ("document", "annotator"))
+        "annotation", *(name for name in by if name not in ("document", "annotator"))
     )
     explanation = entry("answers", "explanation")
     marks = view.study.marks.select("annotation", "document", "annotator", "label", "quotes", explanation, mark="id")
     marks = marks.join(groups, on="annotation", how="left").sort("mark")
     chance = pl.Series("chance", np.random.default_rng(seed).random(len(marks)))
-    drawn = marks.with_columns(chance).filter(pl.col("chance").rank("ordinal").over("label", *by) <= per_cell)
-    shown = ["mark", "document", "annotator", "label", *(each for each in by if each not in ("document", "annotator"))]
-    return drawn.sort("chance").select(*shown, "quotes", "explanation")
+    sample = marks.with_columns(chance).filter(pl.col("chance").rank("ordinal").over("label", *by) <= per_cell)
+    columns = [
+        "mark",
+        "document",
+        "annotator",
+        "label",
+        *(name for name in by if name not in ("document", "annotator")),
+    ]
+    return sample.sort("chance").select(*columns, "quotes", "explanation")
 
 
 def audit_annotations(sample: pl.DataFrame, auditor: str, protocol: str = "audit@1") -> Iterator[Annotation]:
@@ -62,10 +68,12 @@ def verdicts(audit: Study | View | Iterable[Annotation]) -> pl.DataFrame:
         work = audit.work().annotations.filter(pl.col("about").is_not_null())
         rows = work.select(mark="about", verdict=entry("answers", "verdict"))
     else:
-        told = [
-            (each.about, each.answers.get("verdict")) for each in audit if each.status == "submitted" and each.about
+        judgements = [
+            (annotation.about, annotation.answers.get("verdict"))
+            for annotation in audit
+            if annotation.status == "submitted" and annotation.about
         ]
-        rows = pl.DataFrame(told, schema={"mark": pl.String, "verdict": pl.String}, orient="row")
+        rows = pl.DataFrame(judgements, schema={"mark": pl.String, "verdict": pl.String}, orient="row")
     fields = [(pl.col("verdict") == name).sum().alias(name.replace("-", "_")) for name in VERDICTS]
     return rows.filter(pl.col("verdict").is_in(VERDICTS)).group_by("mark").agg(*fields).sort("mark")
 
@@ -124,18 +132,20 @@ def audited(
         of = "+".join(f"{name}={value}" for name, value in columns.items()) or None
         fields: dict[str, Any] = {"artefacts": artefacts, "strata": "+".join(strata) or None, "of": of, **view.fields}
         fields |= {"documents": cells.documents}
-        for label, chosen in _rows(cells.labels).items():
-            more = {"judged": int(cells.judged[chosen].sum()), "artefacts": int(cells.artefacts[chosen].sum())}
-            made = {**fields, "judged": more["judged"], "draws": draws, "seed": seed}
+        for label, members in _rows(cells.labels).items():
+            more = {"judged": int(cells.judged[members].sum()), "artefacts": int(cells.artefacts[members].sum())}
+            signature_fields = {**fields, "judged": more["judged"], "draws": draws, "seed": seed}
             for name in ("audited-count", "legitimate"):
-                estimate = _estimate(cells, chosen, name, Signature.of(statistic=name, label=label, **made))
+                estimate = _estimate(
+                    cells, members, name, Signature.of(statistic=name, label=label, **signature_fields)
+                )
                 findings.append(Finding({"measure": name, "label": label, **columns, **more}, estimate))
     return findings
 
 
 def _rows(labels: Sequence[str]) -> dict[str, Ints]:
     """Which cells belong to each label, and to `any`."""
-    rows = {label: np.flatnonzero([each == label for each in labels]) for label in dict.fromkeys(labels)}
+    rows = {label: np.flatnonzero([name == label for name in labels]) for label in dict.fromkeys(labels)}
     return rows | {ANY: np.arange(len(labels))}
 
 
@@ -159,17 +169,17 @@ def _cells(
     draws: int,
 ) -> _AuditCells:
     labels = reading.labels[:-1] or reading.labels
-    present, own = np.unique(stratum[at], return_inverse=True)
+    present, strata = np.unique(stratum[at], return_inverse=True)
     size = max(1, len(present)) * len(labels)  # cells: strata times labels
-    rows = own * len(labels) + np.arange(len(labels))[:, None]
+    rows = strata * len(labels) + np.arange(len(labels))[:, None]
     mine = np.zeros((size, len(at)))
     mine[rows, np.arange(len(at))] = counts[: len(labels), at]
-    n, right, artefacts = _tally(judged, dict(zip(at.tolist(), (own * len(labels)).tolist(), strict=True)), size)
-    drawn = resamples(reading.documents[at], reading.annotators[at], draws, rng, "documents")
+    n, right, artefacts = _tally(judged, dict(zip(at.tolist(), (strata * len(labels)).tolist(), strict=True)), size)
+    resampled = resamples(reading.documents[at], reading.annotators[at], draws, rng, "documents")
     means = mine.mean(axis=1) if len(at) else np.zeros(size)
-    again = drawn.values(mine, np.ones_like(mine))
+    again = resampled.values(mine, np.ones_like(mine))
     names = labels * (size // len(labels))
-    return _AuditCells(names, means, again, ratio(right, n), n, artefacts, drawn.documents.shape[1])
+    return _AuditCells(names, means, again, ratio(right, n), n, artefacts, resampled.documents.shape[1])
 
 
 def _tally(judged: pl.DataFrame, first: dict[int, int], size: int) -> tuple[Floats, Floats, Floats]:
@@ -177,10 +187,10 @@ def _tally(judged: pl.DataFrame, first: dict[int, int], size: int) -> tuple[Floa
     mine = judged.filter(pl.col("at").is_in(list(first)))
     start = pl.col("at").replace_strict(first, return_dtype=pl.Int64) if first else pl.col("at")
     mine = mine.with_columns(cell=start + pl.col("category"))
-    counted, odd = mine.filter(~pl.col("left_out")), mine.filter("artefact")
+    judgements, odd = mine.filter(~pl.col("left_out")), mine.filter("artefact")
     n, right, artefacts = (
         np.bincount(rows["cell"], weights, size).astype(np.float64)
-        for rows, weights in ((counted, None), (counted, counted["share"]), (odd, None))
+        for rows, weights in ((judgements, None), (judgements, judgements["share"]), (odd, None))
     )
     return n, right, artefacts
 

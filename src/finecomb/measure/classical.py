@@ -33,17 +33,17 @@ def t_test(values: ArrayLike, chance: float = 0.5, level: float = 0.95, fields: 
     >>> round(t_test([0.4, 0.6, 0.8, 0.6]).columns["p"], 3)
     0.308
     """
-    seen = _clean(values)
-    signature = Signature.of(statistic="t-test", chance=chance, values=len(seen), **(fields or {}))
-    columns = {"test": "one-sample t", "n": len(seen)}
-    if not len(seen):
+    numbers = _clean(values)
+    signature = Signature.of(statistic="t-test", chance=chance, values=len(numbers), **(fields or {}))
+    columns = {"test": "one-sample t", "n": len(numbers)}
+    if not len(numbers):
         return _finding(columns, math.nan, signature=signature, why="no values")
-    mean = float(seen.mean())
-    if _constant(seen):
+    mean = float(numbers.mean())
+    if _constant(numbers):
         return _finding(columns, mean, signature=signature, why=NO_SPREAD)
-    found: Any = scipy.stats.ttest_1samp(seen, chance)
-    bounds = found.confidence_interval(level)
-    return _finding(columns, mean, bounds, signature, found.statistic, found.df, found.pvalue)
+    test: Any = scipy.stats.ttest_1samp(numbers, chance)
+    bounds = test.confidence_interval(level)
+    return _finding(columns, mean, bounds, signature, test.statistic, test.df, test.pvalue)
 
 
 def two_sample(first: ArrayLike, second: ArrayLike, level: float = 0.95, fields: Fields = None) -> Finding:
@@ -59,9 +59,9 @@ def two_sample(first: ArrayLike, second: ArrayLike, level: float = 0.95, fields:
     difference = float(a.mean() - b.mean())
     if _constant(a) and _constant(b):
         return _finding(columns, difference, signature=signature, why=NO_SPREAD)
-    found: Any = scipy.stats.ttest_ind(a, b)
-    bounds = found.confidence_interval(level)
-    return _finding(columns, difference, bounds, signature, found.statistic, found.df, found.pvalue)
+    test: Any = scipy.stats.ttest_ind(a, b)
+    bounds = test.confidence_interval(level)
+    return _finding(columns, difference, bounds, signature, test.statistic, test.df, test.pvalue)
 
 
 def cohen_d(first: ArrayLike, second: ArrayLike, level: float = 0.95, fields: Fields = None) -> Finding:
@@ -77,11 +77,11 @@ def cohen_d(first: ArrayLike, second: ArrayLike, level: float = 0.95, fields: Fi
         return _finding(columns, math.nan, signature=signature, why="a group has fewer than two values")
     if _constant(a) and _constant(b):
         return _finding(columns, math.nan, signature=signature, why="all values of a group are equal")
-    found: Any = scipy.stats.ttest_ind(a, b)
+    test: Any = scipy.stats.ttest_ind(a, b)
     scale = math.sqrt(1 / len(a) + 1 / len(b))  # d = t * scale
-    low, high = noncentral(lambda nc: float(scipy.stats.nct.cdf(found.statistic, found.df, nc)), found.statistic, level)
+    low, high = noncentral(lambda nc: float(scipy.stats.nct.cdf(test.statistic, test.df, nc)), test.statistic, level)
     interval = (low * scale, high * scale)
-    return _finding(columns, found.statistic * scale, interval, signature, found.statistic, found.df, found.pvalue)
+    return _finding(columns, test.statistic * scale, interval, signature, test.statistic, test.df, test.pvalue)
 
 
 def anova(groups: Groups, level: float = 0.95, fields: Fields = None) -> Finding:
@@ -90,14 +90,16 @@ def anova(groups: Groups, level: float = 0.95, fields: Fields = None) -> Finding
     Interval from the noncentral F (Steiger 2004).
     NaN with fewer than two groups, a group of fewer than two values, or no variance within groups.
     """
-    kept = [_clean(each) for each in groups.values()]
-    signature = Signature.of(statistic="anova", values="+".join(str(len(each)) for each in kept), **(fields or {}))
-    total = sum(map(len, kept))
-    columns = {"test": "one-way ANOVA", "groups": len(kept), "n": total}
-    if why := _not_groups(kept):
+    samples = [_clean(values) for values in groups.values()]
+    signature = Signature.of(
+        statistic="anova", values="+".join(str(len(sample)) for sample in samples), **(fields or {})
+    )
+    total = sum(map(len, samples))
+    columns = {"test": "one-way ANOVA", "groups": len(samples), "n": total}
+    if why := _not_groups(samples):
         return _finding(columns, math.nan, signature=signature, why=why)
-    f, p = scipy.stats.f_oneway(*kept)
-    df = (len(kept) - 1, total - len(kept))
+    f, p = scipy.stats.f_oneway(*samples)
+    df = (len(samples) - 1, total - len(samples))
     low, high = noncentral(lambda nc: float(scipy.stats.ncf.cdf(f, *df, nc)), f * df[0], level, least=0)
     share = [nc / (nc + sum(df) + 1) for nc in (low, high)]  # eta squared in the population
     return _finding(columns, f * df[0] / (f * df[0] + df[1]), (share[0], share[1]), signature, f, df, p)
@@ -108,18 +110,20 @@ def tukey(groups: Groups, level: float = 0.95, fields: Fields = None) -> list[Fi
 
     The estimate is the difference of means with its simultaneous interval; p is adjusted for all pairs.
     """
-    names, kept = list(groups), [_clean(each) for each in groups.values()]
-    signature = Signature.of(statistic="tukey-hsd", values="+".join(str(len(each)) for each in kept), **(fields or {}))
+    names, samples = list(groups), [_clean(values) for values in groups.values()]
+    signature = Signature.of(
+        statistic="tukey-hsd", values="+".join(str(len(sample)) for sample in samples), **(fields or {})
+    )
     pairs = list(itertools.combinations(range(len(names)), 2))
     columns = [{"test": "Tukey's HSD", "a": names[i], "b": names[j]} for i, j in pairs]
-    if why := _not_groups(kept):
-        return [_finding(each, math.nan, signature=signature, why=why) for each in columns]
-    findings: Any = scipy.stats.tukey_hsd(*kept)
+    if why := _not_groups(samples):
+        return [_finding(pair, math.nan, signature=signature, why=why) for pair in columns]
+    findings: Any = scipy.stats.tukey_hsd(*samples)
     bounds = findings.confidence_interval(level)
-    df = sum(map(len, kept)) - len(kept)
+    df = sum(map(len, samples)) - len(samples)
     return [
         _finding(
-            each,
+            pair,
             float(findings.statistic[i, j]),
             (float(bounds.low[i, j]), float(bounds.high[i, j])),
             signature,
@@ -127,7 +131,7 @@ def tukey(groups: Groups, level: float = 0.95, fields: Fields = None) -> list[Fi
             df,
             findings.pvalue[i, j],
         )
-        for each, (i, j) in zip(columns, pairs, strict=True)
+        for pair, (i, j) in zip(columns, pairs, strict=True)
     ]
 
 
@@ -145,11 +149,11 @@ def chi_square(table: ArrayLike, correct: bool = False, level: float = 0.95, fie
     if min(counts.shape) < 2:
         why = "fewer than two rows or columns have counts"
         return _finding(columns, math.nan, signature=signature, why=why)
-    found = scipy.stats.chi2_contingency(counts, correction=correct)
-    x, df, scale = float(found.statistic), int(found.dof), counts.sum() * (min(counts.shape) - 1)
+    test = scipy.stats.chi2_contingency(counts, correction=correct)
+    x, df, scale = float(test.statistic), int(test.dof), counts.sum() * (min(counts.shape) - 1)
     low, high = noncentral(lambda nc: float(scipy.stats.ncx2.cdf(x, df, nc)), x, level, least=0)
     bounds = [min(1.0, math.sqrt(nc / scale)) for nc in (low, high)]  # V in the population
-    return _finding(columns, math.sqrt(x / scale), bounds, signature, x, df, found.pvalue)
+    return _finding(columns, math.sqrt(x / scale), bounds, signature, x, df, test.pvalue)
 
 
 def noncentral(
@@ -209,7 +213,7 @@ def _finding(
     why: str = "",
 ) -> Finding:
     """Columns of every test: what it is, then statistic, df and p."""
-    shown = ", ".join(map(str, df)) if isinstance(df, tuple) else df if df is None else float(df)
-    tested = {"statistic": None if statistic is None else float(statistic), "df": shown, "p": float(p)}
+    degrees = ", ".join(map(str, df)) if isinstance(df, tuple) else df if df is None else float(df)
+    columns_of_test = {"statistic": None if statistic is None else float(statistic), "df": degrees, "p": float(p)}
     estimate = Estimate(float(value), float(interval[0]), float(interval[1]), signature or Signature(()), why)
-    return Finding({**columns, **tested}, estimate)
+    return Finding({**columns, **columns_of_test}, estimate)

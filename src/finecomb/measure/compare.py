@@ -38,16 +38,16 @@ def measured(view: View, name: str, tokens: str = "words", overlap: Overlap = "a
     lacking = 0 if amounts.lacking is None else int(amounts.lacking[-1].sum())
     if measure.strict and lacking:
         raise FinecombError(f"{lacking} marks have no {measure.needs}; leave their labels out, or compare counts")
-    kept = (bottom > 0) & (True if amounts.counts is None else amounts.counts)
-    return reading.rows.select("annotation", "document", value=pl.Series(ratio(top, bottom))).filter(pl.Series(kept))
+    defined = (bottom > 0) & (True if amounts.counts is None else amounts.counts)
+    return reading.rows.select("annotation", "document", value=pl.Series(ratio(top, bottom))).filter(pl.Series(defined))
 
 
 def answer_of(view: View, question: str) -> pl.DataFrame:
     """A numeric answer of each annotation, e.g. `rating`; who did not answer is left out."""
     answered = view.study.answers.filter(pl.col("of") == "annotation")["question"].unique().sort().to_list()
-    asked = [each.name for each in view.protocol.document_questions] if view.protocol else []
-    if question not in (*asked, *answered):
-        near = did_you_mean(question, dict.fromkeys([*asked, *answered]))
+    questions = [row.name for row in view.protocol.document_questions] if view.protocol else []
+    if question not in (*questions, *answered):
+        near = did_you_mean(question, dict.fromkeys([*questions, *answered]))
         raise FinecombError(f"answer:{question}: no such question of the document{near}")
     rows = view.study.annotations.with_columns(value=answer(question).cast(pl.Float64, strict=False))
     return rows.filter(pl.col("value").is_not_null()).select("document", "value", annotation="id")
@@ -60,9 +60,9 @@ def named(statistic: str | PerAnnotation, tokens: str = "words", overlap: Overla
     kind, _, question = statistic.partition(":")
     if kind == "answer" and question:
         return statistic, functools.partial(answer_of, question=question)
-    known = [name for name in MEASURES if name != "fraction"]  # a share of all marks is no value of an annotation
-    if statistic not in known:
-        near = did_you_mean(statistic, [*known, "answer:NAME"])
+    names = [name for name in MEASURES if name != "fraction"]  # a share of all marks is no value of an annotation
+    if statistic not in names:
+        near = did_you_mean(statistic, [*names, "answer:NAME"])
         raise FinecombError(f"no statistic of a document is called {statistic!r}{near}")
     return statistic, functools.partial(measured, name=statistic, tokens=tokens, overlap=overlap)
 
@@ -127,8 +127,8 @@ def corrected(rows: Sequence[Finding], correction: Correction) -> list[Finding]:
     """The same findings with `p_adjusted`, their p corrected for how many they are."""
     p = np.array([_number(row.columns.get("p")) for row in rows], dtype=np.float64)
     return [
-        replace(row, columns={**row.columns, "p_adjusted": float(each)})
-        for row, each in zip(rows, adjusted(p, correction), strict=True)
+        replace(row, columns={**row.columns, "p_adjusted": float(p_adjusted)})
+        for row, p_adjusted in zip(rows, adjusted(p, correction), strict=True)
     ]
 
 
@@ -136,13 +136,13 @@ def _number(value: object) -> float:
     return float(value) if isinstance(value, int | float) else math.nan
 
 
-def only_label(seen: View, label: str) -> View:
+def only_label(whole: View, label: str) -> View:
     """The same annotations with only the marks of one category; `any` keeps all."""
     if label == ANY:
-        return seen
-    if label not in seen.categories:
-        raise FinecombError(f"no label is called {label!r}{did_you_mean(label, seen.categories)}")
-    return replace(seen, study=replace(seen.study, marks=seen.study.marks.filter(pl.col("label") == label)))
+        return whole
+    if label not in whole.categories:
+        raise FinecombError(f"no label is called {label!r}{did_you_mean(label, whole.categories)}")
+    return replace(whole, study=replace(whole.study, marks=whole.study.marks.filter(pl.col("label") == label)))
 
 
 def _keys(view: View, parts: Iterable[tuple[str, View]], key: str) -> pl.DataFrame:
@@ -152,10 +152,10 @@ def _keys(view: View, parts: Iterable[tuple[str, View]], key: str) -> pl.DataFra
     if shared and not key:
         return texts.select(document="id", key="id")
     if key:
-        found = texts.select(pl.col("id").alias("document"), meta(key).alias("key"))
-        if found["key"].null_count() == len(found):
+        keys = texts.select(pl.col("id").alias("document"), meta(key).alias("key"))
+        if keys["key"].null_count() == len(keys):
             raise FinecombError(f"no document has the meta {key!r} to pair by")
-        return found
+        return keys
     inputs = [pl.col("context").map_elements(_context(name), pl.String) for name in ("prompt", "source", "headline")]
     return texts.select(pl.col("id").alias("document"), key=pl.coalesce(meta("prompt_id"), *inputs))
 
@@ -198,26 +198,26 @@ def _compared(
     together = pairing == "yes" or (pairing == "auto" and _all_paired(a, b))
     pairs = _pairs(a, b)
     first, second = (
-        (pairs[side].to_numpy() for side in "ab") if together else (each["value"].to_numpy() for each in (a, b))
+        (pairs[side].to_numpy() for side in "ab") if together else (side["value"].to_numpy() for side in (a, b))
     )
-    tested = (paired if together else unpaired)(first, second, draws, rng)
+    test = (paired if together else unpaired)(first, second, draws, rng)
     columns |= {
         "a_mean": _mean_of(first),
         "b_mean": _mean_of(second),
-        "test": f"{'paired' if together else 'unpaired'} permutation{', exact' if tested.exact else ''}",
+        "test": f"{'paired' if together else 'unpaired'} permutation{', exact' if test.exact else ''}",
         "n": str(len(pairs)) if together else f"{len(a)}+{len(b)}",
-        "p": tested.p,
+        "p": test.p,
     }
-    return Finding(columns, _estimate(tested, together, signature))
+    return Finding(columns, _estimate(test, together, signature))
 
 
 def _mean_of(values: Values) -> float:
     return float(values.mean()) if len(values) else math.nan
 
 
-def _estimate(tested: Difference, together: bool, signature: Signature) -> Estimate:
+def _estimate(test: Difference, together: bool, signature: Signature) -> Estimate:
     why = ""
-    if math.isnan(tested.p):
+    if math.isnan(test.p):
         why = "fewer than two prompts are shared" if together else "a system has fewer than two documents with a value"
         return Estimate(math.nan, math.nan, math.nan, signature, why)
-    return Estimate(tested.difference, tested.low, tested.high, signature, why)
+    return Estimate(test.difference, test.low, test.high, signature, why)

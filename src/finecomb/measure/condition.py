@@ -74,8 +74,8 @@ class ConditionError(FinecombError):
 
     def __init__(self, text: str, at: int, problem: str) -> None:
         start = max(0, at - 50)
-        shown = text[start : start + 100].replace("\n", " ")
-        super().__init__(f"--where: {problem}\n  {shown}\n  {' ' * (at - start)}^")
+        excerpt = text[start : start + 100].replace("\n", " ")
+        super().__init__(f"--where: {problem}\n  {excerpt}\n  {' ' * (at - start)}^")
 
 
 def condition(text: str) -> Condition:

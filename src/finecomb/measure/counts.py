@@ -41,21 +41,21 @@ def factor_names(study: Study) -> list[str]:
 
 def described(study: Study, by: Sequence[str], option: str = "--by") -> pl.DataFrame:
     """One row per annotation: annotation, document, annotator and `by` (document meta and annotator fields alike)."""
-    own = ("annotator", "document", "protocol", "round", "status", "phase")
-    frame = study.annotations.select("id", *own)
-    known, factors = meta_names(study), factor_names(study)
-    of_annotators = [name for name in by if name in factors and name not in known]
+    columns = ("annotator", "document", "protocol", "round", "status", "phase")
+    frame = study.annotations.select("id", *columns)
+    names, factors = meta_names(study), factor_names(study)
+    of_annotators = [name for name in by if name in factors and name not in names]
     kinds = study.annotators.select(
         pl.col("id").alias("annotator"),
         *ANNOTATOR_FIELDS,
         *(entry("factors", name.removeprefix(FACTOR)).alias(name) for name in of_annotators),
     )
-    wanted = [name for name in by if name not in (*own, *ANNOTATOR_FIELDS, *of_annotators)]
-    for name in wanted:
-        if name not in known:
-            near = did_you_mean(name, [*known, *own, *ANNOTATOR_FIELDS, *factors])
+    meta_columns = [name for name in by if name not in (*columns, *ANNOTATOR_FIELDS, *of_annotators)]
+    for name in meta_columns:
+        if name not in names:
+            near = did_you_mean(name, [*names, *columns, *ANNOTATOR_FIELDS, *factors])
             raise FinecombError(f"{option} {name}: documents have no meta of that name{near}")
-    texts = study.documents.select(pl.col("id").alias("document"), *[meta(name) for name in wanted])
+    texts = study.documents.select(pl.col("id").alias("document"), *[meta(name) for name in meta_columns])
     joined = frame.join(kinds, on="annotator", how="left").join(texts, on="document", how="left")
     return joined.select(pl.col("id").alias("annotation"), *dict.fromkeys(["document", "annotator", *by]))
 

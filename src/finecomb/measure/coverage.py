@@ -23,9 +23,9 @@ def coverage(
     Dou et al. (2022), section 6. Annotations without marks count 0; texts without tokens are left out. NaN when nobody
     has read anything. `overlap` says whether a token in two marks counts twice (`add`, Scarecrow's) or once (`union`).
     """
-    seen = as_view(study)
-    wanted = label or ANY
-    if wanted not in (ANY, *seen.categories):
-        raise FinecombError(f"no marks can have the label {wanted!r}{did_you_mean(wanted, seen.categories)}")
-    found = measure(seen, ["coverage"], tokens=tokens, overlap=overlap, draws=draws, seed=seed)
-    return next(each.estimate for each in found if each.columns["label"] == wanted)
+    whole = as_view(study)
+    category = label or ANY
+    if category not in (ANY, *whole.categories):
+        raise FinecombError(f"no marks can have the label {category!r}{did_you_mean(category, whole.categories)}")
+    findings = measure(whole, ["coverage"], tokens=tokens, overlap=overlap, draws=draws, seed=seed)
+    return next(finding.estimate for finding in findings if finding.columns["label"] == category)

@@ -29,27 +29,36 @@ def crossed(
     (`label`). `choices` are those of `measures.measure`. The interval draws documents again within each column value.
     NaN where nothing was marked.
     """
-    chosen = MeasureOptions(**choices)
-    reading = read_view(view, [column], chosen.level, chosen.tokens, chosen.antecedents)
-    amounts = named(measure).amounts(reading, chosen)
+    options = MeasureOptions(**choices)
+    reading = read_view(view, [column], options.level, options.tokens, options.antecedents)
+    amounts = named(measure).amounts(reading, options)
     groups = reading.groups([column])
-    rngs = np.random.default_rng(chosen.seed).spawn(len(groups))
-    cells = [_cells(reading, amounts, at, chosen, rng) for (_, at), rng in zip(groups, rngs, strict=True)]
+    rngs = np.random.default_rng(options.seed).spawn(len(groups))
+    cells = [_cells(reading, amounts, at, options, rng) for (_, at), rng in zip(groups, rngs, strict=True)]
     if not cells:
         return []
     axis = -2 if normalise == "column" else -1  # arrays are (..., labels, groups)
-    value, drawn = (_shares(np.stack(each, axis=-1), axis) for each in list(zip(*cells, strict=True))[:2])
-    fewest = min(each.documents for each in cells)
+    value, resampled = (_shares(np.stack(parts, axis=-1), axis) for parts in list(zip(*cells, strict=True))[:2])
+    fewest = min(cell.documents for cell in cells)
     findings = []
     for place, (columns, _) in enumerate(groups):
         documents = cells[place].documents
         without = few_documents(documents if normalise == "column" else fewest)
-        made: dict[str, Any] = {**view.fields, "documents": documents, "draws": chosen.draws, "seed": chosen.seed}
+        signature_fields: dict[str, Any] = {
+            **view.fields,
+            "documents": documents,
+            "draws": options.draws,
+            "seed": options.seed,
+        }
         for row, label in enumerate(_labels(reading)):
             signature = Signature.of(
-                statistic=measure, label=label, normalise=normalise, of=f"{column}={columns[column]}", **made
+                statistic=measure,
+                label=label,
+                normalise=normalise,
+                of=f"{column}={columns[column]}",
+                **signature_fields,
             )
-            estimate = estimated(float(value[row, place]), drawn[:, row, place], signature, _NO_MARKS, without)
+            estimate = estimated(float(value[row, place]), resampled[:, row, place], signature, _NO_MARKS, without)
             findings.append(Finding({"measure": measure, "label": label, **columns}, estimate))
     return findings
 
@@ -69,12 +78,12 @@ class _CrossedColumn(NamedTuple):
 
 
 def _cells(
-    reading: AnnotationMatrix, amounts: Amounts, at: Ints, chosen: MeasureOptions, rng: np.random.Generator
+    reading: AnnotationMatrix, amounts: Amounts, at: Ints, options: MeasureOptions, rng: np.random.Generator
 ) -> _CrossedColumn:
-    kept = at if amounts.counts is None else at[amounts.counts[at]]
-    again = resamples(reading.documents[kept], reading.annotators[kept], chosen.draws, rng, chosen.resample)
+    members = at if amounts.counts is None else at[amounts.counts[at]]
+    again = resamples(reading.documents[members], reading.annotators[members], options.draws, rng, options.resample)
     rows = len(_labels(reading))
-    top, bottom = amounts.top[:rows, kept], amounts.bottom[:rows, kept]
+    top, bottom = amounts.top[:rows, members], amounts.bottom[:rows, members]
     values = ratio(top.sum(axis=1), bottom.sum(axis=1))
     return _CrossedColumn(values, again.values(top, bottom), again.documents.shape[1])
 
@@ -91,8 +100,8 @@ def pivot(findings: Iterable[Finding], rows: str | Sequence[str], columns: str, 
     """
     down = [rows] if isinstance(rows, str) else list(rows)
     table = [
-        {**{name: _text(each.columns[name]) for name in (*down, columns)}, "value": _number(each.estimate, value)}
-        for each in findings
+        {**{name: _text(finding.columns[name]) for name in (*down, columns)}, "value": _number(finding.estimate, value)}
+        for finding in findings
     ]
     kinds = dict.fromkeys((*down, columns), pl.String) | {"value": pl.Float64}
     return pl.DataFrame(table, kinds).pivot(columns, index=down, values="value", aggregate_function=None)

@@ -70,7 +70,7 @@ def lay(study: Study, level: Level = "token", tokens: str = "words") -> Grid:
     pieces = _segments(study) if level == "segment" else _cut(study.documents["text"], level, tokenizer(tokens))
     lengths = study.documents["text"].str.len_chars().to_numpy().astype(np.int64) + 1  # one apart: texts never touch
     origins = np.cumsum(lengths) - lengths
-    sizes = np.array([len(each) for each in pieces], dtype=np.int64)
+    sizes = np.array([len(piece) for piece in pieces], dtype=np.int64)
     flat = np.concatenate([*pieces, np.zeros((0, 2), dtype=np.int64)]) + np.repeat(origins, sizes)[:, None]
     bounds = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
     return Grid(level, tokens, tuple(study.documents["id"]), bounds, flat[:, 0], flat[:, 1], origins)
@@ -158,19 +158,19 @@ def votes(study: Study, grid: Grid, categories: Sequence[str] | None, rows: pl.D
     names = tuple(categories) if categories is not None else ("any",)
     if categories is None:
         rows = rows.with_columns(label=pl.lit("any"))
-    counted = np.zeros((len(names), len(grid) + 1), dtype=np.int64)
-    own = merged(rows.filter(~pl.col("pooled")), ["annotation", "label"]).with_columns(votes=pl.lit(1, pl.Int64))
-    both = pl.concat([own, rows.filter(pl.col("pooled")).select(own.columns)])
+    changes = np.zeros((len(names), len(grid) + 1), dtype=np.int64)
+    single = merged(rows.filter(~pl.col("pooled")), ["annotation", "label"]).with_columns(votes=pl.lit(1, pl.Int64))
+    both = pl.concat([single, rows.filter(pl.col("pooled")).select(single.columns)])
     row = both["label"].replace_strict({name: i for i, name in enumerate(names)}, default=-1, return_dtype=pl.Int64)
-    known = row.to_numpy() >= 0
-    at, amount = row.to_numpy()[known], both["votes"].to_numpy()[known]
-    np.add.at(counted, (at, both["first"].to_numpy()[known]), amount)
-    np.add.at(counted, (at, both["last"].to_numpy()[known]), -amount)
-    k = np.cumsum(counted, axis=1)[:, :-1]
+    is_category = row.to_numpy() >= 0
+    at, amount = row.to_numpy()[is_category], both["votes"].to_numpy()[is_category]
+    np.add.at(changes, (at, both["first"].to_numpy()[is_category]), amount)
+    np.add.at(changes, (at, both["last"].to_numpy()[is_category]), -amount)
+    k = np.cumsum(changes, axis=1)[:, :-1]
     return Votes(grid, names, np.minimum(k, np.repeat(readers, grid.sizes)), readers)
 
 
 def _readers(study: Study, grid: Grid) -> Ints:
-    each = study.annotations.select("document", n=pl.col("readers").fill_null(1))
-    totals = dict(each.group_by("document").agg(pl.col("n").sum()).iter_rows())
+    annotations = study.annotations.select("document", n=pl.col("readers").fill_null(1))
+    totals = dict(annotations.group_by("document").agg(pl.col("n").sum()).iter_rows())
     return np.array([totals.get(id, 0) for id in grid.documents], dtype=np.int64)

@@ -181,10 +181,10 @@ def _marked(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
     return _per_annotation(reading, (reading.spread() > 0).astype(np.float64))
 
 
-def _of_marks(reading: AnnotationMatrix, values: Floats, known: NDArray[np.bool_]) -> Amounts:
+def _of_marks(reading: AnnotationMatrix, values: Floats, has_value: NDArray[np.bool_]) -> Amounts:
     """Mean over the marks that have a value."""
-    has, lacks = (reading.spread(each.astype(np.float64)) for each in (known, ~known))
-    return Amounts(reading.spread(np.where(known, values, 0.0)), has, lacking=lacks)
+    has, lacks = (reading.spread(which.astype(np.float64)) for which in (has_value, ~has_value))
+    return Amounts(reading.spread(np.where(has_value, values, 0.0)), has, lacking=lacks)
 
 
 def _severity(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
@@ -324,12 +324,14 @@ class MeasuredGroup:
 
     def findings(self, name: str, amounts: Amounts) -> list[Finding]:
         """One finding for each label and one for `any`."""
-        kept = self.annotations if amounts.counts is None else self.annotations[amounts.counts[self.annotations]]
-        part = self.part(name, amounts, kept)
-        drawn = self._drawn if len(kept) == len(self.annotations) else self._draw(kept)
-        numbers = drawn.values(part.top, part.bottom, self.choices.average)
-        tops, bottoms = averaged(drawn.per_document(part.top), drawn.per_document(part.bottom), self.choices.average)
-        signatures = self._signatures(name, part, drawn)
+        annotations = self.annotations if amounts.counts is None else self.annotations[amounts.counts[self.annotations]]
+        part = self.part(name, amounts, annotations)
+        resampled = self._drawn if len(annotations) == len(self.annotations) else self._draw(annotations)
+        numbers = resampled.values(part.top, part.bottom, self.choices.average)
+        tops, bottoms = averaged(
+            resampled.per_document(part.top), resampled.per_document(part.bottom), self.choices.average
+        )
+        signatures = self._signatures(name, part, resampled)
         return [
             self._finding(name, part, row, (tops[row], bottoms[row]), numbers[:, row], signatures[row])
             for row in range(len(part.labels))
@@ -340,8 +342,8 @@ class MeasuredGroup:
         labels = self.reading.labels
         rows = np.arange(len(labels) - (name == "fraction"))[-1 if self.choices.detail == "any" else 0 :]
         top, bottom, lacking = (
-            None if each is None else each[np.ix_(rows, annotations)]
-            for each in (amounts.top, amounts.bottom, amounts.lacking)
+            None if table is None else table[np.ix_(rows, annotations)]
+            for table in (amounts.top, amounts.bottom, amounts.lacking)
         )
         assert top is not None
         assert bottom is not None
@@ -362,7 +364,13 @@ class MeasuredGroup:
         return resamples(document, annotator, self.choices.draws, rng, self.choices.resample)
 
     def _finding(
-        self, name: str, part: GroupAmounts, row: int, sums: tuple[Floats, Floats], drawn: Floats, signature: Signature
+        self,
+        name: str,
+        part: GroupAmounts,
+        row: int,
+        sums: tuple[Floats, Floats],
+        resampled: Floats,
+        signature: Signature,
     ) -> Finding:
         columns: dict[str, object] = {"measure": name, "label": part.labels[row], **self.columns}
         why = self.why(name, part, row)
@@ -371,7 +379,7 @@ class MeasuredGroup:
         if why:
             return Finding(columns, undefined(signature, why))
         value = float(sums[0].sum() / sums[1].sum())
-        return Finding(columns, estimated(value, drawn, signature, without=no_interval(ratio(*sums))))
+        return Finding(columns, estimated(value, resampled, signature, without=no_interval(ratio(*sums))))
 
     def why(self, name: str, part: GroupAmounts, row: int) -> str:
         """Why there is no value, or nothing."""
@@ -389,7 +397,7 @@ class MeasuredGroup:
         what = "a severity that is a number" if kind.needs == "severity" else f"a {kind.needs}"
         return f"{lacking} {'marks do' if lacking > 1 else 'mark does'} not have {what}"
 
-    def _signatures(self, name: str, part: GroupAmounts, drawn: Resamples) -> list[Signature]:
+    def _signatures(self, name: str, part: GroupAmounts, resampled: Resamples) -> list[Signature]:
         """What made each row's number."""
         choices, default = self.choices, MeasureOptions()
         uses = MEASURES[name].uses
@@ -399,9 +407,9 @@ class MeasuredGroup:
             "average": choices.average if choices.average != "annotation" else None
         }
         of = "+".join(f"{column}={value}" for column, value in self.columns.items()) or None
-        made: dict[str, Any] = {"annotations": len(drawn.document), "documents": drawn.documents.shape[1]}
-        made |= {"resample": choices.resample if choices.resample != "documents" else None}
-        made |= {"draws": choices.draws, "seed": choices.seed}
+        sizes: dict[str, Any] = {"annotations": len(resampled.document), "documents": resampled.documents.shape[1]}
+        sizes |= {"resample": choices.resample if choices.resample != "documents" else None}
+        sizes |= {"draws": choices.draws, "seed": choices.seed}
         return [
             Signature.of(
                 statistic=name,
@@ -410,7 +418,7 @@ class MeasuredGroup:
                 left_out=lacking or None,
                 of=of,
                 **self.reading.view.fields,
-                **made,
+                **sizes,
             )
             for label, lacking in zip(part.labels, part.lacking.tolist(), strict=True)
         ]
@@ -422,12 +430,12 @@ def against(target: float, top: Floats, bottom: Floats, why: str = "") -> dict[s
     Over $r_d = top_d - target \cdot bottom_d$, whose mean is 0 when the ratio is the target. With as many annotations
     for every document it is the usual t-test over document means.
     """
-    told: dict[str, object] = {"target": target, "t": math.nan, "df": max(0, len(top) - 1), "p": math.nan}
+    columns: dict[str, object] = {"target": target, "t": math.nan, "df": max(0, len(top) - 1), "p": math.nan}
     if why or len(top) < 2 or not bottom.any():
-        return told | {"test": f"undefined: {why or 'fewer than two documents'}"}
+        return columns | {"test": f"undefined: {why or 'fewer than two documents'}"}
     residuals = top - target * bottom
     if np.ptp(residuals) == 0:
-        return told | {"test": "undefined: all documents give the same value"}
+        return columns | {"test": "undefined: all documents give the same value"}
     t = residuals.mean() / (residuals.std(ddof=1) / math.sqrt(len(residuals)))
     p = 2 * scipy.stats.t.sf(abs(t), len(residuals) - 1)
-    return told | {"t": float(t), "p": float(p), "test": "t over documents"}
+    return columns | {"t": float(t), "p": float(p), "test": "t over documents"}

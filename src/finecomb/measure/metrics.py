@@ -30,19 +30,19 @@ class Scored(NamedTuple):
 
 def pearson(rows: Scored) -> Floats:
     """Pearson's r of each row; NaN where one side does not vary."""
-    x, y = (each - each.mean(axis=-1, keepdims=True) for each in (rows.metric, rows.human))
+    x, y = (side - side.mean(axis=-1, keepdims=True) for side in (rows.metric, rows.human))
     return _cosine(x, y)
 
 
 def spearman(rows: Scored) -> Floats:
     """Pearson's r of ranks, ties sharing their mean rank."""
-    ranks = [scipy.stats.rankdata(each, axis=-1).astype(np.float64) for each in (rows.metric, rows.human)]
+    ranks = [scipy.stats.rankdata(side, axis=-1).astype(np.float64) for side in (rows.metric, rows.human)]
     return pearson(Scored(ranks[0], ranks[1], rows.system))
 
 
 def partial(rows: Scored) -> Floats:
     """Pearson's r of what is left after each system's own means: partial correlation given the system."""
-    return _cosine(*(_within(each, rows.system) for each in (rows.metric, rows.human)))
+    return _cosine(*(_within(side, rows.system) for side in (rows.metric, rows.human)))
 
 
 def _cosine(x: Floats, y: Floats) -> Floats:
@@ -79,24 +79,24 @@ def metrics(study: Study, question: str, given: str = "model", draws: int = 1000
     rows = scores.join(means, on="document").join(systems, on="document")
     return [
         finding
-        for (name,), own in rows.partition_by("annotator", as_dict=True, maintain_order=True).items()
-        for finding in _correlated(str(name), own, question, given, draws, seed)
+        for (name,), scored in rows.partition_by("annotator", as_dict=True, maintain_order=True).items()
+        for finding in _correlated(str(name), scored, question, given, draws, seed)
     ]
 
 
 def _answers(study: Study, question: str) -> pl.DataFrame:
-    own = study.work().answers
-    return own.filter(
+    answers = study.work().answers
+    return answers.filter(
         (pl.col("of") == "annotation") & (pl.col("question") == question) & pl.col("number").is_not_null()
     )
 
 
-def _correlated(name: str, own: pl.DataFrame, question: str, given: str, draws: int, seed: int) -> Iterator[Finding]:
-    n = len(own)
-    system = own["system"].rank("dense").to_numpy().astype(np.int64) - 1
-    whole = Scored(own["number"].to_numpy()[None], own["human"].to_numpy()[None], system[None])
+def _correlated(name: str, scored: pl.DataFrame, question: str, given: str, draws: int, seed: int) -> Iterator[Finding]:
+    n = len(scored)
+    system = scored["system"].rank("dense").to_numpy().astype(np.int64) - 1
+    whole = Scored(scored["number"].to_numpy()[None], scored["human"].to_numpy()[None], system[None])
     positions = resampled_positions(n, draws, np.random.default_rng(seed))
-    drawn = Scored(*(values[0][positions] for values in whole))
+    resampled = Scored(*(values[0][positions] for values in whole))
     for statistic, correlation in CORRELATIONS.items():
         signature = Signature.of(
             statistic=f"metric:{statistic}", question=question, given=given if statistic == "partial" else None,
@@ -105,5 +105,5 @@ def _correlated(name: str, own: pl.DataFrame, question: str, given: str, draws: 
         value = float(correlation(whole)[0]) if n >= 3 else np.nan
         columns = {"measure": statistic, "metric": name, "n": n}
         why = "fewer than three documents" if n < 3 else "the metric or the answers do not vary"
-        values = correlation(drawn) if len(positions) and not np.isnan(value) else np.zeros(0)
+        values = correlation(resampled) if len(positions) and not np.isnan(value) else np.zeros(0)
         yield Finding(columns, estimated(value, values, signature, why))

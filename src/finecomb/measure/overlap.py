@@ -51,32 +51,32 @@ def depth(
             **view.fields,
         }
         fields |= {"where": _where(view, columns), "draws": draws, "seed": seed}
-        drawn = document_resamples(len(reading.grid.documents), draws, seed)
-        for label, counted in zip(reading.labels, _DEPTHS[of](reading), strict=True):
-            for deep, estimate in enumerate(_shares(counted, drawn, {"label": label, **fields})):
+        resampled = document_resamples(len(reading.grid.documents), draws, seed)
+        for label, table in zip(reading.labels, _DEPTHS[of](reading), strict=True):
+            for deep, estimate in enumerate(_shares(table, resampled, {"label": label, **fields})):
                 findings.append(Finding({"measure": "depth", "label": label, "depth": deep, **columns}, estimate))
     return findings
 
 
-def _shares(counted: Floats, drawn: Resamples, fields: dict[str, Any]) -> Iterator[Estimate]:
+def _shares(table: Floats, resampled: Resamples, fields: dict[str, Any]) -> Iterator[Estimate]:
     """The share of each depth, from counts of shape (depths, documents)."""
-    below = np.broadcast_to(counted.sum(axis=0), counted.shape)
-    numbers = drawn.values(counted, below)
-    for deep in range(len(counted)):
+    below = np.broadcast_to(table.sum(axis=0), table.shape)
+    numbers = resampled.values(table, below)
+    for deep in range(len(table)):
         signature = Signature.of(statistic="depth", depth=deep, **fields)
-        yield _share(counted[deep], below[deep], numbers[:, deep], signature)
+        yield _share(table[deep], below[deep], numbers[:, deep], signature)
 
 
 def _where(view: View, columns: dict[str, str | None]) -> str | None:
-    own = [f"{name}={value}" for name, value in columns.items()]
+    pairs = [f"{name}={value}" for name, value in columns.items()]
     fields = view.fields.get("where")
-    return "+".join([*([str(fields)] if fields else []), *own]) or None
+    return "+".join([*([str(fields)] if fields else []), *pairs]) or None
 
 
-def _share(top: Floats, bottom: Floats, drawn: Floats, signature: Signature) -> Estimate:
+def _share(top: Floats, bottom: Floats, resampled: Floats, signature: Signature) -> Estimate:
     if not bottom.sum():
         return undefined(signature, "no text that was read has a token")
-    return estimated(float(top.sum() / bottom.sum()), drawn, signature, without=no_interval(ratio(top, bottom)))
+    return estimated(float(top.sum() / bottom.sum()), resampled, signature, without=no_interval(ratio(top, bottom)))
 
 
 def _by_annotators(reading: AnnotationMatrix) -> list[Floats]:
@@ -93,13 +93,13 @@ def _by_marks(reading: AnnotationMatrix) -> list[Floats]:
     sizes = grid.sizes[reading.documents]
     starts = np.cumsum(sizes) - sizes  # readings of a text laid end to end
     document = np.repeat(reading.documents, sizes)
-    own = merged(reading.placed, ["row"])
-    shift = (starts - grid.bounds[reading.documents])[own["at"].to_numpy()]
-    first, last = own["first"].to_numpy() + shift, own["last"].to_numpy() + shift
-    category = own["category"].to_numpy()
-    chosen = [category == row for row in range(len(reading.labels) - 1)] + [np.ones(len(category), dtype=bool)]
-    deep = [_layers(first[each], last[each], len(document)) for each in chosen]
-    return [_histogram(each, document, len(grid.documents)) for each in deep]
+    ranges = merged(reading.placed, ["row"])
+    shift = (starts - grid.bounds[reading.documents])[ranges["at"].to_numpy()]
+    first, last = ranges["first"].to_numpy() + shift, ranges["last"].to_numpy() + shift
+    category = ranges["category"].to_numpy()
+    masks = [category == row for row in range(len(reading.labels) - 1)] + [np.ones(len(category), dtype=bool)]
+    deep = [_layers(first[mask], last[mask], len(document)) for mask in masks]
+    return [_histogram(layers, document, len(grid.documents)) for layers in deep]
 
 
 _DEPTHS = {"annotators": _by_annotators, "marks": _by_marks}
@@ -132,12 +132,12 @@ def noticed(
     for columns, part in view.split(by):
         reading = read_view(part, (), "token", tokens)
         fields = {"tokens": tokens, **view.fields, "where": _where(view, columns), "draws": draws, "seed": seed}
-        drawn, pairs = document_resamples(len(reading.grid.documents), draws, seed), _pairs(reading)
+        resampled, pairs = document_resamples(len(reading.grid.documents), draws, seed), _pairs(reading)
         for row, label in enumerate(reading.labels):
-            for severity, estimate in _noticed(reading, pairs, row, drawn, {"label": label, **fields}):
+            for severity, estimate in _noticed(reading, pairs, row, resampled, {"label": label, **fields}):
                 name = "vote-share-r" if severity == "r" else "vote-share"
-                shown = {"measure": name, "label": label, "severity": "all" if severity == "r" else severity, **columns}
-                findings.append(Finding(shown, estimate))
+                about = {"measure": name, "label": label, "severity": "all" if severity == "r" else severity, **columns}
+                findings.append(Finding(about, estimate))
     return findings
 
 
@@ -154,10 +154,10 @@ class _Pairs(NamedTuple):
 
 
 def _pairs(reading: AnnotationMatrix) -> _Pairs:
-    own = merged(reading.placed.filter(~pl.col("pooled")), ["row"])
-    first, size = own["first"].to_numpy(), (own["last"] - own["first"]).to_numpy()
+    ranges = merged(reading.placed.filter(~pl.col("pooled")), ["row"])
+    first, size = ranges["first"].to_numpy(), (ranges["last"] - ranges["first"]).to_numpy()
     unit = np.repeat(first - (np.cumsum(size) - size), size) + np.arange(size.sum())
-    row, category = (np.repeat(own[name].to_numpy(), size) for name in ("row", "category"))
+    row, category = (np.repeat(ranges[name].to_numpy(), size) for name in ("row", "category"))
     study, grid = reading.view.study, reading.grid
     any_ = votes(study, grid, None)
     marked = np.concatenate([votes(study, grid, reading.labels[:-1]).marked, any_.marked])  # k, (labels, units)
@@ -170,7 +170,7 @@ def _pairs(reading: AnnotationMatrix) -> _Pairs:
 
 
 def _noticed(
-    reading: AnnotationMatrix, pairs: _Pairs, row: int, drawn: Resamples, fields: dict[str, Any]
+    reading: AnnotationMatrix, pairs: _Pairs, row: int, resampled: Resamples, fields: dict[str, Any]
 ) -> list[tuple[str, Estimate]]:
     """Estimates of one label: all its marks, each severity, and the correlation."""
     last = row == len(reading.labels) - 1
@@ -178,26 +178,26 @@ def _noticed(
     share = (pairs.by_any if last else pairs.by_label)[mine]
     severity, document = pairs.severity[mine], pairs.document[mine]
     size = len(reading.grid.documents)
-    found = []
-    for name, chosen in _by_severity(severity):
+    estimates = []
+    for name, mask in _by_severity(severity):
         signature = Signature.of(statistic="vote-share", severity=name, **fields)
-        top, bottom = (_sums(document[chosen], each[chosen], size) for each in (share, np.ones_like(share)))
-        found.append((name, _mean(top, bottom, drawn, signature)))
-    known = np.isfinite(severity)
-    products = correlation_sums(severity[known], share[known], document[known], size)
+        top, bottom = (_sums(document[mask], values[mask], size) for values in (share, np.ones_like(share)))
+        estimates.append((name, _mean(top, bottom, resampled, signature)))
+    has_severity = np.isfinite(severity)
+    products = correlation_sums(severity[has_severity], share[has_severity], document[has_severity], size)
     signature = Signature.of(statistic="vote-share-r", **fields)
-    return [*found, ("r", correlated(products, drawn, signature))]
+    return [*estimates, ("r", correlated(products, resampled, signature))]
 
 
 def _by_severity(severity: Floats) -> list[tuple[str, Any]]:
     levels = np.unique(severity[np.isfinite(severity)])
-    return [("all", np.ones(len(severity), dtype=bool)), *((f"{each:g}", severity == each) for each in levels)]
+    return [("all", np.ones(len(severity), dtype=bool)), *((f"{level:g}", severity == level) for level in levels)]
 
 
-def _mean(top: Floats, bottom: Floats, drawn: Resamples, signature: Signature) -> Estimate:
+def _mean(top: Floats, bottom: Floats, resampled: Resamples, signature: Signature) -> Estimate:
     if not bottom.sum():
         return undefined(signature, "no mark on a text that two annotators read")
-    return _share(top, bottom, drawn.values(top[None], bottom[None])[:, 0], signature)
+    return _share(top, bottom, resampled.values(top[None], bottom[None])[:, 0], signature)
 
 
 def _sums(document: Ints, values: Floats, documents: int) -> Floats:
@@ -206,8 +206,8 @@ def _sums(document: Ints, values: Floats, documents: int) -> Floats:
 
 def correlation_sums(x: Floats, y: Floats, document: Ints, documents: int) -> Floats:
     """n, sum x, sum y, sum xx, sum yy and sum xy of each document, (6, documents): all that Pearson's r needs."""
-    each = (np.ones_like(x), x, y, x * x, y * y, x * y)
-    return np.stack([_sums(document, values, documents) for values in each])
+    products = (np.ones_like(x), x, y, x * x, y * y, x * y)
+    return np.stack([_sums(document, values, documents) for values in products])
 
 
 def pearson(sums: Floats) -> Floats:
@@ -219,10 +219,10 @@ def pearson(sums: Floats) -> Floats:
     return r.clip(-1, 1)
 
 
-def correlated(sums: Floats, drawn: Resamples, signature: Signature) -> Estimate:
+def correlated(sums: Floats, resampled: Resamples, signature: Signature) -> Estimate:
     """Pearson's r with an interval over documents."""
     total = sums.sum(axis=1)
     if total[0] < 3:
         return undefined(signature, "fewer than three pairs")
-    values, without = pearson(drawn.documents @ sums.T), few_documents(int((sums[0] > 0).sum()))
+    values, without = pearson(resampled.documents @ sums.T), few_documents(int((sums[0] > 0).sum()))
     return estimated(float(pearson(total)), values, signature, "one of the two does not vary", without)

@@ -52,8 +52,8 @@ def unpaired(first: Values, second: Values, draws: int, rng: np.random.Generator
     Exact and Monte Carlo as in `paired`. The interval resamples each group. NaN with fewer than two values in a group.
     """
     if min(len(first), len(second)) < 2:
-        known = len(first) and len(second)
-        difference = float(first.mean() - second.mean()) if known else math.nan
+        are_values = len(first) and len(second)
+        difference = float(first.mean() - second.mean()) if are_values else math.nan
         return Difference(difference, math.nan, math.nan, math.nan, exact=False)
     both, n = np.concatenate([first, second]), len(first)
     difference = float(first.mean() - second.mean())
@@ -77,8 +77,8 @@ def _random_signs(d: Values, draws: int, rng: np.random.Generator) -> Values:
 
 def _all_splits(both: Values, n: int) -> Values:
     """Sum of the first group in every split."""
-    chosen = np.array(list(itertools.combinations(range(len(both)), n)))
-    sums: Values = both[chosen].sum(axis=1)
+    arrangements = np.array(list(itertools.combinations(range(len(both)), n)))
+    sums: Values = both[arrangements].sum(axis=1)
     return sums
 
 
@@ -100,11 +100,11 @@ def adjusted(p: Values, correction: Correction = "holm") -> Values:
     if correction not in ("holm", "bonferroni", "none"):
         raise FinecombError(f"a correction is holm, bonferroni or none, not {correction!r}")
     p = np.asarray(p, dtype=np.float64)
-    result, known = p.copy(), np.flatnonzero(~np.isnan(p))
-    m = len(known)
+    result, defined = p.copy(), np.flatnonzero(~np.isnan(p))
+    m = len(defined)
     if correction == "bonferroni":
-        result[known] = np.minimum(1, m * p[known])
+        result[defined] = np.minimum(1, m * p[defined])
     elif correction == "holm":
-        order = known[np.argsort(p[known], kind="stable")]
+        order = defined[np.argsort(p[defined], kind="stable")]
         result[order] = np.minimum(1, np.maximum.accumulate((m - np.arange(m)) * p[order]))
     return result

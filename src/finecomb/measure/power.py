@@ -68,16 +68,16 @@ def components(values: Values) -> Components:
     design = np.array([[n - k_d, docs - k_a, docs - 1], [people - k_d, n - k_a, people - 1], [n - k_d, n - k_a, n - 1]])
     if np.linalg.cond(design) > 1e10:
         return Components(mean, math.nan, math.nan, math.nan)
-    found = np.linalg.solve(design, np.array([by_document, by_annotator, squares]) - y.sum() ** 2 / n)
-    return Components(mean, *(max(0.0, float(each)) for each in found))
+    components = np.linalg.solve(design, np.array([by_document, by_annotator, squares]) - y.sum() ** 2 / n)
+    return Components(mean, *(max(0.0, float(component)) for component in components))
 
 
 def _centred(
     y: Values, read: NDArray[np.bool_], mean: float, n_d: NDArray[np.int64], n_a: NDArray[np.int64]
 ) -> tuple[Values, NDArray[np.int64], NDArray[np.int64], int, int]:
     """Without the mean (which changes nothing but rounding), and without empty rows and columns."""
-    kept = np.where(read, y - mean, 0.0)[n_d > 0][:, n_a > 0]
-    return kept, n_d[n_d > 0], n_a[n_a > 0], int((n_d > 0).sum()), int((n_a > 0).sum())
+    centred = np.where(read, y - mean, 0.0)[n_d > 0][:, n_a > 0]
+    return centred, n_d[n_d > 0], n_a[n_a > 0], int((n_d > 0).sum()), int((n_a > 0).sum())
 
 
 def normal_sampler(of: Components) -> Sampler:
@@ -199,9 +199,9 @@ def power(
         return rows
     planner = Planner(sampler(findings), statistic, runs, seed)
     if half_width is not None:
-        rows += [_documents_for(planner, half_width, each, fields) for each in annotators]
+        rows += [_documents_for(planner, half_width, number, fields) for number in annotators]
     if difference is not None:
-        rows += [_documents_to_find(planner, difference, each, wanted, fields) for each in annotators]
+        rows += [_documents_to_find(planner, difference, number, wanted, fields) for number in annotators]
     if budget is not None or (half_width is None and difference is None):
         rows += curve(planner, budget or int((~np.isnan(values)).sum()), annotators, fields)
     return rows
@@ -215,7 +215,7 @@ def _check(
     wanted: float,
     runs: int,
 ) -> None:
-    if any(each < 1 for each in annotators) or not annotators:
+    if any(number < 1 for number in annotators) or not annotators:
         raise FinecombError("numbers of annotators are 1 or more")
     if half_width is not None and half_width <= 0:
         raise FinecombError(f"a half-width is more than 0, not {half_width}")
@@ -256,7 +256,7 @@ def component_findings(
     low, high = np.nanquantile(np.array(drawn), [0.025, 0.975], axis=0)
     rows = [Finding(_row("mean"), Estimate(findings.mean, float(low[0]), float(high[0]), signature))]
     for at, name in enumerate(("documents", "annotators", "the rest"), 1):
-        sds = [math.sqrt(each) for each in (findings[at], low[at], high[at])]
+        sds = [math.sqrt(variance) for variance in (findings[at], low[at], high[at])]
         rows.append(Finding(_row(f"sd of {name}"), Estimate(sds[0], sds[1], sds[2], signature)))
     return rows
 
@@ -269,15 +269,15 @@ def _row(measure: str, documents: int | None = None, annotators: int | None = No
 def curve(planner: Planner, budget: int, annotators: Sequence[int], fields: dict[str, object]) -> list[Finding]:
     """Half-width against the number of annotators of each document when the number of annotations is fixed."""
     rows = []
-    for each in annotators:
-        documents = budget // each
+    for number in annotators:
+        documents = budget // number
         signature = Signature.of(**fields, budget=budget)
         if documents < 1:
             estimate = Estimate(math.nan, math.nan, math.nan, signature, "the budget is less than one text")
         else:
-            low, high = planner.half_width_interval(documents, each)
-            estimate = Estimate(planner.half_width(documents, each), low, high, signature)
-        rows.append(Finding(_row("half-width", documents, each), estimate))
+            low, high = planner.half_width_interval(documents, number)
+            estimate = Estimate(planner.half_width(documents, number), low, high, signature)
+        rows.append(Finding(_row("half-width", documents, number), estimate))
     return rows
 
 
@@ -289,8 +289,8 @@ def _documents_for(planner: Planner, half_width: float, annotators: int, fields:
     need = _fewest(width, half_width)
     if need is None:
         return _needed("documents needed", None, None, None, annotators, signature, why)
-    noise = [each / width(need) for each in planner.half_width_interval(need, annotators)]  # of the simulation
-    low, high = (_fewest(width, half_width / each) for each in noise)
+    noise = [edge / width(need) for edge in planner.half_width_interval(need, annotators)]  # of the simulation
+    low, high = (_fewest(width, half_width / factor) for factor in noise)
     return _needed("documents needed", need, low, high, annotators, signature, why)
 
 
@@ -302,7 +302,7 @@ def _documents_to_find(
     signature = Signature.of(**fields, difference=difference, power=wanted, level=0.05)
     noise = 1.96 * math.sqrt(wanted * (1 - wanted) / planner.runs)
     chances = (1 - wanted + noise, 1 - wanted, max(1 - wanted - noise, 0))
-    low, need, high = (_fewest(missed, each, least=2) for each in chances)
+    low, need, high = (_fewest(missed, chance, least=2) for chance in chances)
     why = f"more than {_MOST_DOCUMENTS:,} documents per system"
     return _needed("documents per system needed", need, low, high, annotators, signature, why)
 
@@ -316,7 +316,7 @@ def _needed(
     signature: Signature,
     why: str,
 ) -> Finding:
-    value, *ends = (math.nan if each is None else float(each) for each in (need, low, high))
+    value, *ends = (math.nan if number is None else float(number) for number in (need, low, high))
     estimate = Estimate(value, ends[0], ends[1], signature, why if need is None else "")
     return Finding(_row(measure, need, annotators), estimate)
 

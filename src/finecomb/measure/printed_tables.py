@@ -57,9 +57,9 @@ def matrices(row: Printed, judgements: int) -> Matrices:
     """All confusion matrices of so many judgements that give every printed figure of the row."""
     if judgements < 1:
         raise FinecombError(f"a table has at least one judgement in a row, not {judgements}")
-    found = [_with_human(row, judgements, int(human)) for human in counts_of(row.human, judgements)]
+    fitting = [_with_human(row, judgements, int(human)) for human in counts_of(row.human, judgements)]
     possible = not row.confident or len(counts_of(row.confident, judgements)) > 0
-    return np.concatenate(found) if found and possible else np.zeros((0, 4), dtype=np.int64)
+    return np.concatenate(fitting) if fitting and possible else np.zeros((0, 4), dtype=np.int64)
 
 
 def _with_human(row: Printed, judgements: int, human: int) -> Matrices:
@@ -68,13 +68,13 @@ def _with_human(row: Printed, judgements: int, human: int) -> Matrices:
     tp, fn = np.meshgrid(np.arange(machine + 1), np.arange(human + 1), indexing="ij")
     fp, tn = machine - tp, human - fn
     with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 is NaN, which fits nothing
-        wanted = [
+        conditions = [
             rounds_to((tp + tn) / judgements, row.accuracy),
             rounds_to(tp / np.float64(machine), row.precision),
             rounds_to(tp / (tp + fn), row.recall),
             rounds_to(2 * tp / (2 * tp + fp + fn), row.f1),
         ]
-    fits = np.logical_and.reduce(wanted)
+    fits = np.logical_and.reduce(conditions)
     return np.stack([tp[fits], fp[fits], fn[fits], tn[fits]], axis=-1)
 
 
@@ -86,13 +86,13 @@ def confusion_rows(rows: Mapping[tuple[str, ...], Printed], judgements: int = 65
     return [_finding(name, matrices(row, judgements), judgements) for name, row in rows.items()]
 
 
-def _finding(name: tuple[str, ...], found: Matrices, judgements: int) -> Finding:
+def _finding(name: tuple[str, ...], fitting: Matrices, judgements: int) -> Finding:
     signature = Signature.of(statistic="confusion-rows", judgements=judgements)
-    machine = (found[:, 0] + found[:, 2]) if len(found) else np.zeros(0)
+    machine = (fitting[:, 0] + fitting[:, 2]) if len(fitting) else np.zeros(0)
     columns = {
         "row": " ".join(name),
         "measure": "matrices that fit",
-        "machine texts, fewest": int(machine.min()) if len(found) else None,
-        "machine texts, most": int(machine.max()) if len(found) else None,
+        "machine texts, fewest": int(machine.min()) if len(fitting) else None,
+        "machine texts, most": int(machine.max()) if len(fitting) else None,
     }
-    return Finding(columns, Estimate(float(len(found)), math.nan, math.nan, signature))
+    return Finding(columns, Estimate(float(len(fitting)), math.nan, math.nan, signature))

@@ -36,23 +36,25 @@ def count_rating(
     of r, which takes the pairs for independent; the interval does not, it draws documents again). NaN with fewer than
     three pairs, or when counts or ratings do not vary.
     """
-    seen = grouped(view) if detail == "group" else view
-    reading = read_view(seen, (), "document")
+    marked = grouped(view) if detail == "group" else view
+    reading = read_view(marked, (), "document")
     rating = _ratings(reading.rows, ratings or view, question)
-    counts, known = reading.spread(), np.isfinite(rating)
+    counts, is_rated = reading.spread(), np.isfinite(rating)
     names = reading.rows["annotator"].to_numpy()
-    chosen = [(ALL, known), *((str(each), known & (names == each)) for each in sorted(set(names)))]
+    annotators = [(ALL, is_rated), *((str(name), is_rated & (names == name)) for name in sorted(set(names)))]
     findings = []
-    for annotator, mine in chosen:
+    for annotator, mine in annotators:
         places = np.flatnonzero(mine)
-        drawn = resamples(
+        resampled = resamples(
             reading.documents[places], reading.annotators[places], draws, np.random.default_rng(seed), "documents"
         )
-        who = {"annotator": annotator, "question": question, **view.fields, "documents": drawn.documents.shape[1]}
+        who = {"annotator": annotator, "question": question, **view.fields, "documents": resampled.documents.shape[1]}
         for row, label in enumerate(reading.labels):
-            sums = correlation_sums(counts[row, places], rating[places], drawn.document, drawn.documents.shape[1])
+            sums = correlation_sums(
+                counts[row, places], rating[places], resampled.document, resampled.documents.shape[1]
+            )
             signature = Signature.of(statistic="count-rating", label=label, **who, draws=draws, seed=seed)
-            estimate = correlated(sums, drawn, signature)
+            estimate = correlated(sums, resampled, signature)
             columns = {"measure": "count-rating", "label": label, "annotator": annotator, "n": len(places)}
             findings.append(Finding({**columns, "p": two_tailed(estimate.value, len(places))}, estimate))
     return findings
@@ -61,10 +63,10 @@ def count_rating(
 def _ratings(rows: pl.DataFrame, ratings: View, question: str) -> Floats:
     """Each annotation's own rating, (annotations,); NaN where there is none."""
     answer = entry("answers", question).cast(pl.Float64, strict=False)
-    given = ratings.study.annotations.select("document", "annotator", rating=answer).drop_nulls()
-    given = given.unique(["document", "annotator"], keep="first", maintain_order=True)
+    answers = ratings.study.annotations.select("document", "annotator", rating=answer).drop_nulls()
+    answers = answers.unique(["document", "annotator"], keep="first", maintain_order=True)
     joined = rows.select("document", "annotator").join(
-        given, on=["document", "annotator"], how="left", maintain_order="left"
+        answers, on=["document", "annotator"], how="left", maintain_order="left"
     )
     return joined["rating"].fill_null(np.nan).to_numpy()
 

@@ -63,11 +63,11 @@ def selected(study: Study, where: str) -> Study:
     marks, annotations = study.marks, study.annotations
     for part in conjuncts(condition(where)):  # each judged on the whole study, so that the order does not matter
         if any(values.table(field)[0] == "mark" for field in fields(part)):
-            chosen = study.marks.filter(_mask(part, values, "mark"))
-            marks = marks.filter(pl.col("id").is_in(chosen["id"].implode()))
+            rows = study.marks.filter(_mask(part, values, "mark"))
+            marks = marks.filter(pl.col("id").is_in(rows["id"].implode()))
         else:
-            chosen = study.annotations.filter(_mask(part, values, "annotation"))
-            annotations = annotations.filter(pl.col("id").is_in(chosen["id"].implode()))
+            rows = study.annotations.filter(_mask(part, values, "annotation"))
+            annotations = annotations.filter(pl.col("id").is_in(rows["id"].implode()))
     return replace(study, marks=marks).only(pl.col("id").is_in(annotations["id"].implode()))
 
 
@@ -103,8 +103,8 @@ class _Values:
         for table in _ORDER:
             if field.name in self.names[table]:
                 return table, field.name
-        known = dict.fromkeys(name for table in _ORDER for name in self.names[table])
-        raise ConditionError(self.where, field.at, f"nothing is called {field.name!r}{did_you_mean(field.name, known)}")
+        names = dict.fromkeys(name for table in _ORDER for name in self.names[table])
+        raise ConditionError(self.where, field.at, f"nothing is called {field.name!r}{did_you_mean(field.name, names)}")
 
     def of(self, field: Field, rows: Rows) -> pl.Series:
         """The values of a field beside the rows of annotations or marks."""
@@ -183,8 +183,8 @@ def _text(value: Value) -> str:
 
 def _listed(column: pl.Series, value: Value) -> pl.Series:
     """Whether `value` is an entry of a list, which a frame keeps as JSON."""
-    wanted = _text(value)
-    return column.map_elements(lambda cell: wanted in [_text(item) for item in _items(cell)], pl.Boolean)
+    entry_text = _text(value)
+    return column.map_elements(lambda cell: entry_text in [_text(item) for item in _items(cell)], pl.Boolean)
 
 
 def _items(cell: str) -> list[Value]:
@@ -213,8 +213,8 @@ def _check_occurs(comparison: FieldComparison, column: pl.Series, where: str) ->
     for value in comparison.values:
         if value is not None and not _equal(column, value).any():
             name, present = comparison.field.name, [str(text) for text in column.unique().drop_nulls().sort()]
-            shown = f"{value:g}" if isinstance(value, float) else _text(value)
-            problem = f"nothing has {name} {shown!r}{did_you_mean(shown, present)}"
+            value_text = f"{value:g}" if isinstance(value, float) else _text(value)
+            problem = f"nothing has {name} {value_text!r}{did_you_mean(value_text, present)}"
             raise ConditionError(where, comparison.field.at, problem)
 
 

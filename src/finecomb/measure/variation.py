@@ -37,20 +37,20 @@ def variation(
     counts = reading.spread()
     findings = []
     for columns, at in reading.groups(by):
-        drawn = resamples(
+        resampled = resamples(
             reading.documents[at], reading.annotators[at], draws, np.random.default_rng(seed), "documents"
         )
-        each = drawn.per_document(counts[:, at])  # c_d, (labels, N)
-        again = coefficient(drawn.documents, each)
+        document_counts = resampled.per_document(counts[:, at])  # c_d, (labels, N)
+        again = coefficient(resampled.documents, document_counts)
         of = "+".join(f"{name}={value}" for name, value in columns.items()) or None
         fields: dict[str, Any] = {"replace": "yes" if replace else "no", "of": of, **view.fields}
-        fields |= {"among": each.shape[1], "draws": draws, "seed": seed}
+        fields |= {"among": document_counts.shape[1], "draws": draws, "seed": seed}
         for size in sizes:
             for row, label in enumerate(reading.labels):
                 signature = Signature.of(statistic="variation", label=label, documents=size, **fields)
-                more, estimate = _drawn(size, each[row], again[:, row], replace, signature)
-                shown = {"measure": "variation", "label": label, "documents": size}
-                findings.append(Finding({**shown, **columns, **more}, estimate))
+                more, estimate = _drawn(size, document_counts[row], again[:, row], replace, signature)
+                about = {"measure": "variation", "label": label, "documents": size}
+                findings.append(Finding({**about, **columns, **more}, estimate))
     return findings
 
 

@@ -61,9 +61,9 @@ class View:
     def of(self, documents: pl.Series) -> View:
         """Only some documents, by id; annotations of others go too."""
         inside = pl.col("document").is_in(documents.implode())
-        kept = self.study.only(inside)
+        part = self.study.only(inside)
         texts = self.study.documents.filter(pl.col("id").is_in(documents.implode()))
-        return replace(self, study=replace(kept, documents=texts))
+        return replace(self, study=replace(part, documents=texts))
 
     def split(self, by: Sequence[str]) -> list[tuple[dict[str, str | None], View]]:
         """One view for each combination of the `by` columns that annotations have, in order; all of it without `by`."""
@@ -71,13 +71,13 @@ class View:
             return [({}, self)]
         rows = described(self.study, by)
         parts = rows.partition_by(list(by), as_dict=True, maintain_order=True)
-        keys = sorted(parts, key=lambda key: tuple(str(each) for each in key))
+        keys = sorted(parts, key=lambda key: tuple(str(value) for value in key))
         return [(dict(zip(by, key, strict=True)), self._with(parts[key]["annotation"])) for key in keys]
 
     def _with(self, annotations: pl.Series) -> View:
-        kept = self.study.only(pl.col("id").is_in(annotations.implode()))
-        texts = kept.documents.filter(pl.col("id").is_in(kept.annotations["document"].unique().implode()))
-        return replace(self, study=replace(kept, documents=texts))
+        part = self.study.only(pl.col("id").is_in(annotations.implode()))
+        texts = part.documents.filter(pl.col("id").is_in(part.annotations["document"].unique().implode()))
+        return replace(self, study=replace(part, documents=texts))
 
 
 def view(study: Study, filters: Filters | None = None) -> View:
@@ -114,10 +114,10 @@ def _protocol(study: Study, name: str) -> Protocol | None:
 
 
 def _annotators(study: Study, filters: Filters) -> Study:
-    known = study.annotators["id"].to_list()
+    ids = study.annotators["id"].to_list()
     for name in filters.annotators:
-        if name not in known:
-            raise FinecombError(f"no annotator is called {name!r}{did_you_mean(name, known)}")
+        if name not in ids:
+            raise FinecombError(f"no annotator is called {name!r}{did_you_mean(name, ids)}")
     if filters.annotators:
         return study.only(pl.col("annotator").is_in(list(filters.annotators)))
     for kind in filters.kinds:
@@ -147,20 +147,20 @@ def _rounds(study: Study, rounds: Rounds) -> Study:
     """Of several passes of one annotator over one text the first, the last or all."""
     if rounds == "all":
         return study
-    found = pl.col("round").min() if rounds == "first" else pl.col("round").max()
-    return study.only(pl.col("round") == found.over("document", "annotator", "protocol", "about"))
+    wanted_round = pl.col("round").min() if rounds == "first" else pl.col("round").max()
+    return study.only(pl.col("round") == wanted_round.over("document", "annotator", "protocol", "about"))
 
 
 def label_set(protocol: Protocol, names: Sequence[str]) -> set[str]:
     """Labels by name, alias or group."""
     groups = {group.name for group in protocol.groups}
-    found: set[str] = set()
+    labels: set[str] = set()
     for name in names:
         if name in groups and not protocol.has(name):
-            found |= {label.name for label in protocol.labels if label.group == name}
+            labels |= {label.name for label in protocol.labels if label.group == name}
         else:
-            found.add(protocol.label(name).name)
-    return found
+            labels.add(protocol.label(name).name)
+    return labels
 
 
 def _marks(marks: pl.DataFrame, protocol: Protocol | None, filters: Filters) -> pl.DataFrame:
@@ -180,11 +180,11 @@ def _marks(marks: pl.DataFrame, protocol: Protocol | None, filters: Filters) -> 
 
 def _check_severity(protocol: Protocol, label: str, severity: str, marks: pl.DataFrame) -> None:
     """Refuse to drop a severity that no mark of the protocol can have."""
-    asked = [question for name in label_set(protocol, [label]) for question in protocol.questions_of(name)]
-    offered = [str(value) for question in asked if question.name == "severity" for value in question.values]
-    given = marks.select(answer("severity"))["severity"].drop_nulls().unique().to_list()
-    if severity not in offered and severity not in given:
-        nearest = did_you_mean(severity, dict.fromkeys([*offered, *sorted(given)]))
+    questions = [question for name in label_set(protocol, [label]) for question in protocol.questions_of(name)]
+    offered = [str(value) for question in questions if question.name == "severity" for value in question.values]
+    severities = marks.select(answer("severity"))["severity"].drop_nulls().unique().to_list()
+    if severity not in offered and severity not in severities:
+        nearest = did_you_mean(severity, dict.fromkeys([*offered, *sorted(severities)]))
         raise FinecombError(f"--drop {label}:{severity}: no such severity{nearest}")
 
 
@@ -207,8 +207,8 @@ def _renamed(study: Study, protocol: Protocol | None, filters: Filters) -> tuple
         _check_merged(protocol, filters)
     names = [label.name for label in protocol.labels] if protocol else []
     names += sorted(set(study.marks["label"].drop_nulls()) - set(names))
-    kept = set(names) if not filters.labels or protocol is None else label_set(protocol, filters.labels)
-    mapping = {name: _category(name, protocol, filters) for name in names if name in kept}
+    read_labels = set(names) if not filters.labels or protocol is None else label_set(protocol, filters.labels)
+    mapping = {name: _category(name, protocol, filters) for name in names if name in read_labels}
     typeless = ANY if filters.back_off == "any" else NO_TYPE
     has_typeless = study.marks["label"].null_count() > 0
     label = (
@@ -222,8 +222,8 @@ def _renamed(study: Study, protocol: Protocol | None, filters: Filters) -> tuple
 def _check_merged(protocol: Protocol, filters: Filters) -> None:
     """A new name must not be one that other marks go by."""
     for new, old in filters.merge:
-        taken = {label.name for label in protocol.labels} - label_set(protocol, old) | {ANY, NO_TYPE}
-        if new in taken:
+        used_names = {label.name for label in protocol.labels} - label_set(protocol, old) | {ANY, NO_TYPE}
+        if new in used_names:
             raise FinecombError(f"--merge {new}={'+'.join(old)}: {new!r} is in use; choose another name")
 
 

@@ -1,4 +1,4 @@
-"""The cells of a study's design in the database: how each is filled, and who has a place in one. Jobs for the writer."""
+"""The cells of a study's design in the database: how each is filled, and who has a place in one. Writer jobs."""
 
 from __future__ import annotations
 

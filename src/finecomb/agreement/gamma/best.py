@@ -58,8 +58,8 @@ def best_alignment(
     if marks.annotators < 2 or not len(marks):
         raise FinecombError("an alignment needs two annotators and a mark")
     dissimilarity = dissimilarity or Dissimilarity()
-    own = problem(marks, dissimilarity)
-    solver = _Solver(own, soft, seconds)
+    alignment_problem = problem(marks, dissimilarity)
+    solver = _Solver(alignment_problem, soft, seconds)
     clusters, lower, upper = solver.solved()
     proven = upper - lower <= _SAME * max(upper, 1.0)
     scale = dissimilarity.delta / marks.mean_marks
@@ -74,13 +74,13 @@ def _in_order(clusters: Bools) -> Bools:
 class _Solver:
     """Column generation: a linear program over clusters, priced by descent and in the end by exact search."""
 
-    def __init__(self, own: AlignmentProblem, soft: bool, seconds: float) -> None:
-        self.own, self.soft = own, soft
+    def __init__(self, alignment_problem: AlignmentProblem, soft: bool, seconds: float) -> None:
+        self.problem, self.soft = alignment_problem, soft
         self.deadline = time.monotonic() + seconds
         self.proof_until = self.deadline - 0.3 * seconds  # the rest is for what can be had without a proof
-        self.master = Master(own, soft)
-        self.search = Search.of(own)
-        self.prices: Floats = np.zeros(len(own))
+        self.master = Master(alignment_problem, soft)
+        self.search = Search.of(alignment_problem)
+        self.prices: Floats = np.zeros(len(alignment_problem))
         self.lower = -math.inf
 
     @property
@@ -90,9 +90,9 @@ class _Solver:
 
     def solved(self) -> tuple[Bools, float, float]:
         """Clusters, a bound below every alignment, and their cost."""
-        start = good_alignments(self.own, np.random.default_rng(0), self.deadline)
+        start = good_alignments(self.problem, np.random.default_rng(0), self.deadline)
         self.best = start[-1]
-        self.master.add(np.eye(len(self.own), dtype=bool))
+        self.master.add(np.eye(len(self.problem), dtype=bool))
         self.master.add(np.concatenate(start))
         with contextlib.suppress(GaveUpError):
             self._generate()
@@ -100,18 +100,18 @@ class _Solver:
         with contextlib.suppress(GaveUpError):
             if self._open:
                 self._close() if math.isfinite(self.lower) else self._settle()
-        return self.best, max(self.lower, pairwise_bound(self.own) if self._open else 0.0), self.upper
+        return self.best, max(self.lower, pairwise_bound(self.problem) if self._open else 0.0), self.upper
 
     @property
     def upper(self) -> float:
-        return float(self.own.costs(self.best).sum())
+        return float(self.problem.costs(self.best).sum())
 
     @property
     def _open(self) -> bool:
         return self.upper - self.lower > _SAME * max(self.upper, 1.0)
 
     def _take(self, clusters: Bools | None) -> None:
-        if clusters is not None and self.own.costs(clusters).sum() < self.upper:
+        if clusters is not None and self.problem.costs(clusters).sum() < self.upper:
             self.best = clusters
 
     def _generate(self) -> None:
@@ -121,9 +121,9 @@ class _Solver:
             if time.monotonic() > self.proof_until:
                 raise GaveUpError
             self.prices = prices
-            starts = np.concatenate([np.eye(len(self.own), dtype=bool), self.master.clusters[used > _USED]])
-            found, reduced = descent(self.own, self.prices, starts)
-            if self.master.add(found[reduced < -_NEGATIVE]):
+            starts = np.concatenate([np.eye(len(self.problem), dtype=bool), self.master.clusters[used > _USED]])
+            clusters, reduced = descent(self.problem, self.prices, starts)
+            if self.master.add(clusters[reduced < -_NEGATIVE]):
                 continue
             if not self.master.add(self.search.some_below(self.prices, -_NEGATIVE, self.proof_until)):
                 self._bound(_NEGATIVE)
@@ -131,7 +131,7 @@ class _Solver:
 
     def _bound(self, short: float) -> None:
         """No cluster is worth more than its cost and `short`: what all marks are worth, less that for each cluster."""
-        clusters = len(self.own) if self.soft else self.own.most_clusters(self.upper)
+        clusters = len(self.problem) if self.soft else self.problem.most_clusters(self.upper)
         self.lower = max(self.lower, float(self.prices.sum()) - clusters * short)
 
     def _round(self) -> None:
@@ -157,13 +157,13 @@ class _Solver:
     def _settle(self) -> None:
         """When the proof took too long: show that no alignment is much better, less and less while time lasts."""
         for share in _COARSER:
-            short = share * self.upper / self.own.most_clusters(self.upper)
+            short = share * self.upper / self.problem.most_clusters(self.upper)
             if len(self.search.some_below(self.prices, -short, self.deadline)):
                 return
             self._bound(short)
 
 
-def pairwise_bound(own: AlignmentProblem) -> float:
+def pairwise_bound(alignment_problem: AlignmentProblem) -> float:
     """A bound below every alignment that needs no search: each two annotators aligned in the best way for them alone.
 
     With K clusters two annotators cost at least K - (the most that matching their marks saves), and K is at least the
@@ -172,8 +172,10 @@ def pairwise_bound(own: AlignmentProblem) -> float:
     from scipy.optimize import linear_sum_assignment  # slow to import
 
     saved = 0.0
-    for one in range(len(own.marks)):
+    for one in range(len(alignment_problem.marks)):
         for other in range(one):
-            gains = np.maximum(-own.joint[np.ix_(own.marks[one], own.marks[other])], 0)
+            gains = np.maximum(
+                -alignment_problem.joint[np.ix_(alignment_problem.marks[one], alignment_problem.marks[other])], 0
+            )
             saved += gains[linear_sum_assignment(gains, maximize=True)].sum()
-    return float(max(max(len(marks) for marks in own.marks) - saved, 0.0))
+    return float(max(max(len(marks) for marks in alignment_problem.marks) - saved, 0.0))

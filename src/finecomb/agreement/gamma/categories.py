@@ -21,7 +21,7 @@ def category_sums(marks: Continuum, clusters: Bools, dissimilarity: Dissimilarit
     weights = near * (several.T @ (several / (several.sum(axis=1, keepdims=True) - 1)))
     np.fill_diagonal(weights, 0.0)
     apart = weights * dissimilarity.categorical(marks.category[:, None], marks.category[None, :]) / dissimilarity.delta
-    return np.stack([_by_category(each, marks, categories) for each in (apart, weights)], axis=1)
+    return np.stack([_by_category(table, marks, categories) for table in (apart, weights)], axis=1)
 
 
 def _by_category(pairs: Floats, marks: Continuum, categories: int) -> Floats:

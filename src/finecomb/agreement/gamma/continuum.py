@@ -39,8 +39,14 @@ class Continuum:
         """In order; an omission, which has no length, becomes the interval of length 1 around its place."""
         empty = np.where(end == start, 0.5, 0.0)
         order = np.lexsort((category, end, start, owner))
-        own = cls(annotators, length, owner, start - empty, end + empty, category)
-        return replace(own, owner=owner[order], start=own.start[order], end=own.end[order], category=category[order])
+        unordered = cls(annotators, length, owner, start - empty, end + empty, category)
+        return replace(
+            unordered,
+            owner=owner[order],
+            start=unordered.start[order],
+            end=unordered.end[order],
+            category=category[order],
+        )
 
     def __len__(self) -> int:
         return len(self.owner)
@@ -67,8 +73,10 @@ def continua(study: Study, categories: tuple[str, ...]) -> list[Read]:
     Marks without a place on the text are left out, as are pooled votes, which do not say who marked what.
     """
     crowds = study.annotators.filter(pl.col("kind") == "pooled")["id"]
-    known = ~pl.col("annotator").is_in(crowds.implode())
-    people = study.annotations.filter(known).select("document", "annotator").unique().sort("document", "annotator")
+    is_one_reader = ~pl.col("annotator").is_in(crowds.implode())
+    people = (
+        study.annotations.filter(is_one_reader).select("document", "annotator").unique().sort("document", "annotator")
+    )
     people = people.with_columns(owner=pl.int_range(pl.len()).over("document"))
     readers = dict(people.group_by("document").len().iter_rows())
     codes = {name: code for code, name in enumerate(categories)}
@@ -91,5 +99,5 @@ def _edges(study: Study) -> pl.DataFrame:
 def _read(document: str, length: int, readers: int, rows: pl.DataFrame) -> Read:
     start, end = (rows[name].to_numpy().astype(np.float64) for name in ("start", "end"))
     owner, category = (rows[name].to_numpy().astype(np.int64) for name in ("owner", "category"))
-    own = Continuum.of(readers, float(length), owner, start, end, category)
-    return Read(document, own, tuple(rows["mark"]))
+    continuum = Continuum.of(readers, float(length), owner, start, end, category)
+    return Read(document, continuum, tuple(rows["mark"]))

@@ -25,9 +25,9 @@ _OPTIONS: dict[str, bool | int | float | str] = {
 class Master:
     """Columns are clusters, rows are marks: each mark in exactly one cluster, or with `soft` in at least one."""
 
-    def __init__(self, own: AlignmentProblem, soft: bool) -> None:
-        self.own, self.soft = own, soft
-        self.clusters = np.zeros((0, len(own)), dtype=bool)
+    def __init__(self, alignment_problem: AlignmentProblem, soft: bool) -> None:
+        self.problem, self.soft = alignment_problem, soft
+        self.clusters = np.zeros((0, len(alignment_problem)), dtype=bool)
         self.costs = np.zeros(0)
         self._seen: set[bytes] = set()
         self._relaxed = self._rows(solver="ipm", run_crossover="off", presolve="off")
@@ -35,11 +35,11 @@ class Master:
 
     def add(self, clusters: Bools) -> int:
         """Take in those that are new; how many."""
-        keys = (each.tobytes() for each in np.packbits(clusters, axis=1))
+        keys = (bits.tobytes() for bits in np.packbits(clusters, axis=1))
         first = {key: at for at, key in reversed(list(enumerate(keys))) if key not in self._seen}
         new = clusters[sorted(first.values())]
         self._seen |= first.keys()
-        costs = self.own.costs(new)
+        costs = self.problem.costs(new)
         _add_columns(self._relaxed, new, costs)
         self.clusters, self.costs = np.concatenate([self.clusters, new]), np.concatenate([self.costs, costs])
         return len(new)
@@ -55,7 +55,7 @@ class Master:
         self._relaxed.clearSolver()
         self._relaxed.run()
         solution = self._relaxed.getSolution()
-        return self._affordable(np.array(solution.row_dual)), np.array(solution.col_value)[len(self.own) :]
+        return self._affordable(np.array(solution.row_dual)), np.array(solution.col_value)[len(self.problem) :]
 
     def _affordable(self, prices: Floats) -> Floats:
         """Prices at which no known cluster is worth more than it costs, whatever the solver's tolerance was."""
@@ -70,9 +70,9 @@ class Master:
         Taking a mark out of a cluster adds at most (n - 1) / C = 2 / n to its cost. For a higher fee no excess is worth
         its while and the optimum stays, but prices can no longer wander off: a third of the rounds is enough.
         """
-        size = len(self.own)
-        each, fee = np.arange(size, dtype=np.int32), np.full(size, 2.1 / self.own.annotators)
-        self._relaxed.addCols(size, fee, np.zeros(size), np.full(size, np.inf), size, each, each, np.full(size, -1.0))
+        size = len(self.problem)
+        marks, fee = np.arange(size, dtype=np.int32), np.full(size, 2.1 / self.problem.annotators)
+        self._relaxed.addCols(size, fee, np.zeros(size), np.full(size, np.inf), size, marks, marks, np.full(size, -1.0))
 
     def corner(self, seconds: float) -> Bools | None:
         """The relaxed alignment at a corner where it is an alignment; None when it has halves."""
@@ -104,7 +104,7 @@ class Master:
         solver = highspy.Highs()  # type: ignore[no-untyped-call]
         for name, value in (_OPTIONS | options).items():
             solver.setOptionValue(name, value)
-        count, none = len(self.own), np.zeros(0, dtype=np.int32)
+        count, none = len(self.problem), np.zeros(0, dtype=np.int32)
         most = np.full(count, highspy.kHighsInf if self.soft else 1.0)
         solver.addRows(count, np.ones(count), most, 0, np.zeros(count, dtype=np.int32), none, np.zeros(0))
         return solver

@@ -60,14 +60,14 @@ class GammaSettings:
     @classmethod
     def parsed(cls, pairs: Iterable[str]) -> GammaSettings:
         """From `NAME=VALUE` as on the command line, e.g. `sampler=statistical`."""
-        kinds = {each.name: type(each.default) for each in fields(cls)}
-        given: dict[str, object] = {}
+        kinds = {field.name: type(field.default) for field in fields(cls)}
+        settings: dict[str, object] = {}
         for pair in pairs:
             name, equals, value = pair.partition("=")
             if name not in kinds:
                 raise FinecombError(f"gamma has no setting {name!r}{did_you_mean(name, kinds)}")
-            given[name] = _value(name, value if equals else "", kinds[name])
-        return cls(**given)  # type: ignore[arg-type]
+            settings[name] = _value(name, value if equals else "", kinds[name])
+        return cls(**settings)  # type: ignore[arg-type]
 
 
 def _value(name: str, value: str, kind: type) -> object:
@@ -156,9 +156,9 @@ def _disorders(best: Best, sums: Floats) -> Floats:
 def _chance(job: Job) -> tuple[Floats, Floats]:
     """Disorders of samples, (samples, rows), and bounds below those of gamma, (samples,)."""
     rng = generator(job.seed, "gamma", job.document)
-    found = [_sample(job, rng) for _ in range(job.settings.samples)]
-    found += [_sample(job, rng) for _ in range(_more([each[0][0] for each in found], job.settings.precision))]
-    return np.stack([each[0] for each in found]), np.array([each[1] for each in found])
+    samples = [_sample(job, rng) for _ in range(job.settings.samples)]
+    samples += [_sample(job, rng) for _ in range(_more([sample[0][0] for sample in samples], job.settings.precision))]
+    return np.stack([sample[0] for sample in samples]), np.array([sample[1] for sample in samples])
 
 
 def _sample(job: Job, rng: np.random.Generator) -> tuple[Floats, float]:

@@ -28,8 +28,8 @@ def measure_view(
     """Each text of a view; `watch` sees them come, and is told how many there are."""
     distances = dissimilarity_of(view, settings)
     jobs = [
-        Job(each.document, each.continuum, settings, distances, len(view.categories), seed)
-        for each in continua(view.study, view.categories)
+        Job(text.document, text.continuum, settings, distances, len(view.categories), seed)
+        for text in continua(view.study, view.categories)
     ]
     done = spread(measured, jobs, workers)
     return list(watch(done, len(jobs)) if watch else done)
@@ -37,7 +37,7 @@ def measure_view(
 
 def _table(texts: Sequence[Measured], name: str) -> Floats:
     """(texts, rows)."""
-    return np.array([getattr(each, name) for each in texts]) if texts else np.zeros((0, 1))
+    return np.array([getattr(text, name) for text in texts]) if texts else np.zeros((0, 1))
 
 
 def _noise(weights: Floats, seed: int) -> Floats:
@@ -71,27 +71,27 @@ def by_text(texts: Sequence[Measured], weights: Floats, seed: int) -> Floats:
 
 def mean(texts: Sequence[Measured], weights: Floats, seed: int) -> Floats:
     """Mean of the texts' own gammas, those without one left out, (draws, 1)."""
-    each = by_text(texts, weights, seed)
-    defined = np.isfinite(each)
-    return ratio((weights * np.where(defined, each, 0.0)).sum(axis=1), (weights * defined).sum(axis=1))[:, None]
+    gammas = by_text(texts, weights, seed)
+    defined = np.isfinite(gammas)
+    return ratio((weights * np.where(defined, gammas, 0.0)).sum(axis=1), (weights * defined).sum(axis=1))[:, None]
 
 
 def gap(texts: Sequence[Measured]) -> float:
     """How far pooled gamma could lie from the one printed because alignments are not proven; 0 when all are."""
-    defined = [each for each in texts if not each.why]
-    weight = np.array([each.weight[0] for each in defined])
-    high = weight @ np.array([[each.observed[0], each.expected[0]] for each in defined]).reshape(-1, 2)
-    low = weight @ np.array([each.lowest for each in defined]).reshape(-1, 2)
+    defined = [text for text in texts if not text.why]
+    weight = np.array([text.weight[0] for text in defined])
+    high = weight @ np.array([[text.observed[0], text.expected[0]] for text in defined]).reshape(-1, 2)
+    low = weight @ np.array([text.lowest for text in defined]).reshape(-1, 2)
     if not defined or np.allclose(low, high, rtol=1e-9, atol=0):
         return 0.0
     farthest = (1 - high[0] / low[1] if low[1] > 0 else -np.inf, 1 - low[0] / high[1])
-    return float(max(abs(1 - high[0] / high[1] - each) for each in farthest))
+    return float(max(abs(1 - high[0] / high[1] - bound) for bound in farthest))
 
 
 def why_undefined(texts: Sequence[Measured], row: int) -> str:
     """Why no text has a value for a row."""
     if not texts:
         return "there is no text"
-    if all(each.why for each in texts):
-        return "of no text is there a gamma: " + "; ".join(dict.fromkeys(each.why for each in texts))
+    if all(text.why for text in texts):
+        return "of no text is there a gamma: " + "; ".join(dict.fromkeys(text.why for text in texts))
     return "no two marks that were aligned have it, observed or by chance" if row else "chance has no disorder"

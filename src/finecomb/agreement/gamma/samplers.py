@@ -21,13 +21,18 @@ def shuffled(marks: Continuum, rng: np.random.Generator) -> Continuum:
     donors = rng.integers(marks.annotators, size=marks.annotators)
     while not np.isin(marks.owner, donors).any():
         donors = rng.integers(marks.annotators, size=marks.annotators)
-    own = [np.flatnonzero(marks.owner == donor) for donor in donors]
-    taken = np.concatenate(own)
-    owner = np.repeat(np.arange(marks.annotators), [len(each) for each in own])
+    donated = [np.flatnonzero(marks.owner == donor) for donor in donors]
+    positions = np.concatenate(donated)
+    owner = np.repeat(np.arange(marks.annotators), [len(positions) for positions in donated])
     move = pivots[owner]
-    move = np.where(marks.start[taken] + move > marks.length, move - marks.length, move)
+    move = np.where(marks.start[positions] + move > marks.length, move - marks.length, move)
     return Continuum.of(
-        marks.annotators, marks.length, owner, marks.start[taken] + move, marks.end[taken] + move, marks.category[taken]
+        marks.annotators,
+        marks.length,
+        owner,
+        marks.start[positions] + move,
+        marks.end[positions] + move,
+        marks.category[positions],
     )
 
 

@@ -95,7 +95,7 @@ class _Partial(NamedTuple):
 class Search:
     """The tables of a problem that every search needs."""
 
-    own: AlignmentProblem
+    problem: AlignmentProblem
     table: Ints
     """(m, L): marks of each annotator, U where there are no more."""
     distance: Floats
@@ -106,51 +106,51 @@ class Search:
     """(m + 2,): 1 - k(k - 1) / 2C, for k marks."""
 
     @classmethod
-    def of(cls, own: AlignmentProblem) -> Search:
+    def of(cls, alignment_problem: AlignmentProblem) -> Search:
         """Lay out the tables."""
-        size, m = len(own), len(own.marks)
-        table = np.full((m, max(len(marks) for marks in own.marks)), size)
-        for annotator, marks in enumerate(own.marks):
+        size, m = len(alignment_problem), len(alignment_problem.marks)
+        table = np.full((m, max(len(marks) for marks in alignment_problem.marks)), size)
+        for annotator, marks in enumerate(alignment_problem.marks):
             table[annotator, : len(marks)] = marks
         distance, far = np.zeros((size + 1, size + 1)), np.full((size + 1, size + 1), np.inf)
-        distance[:-1, :-1] = far[:-1, :-1] = own.distance
+        distance[:-1, :-1] = far[:-1, :-1] = alignment_problem.distance
         k = np.arange(m + 2)
-        return cls(own, table, distance, far, 1 - k * (k - 1) / (2 * own.pairs))
+        return cls(alignment_problem, table, distance, far, 1 - k * (k - 1) / (2 * alignment_problem.pairs))
 
     def below(self, prices: Floats, threshold: float, deadline: float) -> Bools:
         """All clusters whose reduced cost is less than `threshold`, (found, U)."""
-        found: list[Bools] = [np.zeros((0, len(self.own)), dtype=bool)]
-        for each in self._found(prices, threshold, deadline):
-            found.append(each)
-            if sum(map(len, found)) > _ENOUGH:
+        batches: list[Bools] = [np.zeros((0, len(self.problem)), dtype=bool)]
+        for batch in self._found(prices, threshold, deadline):
+            batches.append(batch)
+            if sum(map(len, batches)) > _ENOUGH:
                 raise GaveUpError
-        return np.unique(np.concatenate(found), axis=0)
+        return np.unique(np.concatenate(batches), axis=0)
 
     def some_below(self, prices: Floats, threshold: float, deadline: float) -> Bools:
         """Some of them, as soon as there are any; none when there are none."""
-        none = np.zeros((0, len(self.own)), dtype=bool)
-        return next((each for each in self._found(prices, threshold, deadline) if len(each)), none)
+        none = np.zeros((0, len(self.problem)), dtype=bool)
+        return next((batch for batch in self._found(prices, threshold, deadline) if len(batch)), none)
 
     def _found(self, prices: Floats, threshold: float, deadline: float) -> Iterator[Bools]:
         """All of them, group by group of medoids."""
         for medoids in self._groups(prices, threshold):
             near = self._around(medoids, prices, threshold, deadline)
-            yield near[self.own.costs(near) - near @ prices < threshold]
+            yield near[self.problem.costs(near) - near @ prices < threshold]
 
     def _groups(self, prices: Floats, threshold: float) -> list[Ints]:
         """Medoids to be searched side by side: those with much the same number of marks open, the easiest first."""
-        blocks = np.split(np.arange(len(self.own)), np.arange(_BLOCK, len(self.own), _BLOCK))
-        open_ = [(self._roots(each, prices).with_mark < threshold).sum(axis=(1, 2)) for each in blocks]
+        blocks = np.split(np.arange(len(self.problem)), np.arange(_BLOCK, len(self.problem), _BLOCK))
+        open_ = [(self._roots(block, prices).with_mark < threshold).sum(axis=(1, 2)) for block in blocks]
         count = np.concatenate(open_)
         alive = np.flatnonzero((count > 0) | (1 - prices < threshold))  # with others, or alone
         order = alive[np.argsort(count[alive], kind="stable")]
         group = np.cumsum(count[order]) // _MARKS
-        return [each for each in np.split(order, np.flatnonzero(np.diff(group)) + 1) if len(each)]
+        return [members for members in np.split(order, np.flatnonzero(np.diff(group)) + 1) if len(members)]
 
     def _around(self, medoids: Ints, prices: Floats, threshold: float, deadline: float) -> Bools:
         """Those with one of these medoids, depth first."""
         todo = self._open(medoids, self._roots(medoids, prices), prices, threshold)
-        found = [np.zeros((0, len(self.own)), dtype=bool)]
+        batches = [np.zeros((0, len(self.problem)), dtype=bool)]
         rests: dict[int, _Rest] = {}
         stack = [(0, self._start(todo.medoids, prices))]
         while stack:
@@ -160,13 +160,13 @@ class Search:
             if len(rows.of) > _ROWS:
                 stack += [(depth, rows.take(slice(_ROWS, None))), (depth, rows.take(slice(_ROWS)))]
             elif depth == todo.marks.shape[1]:
-                found.append(rows.members[rows.cost + self.base[rows.size] < threshold, :-1])
+                batches.append(rows.members[rows.cost + self.base[rows.size] < threshold, :-1])
             elif len(rows.of):
                 if depth not in rests:
                     rests[depth] = self._rest(todo, depth + 1)
                 more = self._expanded(rows, todo, depth, prices)
                 stack.append((depth + 1, self._kept(more, rests[depth], threshold)))
-        return np.concatenate(found)
+        return np.concatenate(batches)
 
     # --- with nothing but the medoid ---------------------------------------------------------------------------------
 
@@ -175,17 +175,18 @@ class Search:
 
         Of identical marks the first is the medoid, so that no cluster is found twice.
         """
-        own = self.own.owner[medoids]
+        owners = self.problem.owner[medoids]
         worth = np.append(-prices, np.inf) + np.zeros((len(medoids), 1))  # (A, U + 1)
         worth[:, :-1][
-            (self.own.kind == self.own.kind[medoids][:, None]) & (np.arange(len(self.own)) < medoids[:, None])
+            (self.problem.kind == self.problem.kind[medoids][:, None])
+            & (np.arange(len(self.problem)) < medoids[:, None])
         ] = np.inf
-        worth[:, :-1][self.own.owner == own[:, None]] = np.inf
+        worth[:, :-1][self.problem.owner == owners[:, None]] = np.inf
         with_mark = np.full((len(medoids), *self.table.shape), np.inf)
         without = np.full((len(medoids), len(self.table)), np.inf)
         for k in range(1, len(self.table) + 1):
-            each = (worth + k / 2 * self.distance[medoids])[:, self.table]  # (A, m, L)
-            best = each.min(axis=2)
+            costs = (worth + k / 2 * self.distance[medoids])[:, self.table]  # (A, m, L)
+            best = costs.min(axis=2)
             ordered = np.sort(best, axis=1)
             total = (self.base[k] - prices[medoids] + ordered[:, : k - 1].sum(axis=1))[:, None]  # the k - 1 best
             last = ordered[:, [k - 2]] if k > 1 else np.full((len(medoids), 1), -np.inf)
@@ -193,9 +194,9 @@ class Search:
                 among = best <= last
                 if k > 1:
                     others = total - np.where(among, best, last)
-                    np.fmin(with_mark, others[:, :, None] + each, out=with_mark)
+                    np.fmin(with_mark, others[:, :, None] + costs, out=with_mark)
                 np.fmin(without, total + np.where(among, ordered[:, [k - 1]] - best, 0.0), out=without)
-        without[np.arange(len(medoids)), own] = -np.inf  # given
+        without[np.arange(len(medoids)), owners] = -np.inf  # given
         return _Roots(with_mark, without)
 
     def _open(self, medoids: Ints, roots: _Roots, prices: Floats, threshold: float) -> _OpenDecisions:
@@ -212,30 +213,30 @@ class Search:
         with_mark = np.take_along_axis(with_mark, order, axis=1)
         ranked = np.argsort(with_mark, axis=2, kind="stable")[:, :, : int(possible.sum(axis=2).max(initial=0))]
         marks = np.take_along_axis(self.table[order[:, :, 0]], ranked, axis=2)
-        marks = np.where(np.take_along_axis(with_mark, ranked, axis=2) < threshold, marks, len(self.own))
+        marks = np.where(np.take_along_axis(with_mark, ranked, axis=2) < threshold, marks, len(self.problem))
         optional = np.take_along_axis(without, order[:, :, 0], axis=1) < threshold
-        optional |= (marks == len(self.own)).all(axis=2)
+        optional |= (marks == len(self.problem)).all(axis=2)
         return _OpenDecisions(medoids, marks, np.append(-prices, np.inf)[marks], optional)
 
     # --- annotator by annotator --------------------------------------------------------------------------------------
 
     def _start(self, medoids: Ints, prices: Floats) -> _Partial:
         rows = np.arange(len(medoids))
-        members = np.zeros((len(medoids), len(self.own) + 1), dtype=bool)
+        members = np.zeros((len(medoids), len(self.problem) + 1), dtype=bool)
         members[rows, medoids] = True
         return _Partial(rows, -prices[medoids], np.ones(len(rows), dtype=np.int64), self.distance[medoids], members)
 
     def _expanded(self, rows: _Partial, todo: _OpenDecisions, depth: int, prices: Floats) -> _Partial:
         """Each cluster once without a mark of the next annotator, where that may be, and once with each."""
-        none = len(self.own)
+        none = len(self.problem)
         marks = todo.marks[rows.of, depth]
         with_row, at = np.nonzero(marks < none)
         without = np.flatnonzero(todo.optional[rows.of, depth])
         mark = np.concatenate([np.full(len(without), none), marks[with_row, at]])
         new = rows.take(np.concatenate([without, with_row]))
-        each = np.arange(len(mark))
-        cost = new.cost - np.append(prices, 0.0)[mark] + new.reach[each, mark]
-        new.members[each, mark] = True
+        places = np.arange(len(mark))
+        cost = new.cost - np.append(prices, 0.0)[mark] + new.reach[places, mark]
+        new.members[places, mark] = True
         return _Partial(new.of, cost, new.size + (mark < none), new.reach + self.distance[mark], new.members)
 
     def _rest(self, todo: _OpenDecisions, depth: int) -> _Rest:
@@ -264,9 +265,9 @@ class Search:
         reach = np.take_along_axis(rows.reach, marks.reshape(len(row), -1), axis=1).reshape(marks.shape)
         may = fixed < threshold
         may[:, 1:] = fixed[:, 1:] + np.cumsum(np.sort((worth + reach).min(axis=2), axis=1), axis=1) < threshold
-        kept = may[:, 0].copy()
+        possible = may[:, 0].copy()
         for j in range(1, left + 1):
-            some = np.flatnonzero(may[:, j] & ~kept)
+            some = np.flatnonzero(may[:, j] & ~possible)
             if j > 1 and len(some):
                 costs = worth[some] + reach[some] + rest.nearest[j - 1, of[some]]
                 some = some[fixed[some, j] + _least(costs, j) < threshold]
@@ -274,8 +275,8 @@ class Search:
                 to_medoid = self.distance[rest.medoids[of[some], None, None], marks[some]]
                 costs = worth[some] + reach[some] / 2 + j / 2 * to_medoid
                 some = some[fixed[some, j] + j / 2 * row[some] + _least(costs, j) < threshold]
-            kept[some] = True
-        return rows.take(np.flatnonzero(kept))
+            possible[some] = True
+        return rows.take(np.flatnonzero(possible))
 
 
 def _least(costs: Floats, j: int) -> Floats:

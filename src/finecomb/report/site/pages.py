@@ -90,8 +90,9 @@ def first_page(report: Report) -> str:
         f'{escape(report.title)}<br>{escape(report.date)}</p><ol><li class="on"><a href="#answer">Answer'
         f"</a></li>{contents}"
         '<li><a href="#made">How this was made</a></li></ol>'
-        '<div class="ql"><a href="texts.html">All texts</a><a href="tables/">All tables, CSV</a>'
-        '<a href="figures/">All figures, SVG</a></div>'
+        '<div class="ql"><a href="texts.html">All texts</a><a href="tables/index.html">All tables, CSV</a>'
+        '<a href="figures/index.html">All figures, SVG</a><a href="datasheet.md">Datasheet</a>'
+        '<a href="methods.txt">Paragraph for a paper</a></div>'
         f'<p class="cap foot">Works without a connection.<br>{escape(report.counts)}</p></nav>'
     )
     figures = "".join(_section(figure) for figure in report.figures)
@@ -100,6 +101,11 @@ def first_page(report: Report) -> str:
         f"Report on {report.title}",
         f'<a class="skip" href="#answer">To the answer</a><div class="rep">{toc}<main class="leaf">{body}</main></div>',
     )
+
+
+def single_figure(figure: ReportFigure) -> str:
+    """The body of a page with one figure."""
+    return f'<main class="leaf">{BRAND}{_section(figure)}</main>'
 
 
 def _answer(report: Report) -> str:
