@@ -72,7 +72,8 @@ def test_the_cell_is_stored_with_its_factors_and_condition() -> None:
 @given(st.integers(0, 10_000), st.floats(0, 0.6), st.floats(0, 0.5))
 def test_cells_fill_exactly_whoever_is_rejected_or_leaves(seed: int, rejected: float, gone: float) -> None:
     """People come one by one until no cell takes any more: each cell then has its number accepted, and no more."""
-    chance, people, number = random.Random(seed), [], 0
+    chance, number = random.Random(seed), 0
+    people: list[CellPerson] = []
     while (cell := choose_cell(cell_states(CELLS, people, NEEDED, 0), {}, seed, f"reader-{number}")) is not None:
         number += 1
         submitted = 3 if chance.random() < gone else 5

@@ -180,7 +180,7 @@ def _setting(store: Store, body: str) -> Setting | None:
 def _with_setting(store: Store, transaction: Transaction, annotator: str, state: AssignmentState) -> AssignmentState:
     """The state of somebody who is put into the setting with fewest people of their condition, and kept there."""
     work, seed = store.head.protocol.work, store.head.settings.seed
-    if not work.within or state.setting is not None or not state.free:
+    if not work.within or state.plan.cells or state.setting is not None or not state.free:
         return state
     person = annotators.get(store, transaction, annotator)
     peers = transaction.all(_PEERS, study=store.key, condition=person.condition)
