@@ -100,6 +100,15 @@ class ModelRun:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskSlot:
+    """One annotation to be made: a task, a sample, and the calls whose replies it is made from."""
+
+    task: ModelTask
+    sample: int
+    calls: tuple[ModelCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ModelPlan:
     """Everything a run will ask, before anything is sent."""
 
@@ -114,12 +123,16 @@ class ModelPlan:
         others = [shot for shot in self.shots if shot[0].id != task.document.id][: self.record.settings.shots]
         return list(self.writer.requests(task, sample, others))
 
+    def slots(self) -> Iterator[TaskSlot]:
+        """Every annotation to be, with its calls, text by text."""
+        for task, sample in itertools.product(self.tasks, range(self.record.settings.samples)):
+            requests = self.requests(task, sample)
+            calls = (ModelCall(task.document.id, request, request.hash(self.record.host)) for request in requests)
+            yield TaskSlot(task, sample, tuple(calls))
+
     def calls(self) -> Iterator[ModelCall]:
         """Every call, text by text."""
-        for task in self.tasks:
-            for sample in range(self.record.settings.samples):
-                for request in self.requests(task, sample):
-                    yield ModelCall(task.document.id, request, request.hash(self.record.host))
+        return itertools.chain.from_iterable(slot.calls for slot in self.slots())
 
     def annotator(self, sample: int) -> Annotator:
         """Whose the annotations of a sample are."""
@@ -296,7 +309,8 @@ async def _execute(
     journal = Journal(folder)
     entries = dict(journal.content.replies)
     elsewhere = cached_replies(runs) if runs else {}
-    calls = list(run_plan.calls())
+    slots = list(run_plan.slots())
+    calls = [call for slot in slots for call in slot.calls]
     progress = CallProgress(len(calls))
     journal.open()
     caller: Caller | None = None
@@ -330,7 +344,7 @@ async def _execute(
         cached=progress.cached,
         stopped=caller.stopped if caller else "",
     )
-    return _collected(run_plan, outcome, entries, caller.failures if caller else {})
+    return _collected(run_plan, slots, outcome, entries, caller.failures if caller else {})
 
 
 def collect(run_plan: ModelPlan, runs: Path) -> ModelRun:
@@ -339,14 +353,15 @@ def collect(run_plan: ModelPlan, runs: Path) -> ModelRun:
     content = Journal(folder).content
     run = ModelRun(_with_record(run_plan, folder).record, folder, cost=content.spent, stopped="interrupted")
     failures = {hash: entry.why for hash, entry in content.failures.items()}
-    return _collected(_with_record(run_plan, folder), run, content.replies, failures)
+    run_plan = _with_record(run_plan, folder)
+    return _collected(run_plan, list(run_plan.slots()), run, content.replies, failures)
 
 
 def open_endpoint(settings: ModelSettings) -> Endpoint:
     """The endpoint that settings name."""
     if is_local(settings.model):
         return LocalEndpoint(settings.model, settings.context_tokens or CONTEXT)
-    return HttpEndpoint(settings.base_url, settings.key_env, settings.timeout, settings.concurrency)
+    return HttpEndpoint(settings.base_url, settings.key_env, settings.timeout)
 
 
 def _run_async(work: Coroutine[Any, Any, T]) -> T:
@@ -376,18 +391,23 @@ def _run_async(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _collected(
-    run_plan: ModelPlan, run: ModelRun, entries: Mapping[str, ReplyEntry], failures: Mapping[str, str]
+    run_plan: ModelPlan,
+    slots: Sequence[TaskSlot],
+    run: ModelRun,
+    entries: Mapping[str, ReplyEntry],
+    failures: Mapping[str, str],
 ) -> ModelRun:
     """The run with the annotations of all texts whose replies are there, in the order of the texts."""
     annotations: list[Annotation] = []
     unasked: dict[str, str] = {}
-    for task, sample in itertools.product(run_plan.tasks, range(run_plan.record.settings.samples)):
-        hashes = [request.hash(run_plan.record.host) for request in run_plan.requests(task, sample)]
+    for slot in slots:
+        hashes = [call.hash for call in slot.calls]
         if missing := [hash for hash in hashes if hash not in entries]:
             reasons = [failures[hash] for hash in missing if hash in failures]
-            unasked[task.document.id] = reasons[0] if reasons else run.stopped or "not asked yet"
+            unasked[slot.task.document.id] = reasons[0] if reasons else run.stopped or "not asked yet"
         else:
-            annotations.append(annotation_of(run_plan, task, sample, [(hash, entries[hash]) for hash in hashes]))
+            replies = [(hash, entries[hash]) for hash in hashes]
+            annotations.append(annotation_of(run_plan, slot.task, slot.sample, replies))
     states = Counter(str(note_of(annotation).state) for annotation in annotations)
     annotators = tuple(run_plan.annotator(sample) for sample in range(run_plan.record.settings.samples))
     return ModelRun(
