@@ -351,7 +351,13 @@ def collect(run_plan: ModelPlan, runs: Path) -> ModelRun:
     """What a run has brought so far, without asking anything: after an interruption."""
     folder = runs / _folder_name(run_plan)
     content = Journal(folder).content
-    run = ModelRun(_with_record(run_plan, folder).record, folder, cost=content.spent, stopped="interrupted")
+    run = ModelRun(
+        _with_record(run_plan, folder).record,
+        folder,
+        cost=content.spent,
+        cached=len(content.replies),
+        stopped="interrupted",
+    )
     failures = {hash: entry.why for hash, entry in content.failures.items()}
     run_plan = _with_record(run_plan, folder)
     return _collected(run_plan, list(run_plan.slots()), run, content.replies, failures)
