@@ -205,6 +205,12 @@ COMMANDS = (
         "A consistent copy of a study's database as one SQLite file, also while the study is served.",
     ),
     CommandRow(
+        "repair",
+        "serve",
+        Panel.SHOW,
+        "Mend stored records that cannot be read, or set them aside in a file. A backup is made first.",
+    ),
+    CommandRow(
         "restore", "serve", Panel.SHOW, "Put a backup in the place of a study's database. Stop the server first."
     ),
 )

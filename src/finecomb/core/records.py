@@ -538,6 +538,8 @@ class Note(Record):
 
     text: str
     """The line."""
+    is_error: bool = False
+    """Whether `finecomb check` counts it among the errors, as with a stored record that cannot be read."""
 
 
 def parts_of(mark: Mark) -> Iterator[tuple[Span, str]]:
