@@ -51,8 +51,11 @@ def kept(store: Store) -> recruits.PersonalData:
         return recruits.personal_data(store, transaction)
 
 
-def test_a_worker_is_the_same_annotator_from_any_device(store: Store) -> None:
+def test_a_worker_is_the_same_annotator_from_another_device_once_let_go(store: Store) -> None:
     first = enter(store, ANN)
+    with pytest.raises(recruits.OtherBrowserError):
+        enter(store, replace(ANN, device="device2", session="session2"))
+    store.do_now(recruits.release_browser, "tests", first)
     assert enter(store, replace(ANN, device="device2", session="session2")) == first
     assert enter(store, replace(ANN, worker="5f2worker")) != first
     assert enter(store, replace(ANN, platform="mturk")) != first  # ids of two platforms are two people

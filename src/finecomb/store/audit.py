@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
@@ -18,6 +18,11 @@ def record(store: Store, transaction: Transaction, who: str, did: str, **about: 
     """A new line of the audit log, in the same transaction as what was done."""
     values = {"study": store.key, "at": store.clock(), "who": who, "did": did, "about": rows.dumps(about)}
     transaction.run(sa.insert(tables.audit).values(**values))
+
+
+def record_one(store: Store, transaction: Transaction, who: str, did: str, about: Mapping[str, object]) -> None:
+    """A new line of the audit log as a job of its own, for what changes nothing else."""
+    record(store, transaction, who, did, **about)
 
 
 def entries(store: Store, transaction: Transaction, most: int = 1000) -> Sequence[tuple[float, str, str, str]]:

@@ -266,7 +266,7 @@ def pay(snapshots: Snapshots, session: RecentEditor, form: Annotated[Form, Query
     ):  # not what is remembered, should ids have been forgotten since
         arrivals = recruits.arrivals(snapshots.store, transaction)
     people = snapshots.ask(lambda pages: pay_rules.earned(pages.snapshot.study, arrivals, pages.snapshot.protocol))
-    snapshots.store.do_now(audit.record, session.who, "took a pay file", form=form)
+    snapshots.store.do_now(audit.record_one, session.who, "took a pay file", {"form": form})
     name = pay_rules.FORMS[form]
     headers = {"content-disposition": f"attachment; filename*=utf-8''{quote(name)}"}
     return Response(pay_rules.pay_file(form, people), media_type="text/csv; charset=utf-8", headers=headers)

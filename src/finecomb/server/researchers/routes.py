@@ -397,5 +397,5 @@ def download(snapshots: Snapshots, session: RecentViewer, format: Id) -> FileRes
     except BaseException:
         shutil.rmtree(folder)
         raise
-    snapshots.store.do_now(audit_log.record, session.who, "exported", format=format)
+    snapshots.store.do_now(audit_log.record_one, session.who, "exported", {"format": format})
     return FileResponse(file, filename=file.name, background=BackgroundTask(shutil.rmtree, folder))
