@@ -24,7 +24,7 @@ _ENCODINGS = {"br": ".br", "gzip": ".gz"}
 
 
 class _Assets(StaticFiles):
-    """Files whose names change with their content, so browsers may keep them for ever; sent compressed where possible."""
+    """Files whose names change with their content, so browsers may keep them; compressed where they may be."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await self._compressed(path, scope) or await super().get_response(path, scope)
