@@ -18,6 +18,7 @@ NODE := $(if $(shell command -v npm),,$(VENV)/.node)
 
 demo: $(VENV)/.demo frontend
 	$(BIN)/finecomb demo demo-study
+	$(BIN)/finecomb report demo-study -o demo-report
 	$(BIN)/finecomb serve demo-study --open
 
 # First what waits for the network, then what keeps one core busy, then the tests on all cores.

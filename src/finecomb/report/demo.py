@@ -41,7 +41,13 @@ def show(study: Study, folder: Path, console: Console) -> None:
     _heading(console, "How far they agree on words, label by label")
     print_rows(console, agreement_rows(readers))
     _heading(console, "Go on")
-    for does in (f"stats {folder}", f"show {folder} {id}", f"gold {folder} -o gold", f"serve {folder} --open"):
+    for does in (
+        f"stats {folder}",
+        f"show {folder} {id}",
+        f"gold {folder} -o gold",
+        f"report {folder}",
+        f"serve {folder} --open",
+    ):
         console.print(f"  finecomb {does}")
 
 

@@ -22,6 +22,7 @@ from finecomb.measure.inference import Floats
 from finecomb.measure.measures import measure
 from finecomb.measure.view import ANY, Filters, View, view
 from finecomb.people.pay import cost, earned
+from finecomb.report.datasheet import Evidence
 from finecomb.report.site import answer as answers
 from finecomb.report.site.answer import HUMAN
 from finecomb.report.site.model import (
@@ -31,10 +32,10 @@ from finecomb.report.site.model import (
     CombFigure,
     DotFigure,
     DotRow,
-    Figure,
-    Panel,
+    LabelPanel,
     PanelFigure,
     Report,
+    ReportFigure,
     Statement,
     Tooth,
     axis,
@@ -92,7 +93,7 @@ def report(made_from: Source, date: str, page_of: Callable[[str], str]) -> Repor
     notes: list[str] = []
     systems = _rates(made_from)
     alpha = _alpha(made_from)
-    figures: list[Figure] = []
+    figures: list[ReportFigure] = []
     for make in (_systems, _kinds, _trust, _judges, _costs):
         figure = _attempt(make, made_from, systems, notes)
         if figure is not None:
@@ -105,10 +106,16 @@ def report(made_from: Source, date: str, page_of: Callable[[str], str]) -> Repor
     )
 
 
-Maker = Callable[[Source, Mapping[str, Estimate]], Figure | None]
+def evidence(made_from: Source, content: Report) -> Evidence:
+    """What the datasheet of the study is written from."""
+    signatures = [figure.signature for figure in content.figures if figure.signature]
+    return Evidence(made_from.study, made_from.view.protocol, _alpha(made_from), signatures)
 
 
-def _attempt(make: Maker, made_from: Source, systems: Mapping[str, Estimate], notes: list[str]) -> Figure | None:
+Maker = Callable[[Source, Mapping[str, Estimate]], ReportFigure | None]
+
+
+def _attempt(make: Maker, made_from: Source, systems: Mapping[str, Estimate], notes: list[str]) -> ReportFigure | None:
     """A figure, or a note why it could not be made: one that fails holds up no other."""
     try:
         return make(made_from, systems)
@@ -174,6 +181,7 @@ def _text_rates(made_from: Source) -> pl.DataFrame:
 
 
 def systems_of(made_from: Source) -> dict[str, str]:
+    """The system of each document by its id; documents without one are absent."""
     if not made_from.by:
         return dict.fromkeys(made_from.study.documents["id"], "all texts")
     rows = made_from.study.documents.select("id", meta(made_from.by)).iter_rows()
@@ -184,7 +192,7 @@ def _command(made_from: Source, *words: str) -> str:
     return " ".join(["finecomb", *words[:1], made_from.name, *words[1:]])
 
 
-def _systems(made_from: Source, systems: Mapping[str, Estimate]) -> Figure:
+def _systems(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure:
     texts = _text_rates(made_from)
     read = {row[0]: row for row in counts(made_from.view.study, [made_from.by]).iter_rows()} if made_from.by else {}
     rows = []
@@ -221,7 +229,7 @@ def _signature(estimates: Iterable[Estimate]) -> str:
 # --- kinds of error ----------------------------------------------------------------------------------------------
 
 
-def _kinds(made_from: Source, systems: Mapping[str, Estimate]) -> Figure | None:
+def _kinds(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure | None:
     protocol = made_from.view.protocol
     if protocol is None or not protocol.labels:
         return None
@@ -232,7 +240,7 @@ def _kinds(made_from: Source, systems: Mapping[str, Estimate]) -> Figure | None:
         by_label.setdefault(str(finding.columns["label"]), {})[_system(made_from, finding)] = finding.estimate
     labels = [label.name for label in protocol.labels if label.name in by_label]
     panels = tuple(
-        Panel(
+        LabelPanel(
             made_from.look(label),
             tuple(_kind_row(name, by_label[label][name]) for name in systems if name in by_label[label]),
         )
@@ -274,7 +282,7 @@ def _alpha(made_from: Source) -> Estimate | None:
     return next((finding.estimate for finding in findings if finding.columns.get("label", ANY) == ANY), None)
 
 
-def _trust(made_from: Source, systems: Mapping[str, Estimate]) -> Figure | None:
+def _trust(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure | None:
     protocol = made_from.view.protocol
     if protocol is None or not protocol.labels:
         return None
@@ -320,7 +328,7 @@ def _trust(made_from: Source, systems: Mapping[str, Estimate]) -> Figure | None:
 # --- judges ------------------------------------------------------------------------------------------------------
 
 
-def _judges(made_from: Source, systems: Mapping[str, Estimate]) -> Figure | None:
+def _judges(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure | None:
     """Machines against what people agree on; a gold standard that was given stands in for people."""
     study = made_from.study.work()
     kinds = dict(study.annotators.select("id", "kind").iter_rows())
@@ -341,7 +349,8 @@ def _judges(made_from: Source, systems: Mapping[str, Estimate]) -> Figure | None
     return DotFigure(
         "judges", "Judges", f"Each machine against {against}.", tuple(_score_row(row) for row in rows),
         _signature([rows[0].recall]), _command(made_from, "score"), "", "#texts", drawn, scale, None,
-        ("Judge", "Precision: of its marks, how many are confirmed", "Recall: of the errors, how many it finds", ""), scale,
+        ("Judge", "Precision: of its marks, how many are confirmed", "Recall: of the errors, how many it finds", ""),
+        scale,
     )  # fmt: skip
 
 
@@ -352,7 +361,7 @@ def _score_row(row: Score) -> dict[str, object]:
 # --- cost and texts ----------------------------------------------------------------------------------------------
 
 
-def _costs(made_from: Source, systems: Mapping[str, Estimate]) -> Figure | None:
+def _costs(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure | None:
     settings = made_from.study.settings
     if (settings.price is None and not settings.base_pay) or made_from.view.protocol is None:
         return None
@@ -367,13 +376,14 @@ def _costs(made_from: Source, systems: Mapping[str, Estimate]) -> Figure | None:
     return BarFigure(
         "costs", "What it cost", f"From the first text to this page, in {settings.currency}.",
         tuple({"part": name, "amount": amount} for name, amount, _ in shown), f"costs|price:{settings.price}",
-        _command(made_from, "pay"), "" if shown else "Nothing was paid.", "", shown, f"{settings.currency} {spent.total:,.2f}", tuple(facts),
+        _command(made_from, "pay"), "" if shown else "Nothing was paid.", "", shown,
+        f"{settings.currency} {spent.total:,.2f}", tuple(facts),
     )  # fmt: skip
 
 
-def _texts(made_from: Source, page_of: Callable[[str], str]) -> Figure:
+def _texts(made_from: Source, page_of: Callable[[str], str]) -> ReportFigure:
     rates = _text_rates(made_from).sort("value", descending=True, maintain_order=True)
-    order = answers.ordered({name: e for name, e in _rates(made_from).items()})
+    order = list(_rates(made_from))
     combs = tuple(
         (
             name,
@@ -388,8 +398,10 @@ def _texts(made_from: Source, page_of: Callable[[str], str]) -> Figure:
         {"text": id, "system": system, "marks per 100 words": value} for id, system, value in rates.iter_rows()
     )
     return CombFigure(
-        "texts", "Texts", "One tooth per text, as long as its marks per 100 words; open one to read it with everybody’s marks.",
-        table, f"statistic:marks per 100 words by text|texts:{len(rates)}", _command(made_from, "measure", "--measure", "rate-1000", "--by", "document"),
+        "texts", "Texts",
+        "One tooth per text, as long as its marks per 100 words; open one to read it with everybody’s marks.",
+        table, f"statistic:marks per 100 words by text|texts:{len(rates)}",
+        _command(made_from, "measure", "--measure", "rate-1000", "--by", "document"),
         "" if len(rates) else "Nobody has read these texts yet.", "", combs,
     )  # fmt: skip
 

@@ -14,9 +14,10 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation
 from finecomb.core.study import Study
 from finecomb.formats import write as write_study
+from finecomb.report import datasheet
 from finecomb.report.site import svg
-from finecomb.report.site.content import MACHINES, PEOPLE, Source, report, systems_of
-from finecomb.report.site.model import CombFigure, Figure, Report
+from finecomb.report.site.content import MACHINES, PEOPLE, Source, evidence, report, systems_of
+from finecomb.report.site.model import CombFigure, Report, ReportFigure
 from finecomb.report.site.pages import asset, first_page, page, style_sheet
 from finecomb.report.site.text_page import Reader, TextPage, text_page
 from finecomb.version import __version__
@@ -41,10 +42,22 @@ def write_report(
         _write(folder / name, text)
         if watch:
             watch("texts", number, len(pages))
+    for name, text in _sheets(made_from, content):
+        _write(folder / name, text)
     _write_images(content, folder, images)
     _write_data(made_from, folder)
     _write(folder / MANIFEST, json.dumps(_manifest(made_from, content, date), ensure_ascii=False, indent=1))
     return content
+
+
+def _sheets(made_from: Source, content: Report) -> Iterator[tuple[str, str]]:
+    """The datasheet in its three forms, and the paragraph for a paper."""
+    known = evidence(made_from, content)
+    sheet = datasheet.datasheet(known)
+    yield "datasheet.md", datasheet.markdown(sheet)
+    yield "datasheet.json", datasheet.as_json(sheet)
+    yield "datasheet.tex", datasheet.latex(sheet)
+    yield "methods.txt", datasheet.methods_paragraph(known) + "\n"
 
 
 def _write(path: Path, text: str) -> None:
@@ -63,7 +76,10 @@ def _files(content: Report) -> Iterator[tuple[str, str]]:
         links = "".join(
             f'<li><a href="{figure.id}.{ending}">{escape(figure.title)}</a></li>' for figure in content.figures
         )
-        listing = f'<main class="leaf"><h1>{place.capitalize()}</h1><ul>{links}</ul><p><a href="../index.html">Back</a></p></main>'
+        listing = (
+            f'<main class="leaf"><h1>{place.capitalize()}</h1><ul>{links}</ul><p><a href="../index.html">Back'
+            "</a></p></main>"
+        )
         yield f"{place}/index.html", page(place.capitalize(), listing, "../")
 
 
@@ -121,7 +137,7 @@ def _text_files(made_from: Source, content: Report, pages: Mapping[str, str]) ->
                     _near(order, place - 1, pages),
                     _near(order, place + 1, pages),
                     content.title,
-                )  # fmt: skip
+                )
             ),
         )
         marks = sum(len(annotation.marks) for annotation in annotations)
@@ -154,14 +170,19 @@ def readers(annotations: Iterable[Annotation], kinds: Mapping[str, str]) -> list
 
 def _listing(content: Report, words: Sequence[tuple[str, str, int, str]], pages: Mapping[str, str]) -> str:
     rows = "".join(
-        f'<tr data-words="{escape(f"{id} {system} {text}".lower(), quote=True)}"><td><a href="{pages[id]}">{escape(id)}</a></td>'
+        f'<tr data-words="{escape(f"{id} {system} {text}".lower(), quote=True)}"><td>'
+        f'<a href="{pages[id]}">{escape(id)}</a></td>'
         f'<td>{escape(system)}</td><td class="n">{marks:,}</td><td><bdi>{escape(text)}…</bdi></td></tr>'
         for id, system, marks, text in words
     )
     body = (
-        f'<header class="top"><a href="index.html">Answer</a><span class="grow"></span><span id="left">{len(words):,} texts</span></header>'
-        f'<main class="leaf"><h1>Texts</h1><p><label>Find <input id="find" type="search" placeholder="words, id or system"></label></p>'
-        f'<div class="scroll" tabindex="0"><table class="data"><tr><th scope="col">text</th><th scope="col">system</th><th scope="col" class="n">marks</th><th scope="col">begins</th></tr>{rows}</table></div></main>'
+        '<header class="top"><a href="index.html">Answer</a><span class="grow"></span>'
+        f'<span id="left">{len(words):,} texts</span></header>'
+        '<main class="leaf"><h1>Texts</h1><p><label>Find '
+        '<input id="find" type="search" placeholder="words, id or system"></label></p>'
+        '<div class="scroll" tabindex="0"><table class="data"><tr><th scope="col">text</th>'
+        '<th scope="col">system</th><th scope="col" class="n">marks</th><th scope="col">begins</th>'
+        f"</tr>{rows}</table></div></main>"
     )
     return page(f"Texts of {content.title}", body)
 
@@ -197,7 +218,7 @@ def _manifest(made_from: Source, content: Report, date: str) -> dict[str, object
     }
 
 
-def figure_hash(figure: Figure) -> str:
+def figure_hash(figure: ReportFigure) -> str:
     """What the numbers of a figure come to: equal for equal tables."""
     return hashlib.sha256(table_csv(figure.table).encode()).hexdigest()
 

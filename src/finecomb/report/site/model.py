@@ -104,7 +104,7 @@ class DotRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ReportFigure:
     """One figure with its caption, signature and table."""
 
     id: str
@@ -127,7 +127,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class DotFigure(Figure):
+class DotFigure(ReportFigure):
     """Rows of dots with intervals on one axis."""
 
     rows: tuple[DotRow, ...] = ()
@@ -140,7 +140,7 @@ class DotFigure(Figure):
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class LabelPanel:
     """A small multiple: one label, one dot for each system."""
 
     look: Look
@@ -148,15 +148,15 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
-class PanelFigure(Figure):
+class PanelFigure(ReportFigure):
     """Small multiples on one axis."""
 
-    panels: tuple[Panel, ...] = ()
+    panels: tuple[LabelPanel, ...] = ()
     axis: Axis = field(default_factory=lambda: Axis(0, 1, (0, 0.5, 1)))
 
 
 @dataclass(frozen=True, slots=True)
-class BarFigure(Figure):
+class BarFigure(ReportFigure):
     """Things that add up: amounts with a total."""
 
     bars: tuple[tuple[str, float, str], ...] = ()
@@ -176,7 +176,7 @@ class Tooth:
 
 
 @dataclass(frozen=True, slots=True)
-class CombFigure(Figure):
+class CombFigure(ReportFigure):
     """One tooth per text, in combs by system."""
 
     combs: tuple[tuple[str, tuple[Tooth, ...]], ...] = ()
@@ -208,7 +208,7 @@ class Report:
     date: str
     counts: str
     answer: Answer
-    figures: tuple[Figure, ...]
+    figures: tuple[ReportFigure, ...]
     facts: tuple[tuple[str, str], ...]
     """How it was made: names and values."""
     notes: tuple[str, ...] = ()

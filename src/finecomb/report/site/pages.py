@@ -17,10 +17,10 @@ from finecomb.report.site.model import (
     CombFigure,
     DotFigure,
     DotRow,
-    Figure,
-    Panel,
+    LabelPanel,
     PanelFigure,
     Report,
+    ReportFigure,
 )
 
 _MOST_ROWS = 500  # of a table on the page; all of them are in its CSV
@@ -53,7 +53,8 @@ def style_sheet() -> str:
         f"--d{depth}:linear-gradient(color-mix(in srgb,var(--ink) {depth}%,transparent) 0 0);"
         for depth in range(DEPTHS + 1)
     )
-    night = f"@media screen and (prefers-color-scheme:dark){{:root{{color-scheme:dark;{dark}{dark_strokes}{depths}--alert:#ff9a90}}{dark_slots}}}"
+    night = f":root{{color-scheme:dark;{dark}{dark_strokes}{depths}--alert:#ff9a90}}{dark_slots}"
+    night = f"@media screen and (prefers-color-scheme:dark){{{night}}}"
     return f":root{{{light}{strokes}{depths}}}{slots}\n{asset('report.css')}\n{night}\n"
 
 
@@ -80,15 +81,18 @@ def page(title: str, body: str, root: str = "") -> str:
 def first_page(report: Report) -> str:
     """The entry page: the answer, then every figure."""
     contents = "".join(
-        f'<li><a href="#{figure.id}">{escape(figure.title.partition(" ")[2])}<span class="faint">{number}</span></a></li>'
+        f'<li><a href="#{figure.id}">{escape(figure.title.partition(" ")[2])}<span class="faint">{number}'
+        "</span></a></li>"
         for number, figure in enumerate(report.figures, 1)
     )
     toc = (
         f'<nav class="toc" aria-label="Contents">{BRAND}<p class="cap" style="margin-top:10px">Report on '
-        f'{escape(report.title)}<br>{escape(report.date)}</p><ol><li class="on"><a href="#answer">Answer</a></li>{contents}'
+        f'{escape(report.title)}<br>{escape(report.date)}</p><ol><li class="on"><a href="#answer">Answer'
+        f"</a></li>{contents}"
         '<li><a href="#made">How this was made</a></li></ol>'
-        '<div class="ql"><a href="texts.html">All texts</a><a href="tables/">All tables, CSV</a>'
-        '<a href="figures/">All figures, SVG</a></div>'
+        '<div class="ql"><a href="texts.html">All texts</a><a href="tables/index.html">All tables, CSV</a>'
+        '<a href="figures/index.html">All figures, SVG</a><a href="datasheet.md">Datasheet</a>'
+        '<a href="methods.txt">Paragraph for a paper</a></div>'
         f'<p class="cap foot">Works without a connection.<br>{escape(report.counts)}</p></nav>'
     )
     figures = "".join(_section(figure) for figure in report.figures)
@@ -107,7 +111,8 @@ def _answer(report: Report) -> str:
         row = figure.rows[0]
         drawn = (
             f'<figure><figcaption class="cap" style="margin-bottom:4px">{escape(figure.caption)}</figcaption>'
-            f"{svg.row_plot(row.estimate, figure.axis, 300, 34, name=figure.caption)}{svg.axis_plot(figure.axis, 300)}</figure>"
+            f"{svg.row_plot(row.estimate, figure.axis, 300, 34, name=figure.caption)}{svg.axis_plot(figure.axis, 300)}"
+            "</figure>"
         )
     says = "".join(f"<li><b>{escape(part.head)}</b> {escape(part.text)}</li>" for part in answer.statements)
     return (
@@ -116,7 +121,7 @@ def _answer(report: Report) -> str:
     )
 
 
-def _section(figure: Figure) -> str:
+def _section(figure: ReportFigure) -> str:
     if figure.empty:
         plot = f'<p class="note">{escape(figure.empty)}</p>'
     else:
@@ -137,7 +142,7 @@ def _section(figure: Figure) -> str:
     )
 
 
-def _foot(figure: Figure) -> str:
+def _foot(figure: ReportFigure) -> str:
     again = f"<dt>Again</dt><dd><code>{escape(figure.command)}</code></dd>" if figure.command else ""
     signature = (
         f'<details class="sig"><summary>signature {figure.hash}</summary><dl class="kv"><dt>Signature</dt>'
@@ -148,7 +153,10 @@ def _foot(figure: Figure) -> str:
         if figure.behind
         else ""
     )
-    links = f'<div class="links"><a href="tables/{figure.id}.csv">CSV</a><a href="figures/{figure.id}.svg">SVG</a>{behind}</div>'
+    links = (
+        f'<div class="links"><a href="tables/{figure.id}.csv">CSV</a><a href="figures/{figure.id}.svg">SVG'
+        f"</a>{behind}</div>"
+    )
     table = f'<details class="tbl"><summary>table</summary>{data_table(figure.table)}</details>'
     return f"<footer>{signature}{links}{table}</footer>"
 
@@ -205,7 +213,10 @@ def _dots(figure: DotFigure) -> str:
     ticks = [f"<td></td><td>{svg.axis_plot(figure.axis, width if not second else 250)}</td><td></td>"]
     if second:
         ticks.append(f"<td>{svg.axis_plot(second, 150)}</td><td></td>")
-    return f'<div class="scroll" tabindex="0"><table class="pl">{head}{rows}<tr class="axis" aria-hidden="true">{"".join(ticks)}<td></td></tr></table></div>'
+    return (
+        f'<div class="scroll" tabindex="0"><table class="pl">{head}{rows}'
+        f'<tr class="axis" aria-hidden="true">{"".join(ticks)}<td></td></tr></table></div>'
+    )
 
 
 def _spread(figure: DotFigure) -> str:
@@ -237,7 +248,7 @@ def _panels(figure: PanelFigure) -> str:
     return f'<div class="mult">{"".join(_panel(panel, figure.axis) for panel in figure.panels)}</div>'
 
 
-def _panel(panel: Panel, axis: Axis) -> str:
+def _panel(panel: LabelPanel, axis: Axis) -> str:
     names = "".join(f"<span>{escape(row.name)}</span>" for row in panel.rows)
     rows = "".join(
         '<div class="prow">'
@@ -247,15 +258,18 @@ def _panel(panel: Panel, axis: Axis) -> str:
         for row in panel.rows
     )
     return (
-        f'<div class="pan s-{panel.look.slot.name}"><h3>{flag(panel.look)} {escape(panel.look.title)}</h3><div class="pin">'
-        f'<div class="pn" aria-hidden="true">{names}</div><div>{rows}{svg.axis_plot(axis, 120, "%" if axis.percent else "")}</div></div></div>'
+        f'<div class="pan s-{panel.look.slot.name}"><h3>{flag(panel.look)} {escape(panel.look.title)}</h3>'
+        '<div class="pin">'
+        f'<div class="pn" aria-hidden="true">{names}</div>'
+        f"<div>{rows}{svg.axis_plot(axis, 120, '%' if axis.percent else '')}</div></div></div>"
     )
 
 
 def _bars(figure: BarFigure) -> str:
     most = max((amount for _, amount, _ in figure.bars), default=1.0) or 1.0
     rows = "".join(
-        f'<tr><td class="name tight">{escape(name)}</td><td style="width:60%"><div class="bar" style="width:{100 * amount / most:.1f}%"></div></td>'
+        f'<tr><td class="name tight">{escape(name)}</td><td style="width:60%">'
+        f'<div class="bar" style="width:{100 * amount / most:.1f}%"></div></td>'
         f'<td class="r">{escape(words)}</td></tr>'
         for name, amount, words in figure.bars
     )
@@ -269,7 +283,8 @@ def _combs(figure: CombFigure) -> str:
     parts = []
     for name, teeth in figure.combs:
         drawn = "".join(
-            f'<a href="{escape(tooth.page, quote=True)}" style="height:{length:.0f}px" title="{escape(tooth.document, quote=True)}: {tooth.value:.1f}">'
+            f'<a href="{escape(tooth.page, quote=True)}" style="height:{length:.0f}px" '
+            f'title="{escape(tooth.document, quote=True)}: {tooth.value:.1f}">'
             f'<span class="vh">{escape(tooth.document)}</span></a>'
             for tooth, length in zip(teeth[:_MOST_ROWS], svg.tooth_heights(teeth[:_MOST_ROWS], most), strict=True)
         )
@@ -282,4 +297,7 @@ def _combs(figure: CombFigure) -> str:
 def _made(report: Report) -> str:
     facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in report.facts)
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in report.notes)
-    return f'<section class="fig" id="made"><header><h2>How this was made</h2></header><dl class="kv">{facts}</dl>{notes}</section>'
+    return (
+        f'<section class="fig" id="made"><header><h2>How this was made</h2></header><dl class="kv">{facts}'
+        f"</dl>{notes}</section>"
+    )

@@ -8,7 +8,7 @@ from html import escape
 
 from finecomb.core.estimate import Estimate
 from finecomb.report.page import LIGHT
-from finecomb.report.site.model import Axis, BarFigure, CombFigure, DotFigure, DotRow, Figure, PanelFigure, Tooth
+from finecomb.report.site.model import Axis, BarFigure, CombFigure, DotFigure, DotRow, PanelFigure, ReportFigure, Tooth
 
 _COMB = 76  # px of the longest tooth
 
@@ -95,7 +95,7 @@ def _tick(x: float, text: str) -> str:
 _NAMES, _PLOT, _NUMBERS = 170, 520, 150
 
 
-def standalone(figure: Figure, tokens: dict[str, str] | None = None) -> str:
+def standalone(figure: ReportFigure, tokens: dict[str, str] | None = None) -> str:
     """A whole figure as one SVG with colours in place of tokens, for papers and slides."""
     match figure:
         case DotFigure():
@@ -110,7 +110,8 @@ def standalone(figure: Figure, tokens: dict[str, str] | None = None) -> str:
             body, width, height = "", 400, 40
     title = f'<text x="0" y="16" font-size="16" font-weight="600" fill="var(--ink)">{escape(figure.title)}</text>'
     drawn = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height + 40}" font-family="Arial, sans-serif">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height + 40}" '
+        'font-family="Arial, sans-serif">'
         f'<rect width="100%" height="100%" fill="var(--paper)"/>{title}<g transform="translate(0 32)">{body}</g></svg>'
     )
     for name, colour in {**LIGHT, "ink": "#1a1d21", **(tokens or {})}.items():
@@ -129,7 +130,11 @@ def _text(
     bold: bool = False,
 ) -> str:
     weight = ' font-weight="600"' if bold else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{colour}" text-anchor="{anchor}"{weight}>{escape(words)}</text>'
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{colour}" text-anchor="{anchor}"'
+        f"{weight}>{escape(words)}"
+        "</text>"
+    )
 
 
 def _moved(x: float, y: float, inner: str) -> str:

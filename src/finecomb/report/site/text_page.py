@@ -49,11 +49,16 @@ class TextPage:
 def text_page(text: TextPage) -> str:
     """The page of one text."""
     top = (
-        f'<header class="top"><a href="../index.html" style="text-decoration:none">{BRAND}</a><span class="faint">Report on {escape(text.report)}</span>'
-        f'<a href="../index.html">Answer</a><a href="../texts.html">Texts</a><span class="grow"></span><span>Text {text.number:,} of {text.of:,}</span>'
+        f'<header class="top"><a href="../index.html" style="text-decoration:none">{BRAND}</a>'
+        f'<span class="faint">Report on {escape(text.report)}</span>'
+        '<a href="../index.html">Answer</a><a href="../texts.html">Texts</a><span class="grow"></span>'
+        f"<span>Text {text.number:,} of {text.of:,}</span>"
         f"{_neighbour(text.previous, 'prev', '←', 'P')}{_neighbour(text.next, 'next', '→', 'N')}</header>"
     )
-    body = f'{top}<div class="cols"><nav class="rail" aria-label="Filters">{_rail(text)}</nav><main class="middle">{_sheet(text)}</main>{_panel(text)}</div>'
+    body = (
+        f'{top}<div class="cols"><nav class="rail" aria-label="Filters">{_rail(text)}</nav>'
+        f'<main class="middle">{_sheet(text)}</main>{_panel(text)}</div>'
+    )
     return page(text.document.id, body, "../")
 
 
@@ -85,7 +90,9 @@ def _marks(text: TextPage) -> list[_ReaderMark]:
 def _rail(text: TextPage) -> str:
     by_label = Counter(entry.mark.label for entry in _marks(text))
     labels = "".join(
-        f'<li><label><input type="checkbox" checked value="label:{escape(str(label), quote=True)}">{flag(look)}<span>{escape(look.title)}</span></label>'
+        "<li><label>"
+        f'<input type="checkbox" checked value="label:{escape(str(label), quote=True)}">{flag(look)}'
+        f"<span>{escape(look.title)}</span></label>"
         f'<span class="n">{by_label.get(label, 0) or "none"}</span></li>'
         for label, look in text.looks.items()
         if label is not None or by_label.get(None)
@@ -95,7 +102,8 @@ def _rail(text: TextPage) -> str:
         readers = [reader for reader in text.readers if reader.machine == machine]
         if readers:
             items = "".join(
-                f'<li><label><input type="checkbox" checked value="who:{escape(reader.name, quote=True)}"><span>{escape(reader.name)}</span></label>'
+                f'<li><label><input type="checkbox" checked value="who:{escape(reader.name, quote=True)}">'
+                f"<span>{escape(reader.name)}</span></label>"
                 f'<span class="n">{len(reader.annotation.marks)}</span></li>'
                 for reader in readers
             )
@@ -161,7 +169,10 @@ def _panel(text: TextPage) -> str:
     marks = _marks(text)
     items = "".join(_item(text, entry.reader, entry.mark) for entry in marks)
     head = f"{len(marks):,} marks" if marks else "Nobody marked anything here."
-    return f'<aside class="panel" aria-label="Marks"><h2 id="chosen" data-all="{escape(head, quote=True)}">{escape(head)}</h2><ul>{items}</ul></aside>'
+    return (
+        '<aside class="panel" aria-label="Marks">'
+        f'<h2 id="chosen" data-all="{escape(head, quote=True)}">{escape(head)}</h2><ul>{items}</ul></aside>'
+    )
 
 
 def _item(text: TextPage, reader: Reader, mark: Mark) -> str:
@@ -173,7 +184,8 @@ def _item(text: TextPage, reader: Reader, mark: Mark) -> str:
     )
     return (
         f'<li id="mark-{escape(mark.id, quote=True)}" data-label="{escape(str(mark.label), quote=True)}" '
-        f'data-who="{escape(reader.name, quote=True)}">{flag(look) if look else ""} <b>{escape(reader.name)}</b> “<bdi>{escape(quote)}</bdi>”{answers}</li>'
+        f'data-who="{escape(reader.name, quote=True)}">{flag(look) if look else ""} '
+        f"<b>{escape(reader.name)}</b> “<bdi>{escape(quote)}</bdi>”{answers}</li>"
     )
 
 
