@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from finecomb.agreement.agree import agree
 from finecomb.agreement.agree_options import AgreeOptions
-from finecomb.agreement.alpha import agreement, alpha, masi
+from finecomb.agreement.alpha import alpha, masi
 from finecomb.agreement.measures import FAMILIES, MEASURES
 from finecomb.agreement.ratings import CONVENTIONS
 from finecomb.agreement.sources import AnswerRatings, ItemLabels, UnitMarks, source_of
@@ -16,6 +16,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
 from finecomb.measure.view import Filters, view
+from tests.agreement.closed_form import agreement
 from tests.agreement.worlds import TEXT, rated, studies, study
 from tests.agreement.worlds import Marked as Given
 

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from finecomb.agreement.alpha import agreement
 from finecomb.agreement.dawid_skene import mark_matrix
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
@@ -21,6 +20,7 @@ from finecomb.measure.grid import lay
 from finecomb.measure.view import Filters, view
 from finecomb.people.trust import trust
 from finecomb.simulate.demo import demo_study
+from tests.agreement.closed_form import agreement
 
 PROTOCOL = Protocol(name="t", version="1", title="T", summary="T.", labels=(Label(name="red"), Label(name="blue")))
 TEXT = "a b c d e f g h i j"

@@ -9,11 +9,12 @@ from typing import Any
 import polars as pl
 
 from finecomb.agreement.agree_options import AgreementLevel, AgreeOptions
+from finecomb.agreement.gamma.measured import GammaSettings
 from finecomb.agreement.measures import FAMILIES, MEASURES, AgreementMeasure
-from finecomb.agreement.sources import ItemLabels, Source, source_of
+from finecomb.agreement.sources import SOURCES, ItemLabels, Source, source_of, source_type
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding, Signature
-from finecomb.core.options import options_of
+from finecomb.core.options import options_of, refuse_others
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study
 from finecomb.measure.inference import estimated, few_documents, study_and_resample_weights
@@ -28,14 +29,25 @@ def agree(
 ) -> list[Finding]:
     """Agreement under every name in `measures`, for any mark and each label, in each part that `by` makes.
 
-    `options` are the fields of `AgreeOptions`. Intervals are over documents, the same draws for all measures.
+    `options` are the fields of `AgreeOptions`; one that nothing asked for has is refused. Intervals are over documents, the same draws for all measures.
     """
     names, choices = measure_names(measures), options_of(AgreeOptions, level=level, **options)
+    _refuse_unused(names, choices, options)
     return [
         Finding({**columns, **finding.columns}, finding.estimate)
         for columns, part in as_view(study).split(choices.by)
         for finding in _findings(part, names, choices)
     ]
+
+
+def _refuse_unused(names: Sequence[str], choices: AgreeOptions, options: Mapping[str, Any]) -> None:
+    """An error for an option that neither the measures asked for nor what they read have."""
+    source = source_type(choices)
+    asked_for = {**{name: MEASURES[name].options for name in names}, source.noun: source.options_type}
+    everything = {name: row.options for name, row in MEASURES.items()}
+    refuse_others(options, asked_for, everything | {kind.noun: kind.options_type for kind in SOURCES})
+    if options.get("gamma", GammaSettings()) != GammaSettings() and not any(name.startswith("gamma") for name in names):
+        raise FinecombError(f"settings of gamma do not apply to {', '.join(names)}")
 
 
 def measure_names(names: Sequence[str]) -> list[str]:

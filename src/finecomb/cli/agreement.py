@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, TypeVar
 
+import click
 import typer
 
 from finecomb.agreement.agree import agree as agreed
@@ -83,7 +84,9 @@ def agree(
             trust(part, tokens=options_of_trust.tokens, seed=options_of_trust.seed), as_json_, "Whom to trust"
         )
         return
-    print_findings(agreed(part, wanted, **vars(options)), as_json_, "Agreement")
+    given = {name: getattr(options, name) for name in values.given if hasattr(options, name)}
+    more = {"gamma": gamma, "workers": options.workers, "watch": options.watch}
+    print_findings(agreed(part, wanted, **given, **more), as_json_, "Agreement")
 
 
 def _chosen_agreements(wanted: Sequence[str], options: AgreeOptions) -> dict[str, type]:
@@ -109,10 +112,11 @@ def run_tests(
     study: StudyPath,
     values: OptionValues,
     what: Annotated[
-        Literal["systems", "metrics", "human-or-machine", "scores", "histogram", "codes", "coders"],
+        str,
         typer.Option(
             "--what",
             "-w",
+            click_type=click.Choice(list(TESTS)),
             help="Systems compared, scalar metrics against people, or a table of a human-or-machine study.",
         ),
     ] = "systems",

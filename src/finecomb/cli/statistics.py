@@ -16,7 +16,7 @@ from finecomb.cli.options import with_options
 from finecomb.cli.shared import AsJson, From, StudyPath, app, counted, done, out, read, say
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
-from finecomb.core.options import OptionValues, option, refuse_others
+from finecomb.core.options import OptionValues, all_specs, option, refuse_others
 from finecomb.core.records import Annotator
 from finecomb.core.study import Study
 from finecomb.measure.audit import audit_annotations, audited
@@ -133,7 +133,8 @@ def _measured(part: View, wanted: Sequence[str], values: OptionValues, by: tuple
     """Means over annotations all at once, then each other statistic."""
     options = values.of(MeasureOptions, by=by)
     means = [name for name in wanted if name in MEASURES]
-    fields = {name: getattr(options, name) for name in values.given if hasattr(options, name) and name != "by"}
+    taken_by_means = set(all_specs(MEASURES[name].options for name in means)) - {"by"}
+    fields = {name: getattr(options, name) for name in values.given if name in taken_by_means}
     findings = measured(part, means, by, **fields) if means else []
     for name in wanted:
         if name in STATISTICS:

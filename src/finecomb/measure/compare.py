@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -16,6 +16,7 @@ import polars as pl
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import entries, meta
+from finecomb.core.options import listed
 from finecomb.core.study import Study
 from finecomb.measure.annotation_matrix import Overlap, read_view
 from finecomb.measure.inference import ratio
@@ -101,6 +102,7 @@ def compare(
         raise FinecombError(f"pairing is auto, yes or no, not {pairing!r}")
     view = as_view(study)
     name, per_annotation = named(statistic, tokens, overlap)
+    _refuse_unused(name, {"tokens": (tokens, "words"), "overlap": (overlap, "add")})
     parts = [(str(group[by]), part) for group, part in view.split([by]) if group[by] is not None]
     if len(parts) < 2:
         there = f"only {parts[0][0]!r}" if parts else "none"
@@ -121,6 +123,15 @@ def compare(
             columns: dict[str, object] = {"measure": name, "label": label, "a": a, "b": b}
             rows.append(_compared(columns, values[a], values[b], pairing, draws, rng, signature))
     return corrected(rows, correction)
+
+
+def _refuse_unused(name: str, options: Mapping[str, tuple[str, str]]) -> None:
+    """An error for an option that is not at its default and changes nothing about the statistic; pairs of both."""
+    uses = MEASURES[name].uses if name in MEASURES else ()
+    for option, (value, default) in options.items():
+        if value != default and option not in uses:
+            owners = [other for other, row in MEASURES.items() if option in row.uses]
+            raise FinecombError(f"--{option} does not apply to {name}; it applies to {listed(owners)}")
 
 
 def corrected(rows: Sequence[Finding], correction: Correction) -> list[Finding]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding, Signature
-from finecomb.core.options import option, options_of
+from finecomb.core.options import option, options_of, refuse_others
 from finecomb.core.study import Study
 from finecomb.measure.annotation_matrix import AnnotationMatrix, Floats, Overlap, grouped, read_view
 from finecomb.measure.grid import Ints, Level
@@ -266,12 +266,13 @@ def measure(
 ) -> list[Finding]:
     """Measures of a study or view by label and by the `by` columns, each with a bootstrap interval over documents.
 
-    `options` are the fields of `MeasureOptions`. Columns: measure, label (`any` for all together), the `by` columns
-    and, with a `target`, target, t, df, p and test. Undefined values are NaN with the reason; so are intervals of fewer
+    `options` are the fields of `MeasureOptions`; one that no measure asked for has is refused. Columns: measure, level
+    (what is covered or counted, where that can be chosen), label (`any` for all together), the `by` columns and, with a `target`, target, t, df, p and test. Undefined values are NaN with the reason; so are intervals of fewer
     than two documents, or when all documents give the same value and drawing them again shows no spread.
     """
     choices = options_of(MeasureOptions, by=tuple(by), **options)
     rows, view = {name: named(name) for name in measures}, as_view(study)
+    refuse_others(options, *({name: row.options for name, row in table.items()} for table in (rows, MEASURES)))
     _refuse_pointless(view, choices.resample)
     matrix = read_view(
         grouped(view) if choices.detail == "group" else view, by, choices.level, choices.tokens, choices.antecedents
@@ -372,7 +373,8 @@ class MeasuredGroup:
         resampled: Floats,
         signature: Signature,
     ) -> Finding:
-        columns: dict[str, object] = {"measure": name, "label": part.labels[row], **self.columns}
+        level = self.choices.level if "level" in MEASURES[name].uses else ""
+        columns: dict[str, object] = {"measure": name, "level": level, "label": part.labels[row], **self.columns}
         why = self.why(name, part, row)
         if self.choices.target is not None:
             columns |= against(self.choices.target, *sums, why)
