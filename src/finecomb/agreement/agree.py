@@ -14,30 +14,35 @@ from finecomb.agreement.measures import FAMILIES, MEASURES, AgreementMeasure
 from finecomb.agreement.sources import SOURCES, ItemLabels, Source, source_of, source_type
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding, Signature
+from finecomb.core.findings import Findings
 from finecomb.core.options import options_of, refuse_others
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study
 from finecomb.measure.inference import estimated, few_documents, study_and_resample_weights
+from finecomb.measure.measures import listed_names
 from finecomb.measure.view import View, as_view
 
 
 def agree(
     study: Study | View,
-    measures: Sequence[str] = ("alpha", "two-agree"),
+    measures: str | Sequence[str] = ("alpha", "two-agree"),
     level: AgreementLevel = "token",
     **options: Any,
-) -> list[Finding]:
+) -> Findings:
     """Agreement under every name in `measures`, for any mark and each label, in each part that `by` makes.
 
-    `options` are the fields of `AgreeOptions`; one that nothing asked for has is refused. Intervals are over documents, the same draws for all measures.
+    `options` are the fields of `AgreeOptions`; one that nothing asked for has is refused. Intervals are
+    over documents, the same draws for all measures.
     """
-    names, choices = measure_names(measures), options_of(AgreeOptions, level=level, **options)
+    if "by" in options:
+        options["by"] = tuple(listed_names(options["by"]))
+    names, choices = measure_names(listed_names(measures)), options_of(AgreeOptions, level=level, **options)
     _refuse_unused(names, choices, options)
-    return [
+    return Findings(
         Finding({**columns, **finding.columns}, finding.estimate)
         for columns, part in as_view(study).split(choices.by)
         for finding in _findings(part, names, choices)
-    ]
+    )
 
 
 def _refuse_unused(names: Sequence[str], choices: AgreeOptions, options: Mapping[str, Any]) -> None:

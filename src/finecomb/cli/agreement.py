@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
-import click
 import typer
 
 from finecomb.agreement.agree import agree as agreed
@@ -18,7 +17,7 @@ from finecomb.agreement.registry import TESTS
 from finecomb.agreement.sources import SOURCES, source_type
 from finecomb.cli.filters import FilterOptions, names
 from finecomb.cli.options import is_given, with_options
-from finecomb.cli.shared import AsJson, From, StudyPath, app, err, read
+from finecomb.cli.shared import AsJson, From, StudyPath, app, err, read, say_all
 from finecomb.cli.statistics import print_findings
 from finecomb.core.errors import FinecombError
 from finecomb.core.options import OptionValues, option, refuse_others
@@ -27,6 +26,10 @@ from finecomb.measure.view import View, view
 from finecomb.people.trust import trust
 
 T = TypeVar("T")
+if TYPE_CHECKING:
+    TestName = str
+else:
+    TestName = Literal[tuple(TESTS)]
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ def agree(
     options = values.of(AgreeOptions, gamma=gamma, workers=cores(), watch=_texts)
     refuse_others(values.given, _chosen_agreements(wanted, options), agree_choices())
     part = view(read(study, from_), values.of(FilterOptions).filters())
+    say_all(part.notes)
     if who:
         options_of_trust = values.of(TrustOptions)
         print_findings(
@@ -112,11 +116,10 @@ def run_tests(
     study: StudyPath,
     values: OptionValues,
     what: Annotated[
-        str,
+        TestName,
         typer.Option(
             "--what",
             "-w",
-            click_type=click.Choice(list(TESTS)),
             help="Systems compared, scalar metrics against people, or a table of a human-or-machine study.",
         ),
     ] = "systems",
@@ -134,8 +137,10 @@ def run_tests(
     refuse_others(values.given, {what: readers.get(what, NoOptions)}, readers)
     whole = read(study, from_)
     part = view(whole, values.of(FilterOptions).filters()) if row.reads is View else whole
-    if isinstance(part, View) and part.study.annotations.is_empty():
-        raise FinecombError(f"{study}: has no annotations to test")
+    if isinstance(part, View):
+        say_all(part.notes)
+        if part.study.annotations.is_empty():
+            raise FinecombError(f"{study}: has no annotations to test")
     print_findings(row.run(part, values.of(row.options)), as_json_, _TITLES.get(what, what.capitalize()))
 
 

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
+import polars as pl
 import typer
 
 from finecomb import formats
-from finecomb.cli.filters import Annotators, Draws, Kinds, Protocol, Seed, Tokens, Where, filters, names
-from finecomb.cli.shared import AsJson, Force, From, StudyPath, app, counted, done, out, read, say
+from finecomb.cli.filters import Annotators, Draws, Drop, Kinds, Protocol, Seed, Tokens, Where, filters, names, part_of
+from finecomb.cli.shared import (
+    AsJson,
+    Force,
+    From,
+    StudyPath,
+    app,
+    counted,
+    done,
+    print_table,
+    read,
+    say,
+    say_signature,
+)
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
@@ -25,7 +39,7 @@ from finecomb.gold.score import score as scored
 from finecomb.gold.scored_pair import Unread
 from finecomb.measure.view import view
 from finecomb.report.scores import readable_rows, score_rows
-from finecomb.report.tables import Row, as_json, finding_rows, print_rows
+from finecomb.report.tables import Row, as_json, finding_rows
 
 Table = Sequence[Row] | Sequence[Finding] | Sequence[Score]
 
@@ -47,9 +61,8 @@ class _Printer:
             return
         printed = readable_rows([row for row in table if isinstance(row, Score)]) or flat
         printed, title = _without_only_judge(printed, title)
-        print_rows(out, printed, title, f"{title}: nothing to show.")
-        if signature:
-            say(f"{signature}{' (95% intervals)' if any(map(_has_interval, flat)) else ''}")
+        print_table(printed, title, f"{title}: nothing to show.")
+        say_signature(signature, " (95% intervals)" if any(map(_has_interval, flat)) else "")
 
     def finish(self, notes: Sequence[str]) -> None:
         """The JSON object, or the notes."""
@@ -131,6 +144,7 @@ def gold(
     annotators: Annotators = None,
     kinds: Kinds = None,
     where: Where = None,
+    drop: Drop = None,
     draws: Draws = 1000,
     seed: Seed = 0,
     from_: From = "",
@@ -142,7 +156,7 @@ def gold(
     Examples: `finecomb gold demo-study -o demo-gold` · `finecomb gold demo-study --table confusion,rates --subsets 3`
     """
     table_names = _asked(tables_, list(GOLD_TABLES))
-    study_view = view(read(study, from_), filters(protocol, where=where, annotators=annotators, kinds=kinds))
+    study_view = view(read(study, from_), filters(protocol, drop=drop, where=where, annotators=annotators, kinds=kinds))
     merged = merged_gold(study_view, min_votes, align, size)
     printer = _Printer(as_json_, several=len(table_names) + (subsets is not None) > 1)
     printable = _gold_tables(merged, by, draws, seed)
@@ -151,7 +165,7 @@ def gold(
     if subsets is not None:
         subset_scores = tables.subsets_table(study_view, subsets, min_votes, align, size, draws, seed)
         printer.add("subsets", f"Gold from {subsets} annotators against gold from all", subset_scores)
-    printer.finish([*merged.notes, *tables.recovered_notes(merged, study_view)])
+    printer.finish([*study_view.notes, *merged.notes, *tables.recovered_notes(merged, study_view)])
     if output:
         for note in formats.save(merged.study.items(), output, force=force):
             say(note)
@@ -221,6 +235,8 @@ def score(
     unread: Annotated[
         Unread, typer.Option(help="Texts that only one side has an annotation on: nothing found there, or left out.")
     ] = "empty",
+    where: Where = None,
+    drop: Drop = None,
     draws: Draws = 1000,
     seed: Seed = 0,
     from_: From = "",
@@ -232,7 +248,9 @@ def score(
     `finecomb score demo-study --match optimal --table all --report validation`
     """
     table_names = _asked(tables_, list(SCORE_TABLES))
-    truth, other = read(gold, from_), read(predicted, from_) if predicted else None
+    truth, other = part_of(read(gold, from_), where, drop), read(predicted, from_) if predicted else None
+    if other is not None and (where or drop):
+        other = _on_texts_of(truth, other, drop or ())
     if question or has_scores(truth if other is None else other):
         _scalar(truth, other, question, names(by), gold_annotator, draws, seed, as_json_)
         return
@@ -249,6 +267,14 @@ def score(
     printer.finish(scores.notes)
     if report:
         _write_report(scores, report, as_json_)
+
+
+def _on_texts_of(truth: Study, other: Study, drop: Sequence[str]) -> Study:
+    """The other study on the texts of gold only: conditions are about gold's documents, which know their meta."""
+    texts = truth.documents["id"].implode()
+    part = replace(other, documents=other.documents.filter(pl.col("id").is_in(texts)))
+    part = part.only(pl.col("document").is_in(texts))
+    return part_of(part, (), drop)
 
 
 def _score_tables(scores: Scores, seed: int) -> dict[str, Callable[[], Table]]:

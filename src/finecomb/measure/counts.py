@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.frames import meta, names_in
+from finecomb.core.frames import entry, meta, names_in
 from finecomb.core.study import Study
 
 
@@ -29,19 +29,57 @@ def meta_names(study: Study) -> list[str]:
     return names_in(study.documents["meta"])
 
 
+def annotator_names(study: Study) -> list[str]:
+    """Names of annotators' meta and survey answers, e.g. the `cell` that somebody was assigned to."""
+    return list(dict.fromkeys([*names_in(study.annotators["meta"]), *names_in(study.annotators["survey"])]))
+
+
+def annotator_entry(name: str) -> pl.Expr:
+    """One entry of an annotator's meta, else of the survey."""
+    return pl.coalesce(meta(name), entry("survey", name)).alias(name)
+
+
+def group_order(key: Iterable[object]) -> tuple[tuple[int, float, str], ...]:
+    """A sort key for the values of groups: numbers as numbers, then words, then what is missing.
+
+    >>> sorted([("1.0",), ("0.4",), ("none",), ("10",), (None,)], key=group_order)
+    [('0.4',), ('1.0',), ('10',), ('none',), (None,)]
+    """
+    return tuple(_place(value) for value in key)
+
+
+def _place(value: object) -> tuple[int, float, str]:
+    if value is None:
+        return 2, 0.0, ""
+    try:
+        return 0, float(str(value)), str(value)
+    except ValueError:
+        return 1, 0.0, str(value)
+
+
+def in_order(table: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Rows of a table in the order of the groups that `by` makes."""
+    keys = table.select(by).rows()
+    return table[sorted(range(len(table)), key=lambda row: group_order(keys[row]))]
+
+
 ANNOTATOR_FIELDS = ("kind", "condition", "platform")
 
 
 def described(study: Study, by: Sequence[str], option: str = "--by") -> pl.DataFrame:
-    """One row per annotation: annotation, document, annotator and `by` (document meta and annotator fields alike)."""
+    """One row per annotation: annotation, document, annotator and `by`.
+
+    `by` are columns of annotations, fields of annotators, document meta, then annotators' meta and survey answers.
+    """
     columns = ("annotator", "document", "protocol", "round", "status", "phase")
     frame = study.annotations.select("id", *columns)
-    kinds = study.annotators.select(pl.col("id").alias("annotator"), *ANNOTATOR_FIELDS)
-    meta_columns = [name for name in by if name not in columns and name not in ANNOTATOR_FIELDS]
     names = meta_names(study)
+    traits = [name for name in by if name not in names and name in annotator_names(study)]
+    kinds = study.annotators.select(pl.col("id").alias("annotator"), *ANNOTATOR_FIELDS, *map(annotator_entry, traits))
+    meta_columns = [name for name in by if name not in (*columns, *ANNOTATOR_FIELDS, *traits)]
     for name in meta_columns:
         if name not in names:
-            near = did_you_mean(name, [*names, *columns, *ANNOTATOR_FIELDS])
+            near = did_you_mean(name, [*names, *columns, *ANNOTATOR_FIELDS, *annotator_names(study)])
             raise FinecombError(f"{option} {name}: documents have no meta of that name{near}")
     texts = study.documents.select(pl.col("id").alias("document"), *[meta(name) for name in meta_columns])
     joined = frame.join(kinds, on="annotator", how="left").join(texts, on="document", how="left")
@@ -59,7 +97,7 @@ def counts(study: Study, by: Sequence[str] = ("model",)) -> pl.DataFrame:
         pl.col("marks").sum(),
         pl.col("marks").mean().alias("marks per annotation"),
     )
-    return table.sort(list(by))
+    return in_order(table, list(by))
 
 
 def label_counts(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
@@ -78,6 +116,7 @@ def label_counts(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
         named.group_by("label").agg(pl.len().alias("marks")), on="label", how="left", maintain_order="left"
     )
     for column in by:
-        wide = named.group_by("label", column).agg(pl.len()).sort(column).pivot(column, index="label", values="len")
+        wide = named.group_by("label", column).agg(pl.len())
+        wide = in_order(wide, [column]).pivot(column, index="label", values="len")
         table = table.join(wide, on="label", how="left", maintain_order="left")
     return table.with_columns(pl.exclude("label").fill_null(0))

@@ -131,6 +131,8 @@ class PilotOptions(SimulationOptions):
     annotators: tuple[int, ...] = option((1, 2, 3, 5, 10), "Numbers of annotators to try.", commas=True)
     wanted: float = option(0.8, "Wanted chance of finding the difference.")
     protocol: str = option("", "Which of the study's protocols.", "--protocol", "-p")
+    where: tuple[str, ...] = option((), "Only what fits, as for `finecomb measure`; may be repeated.")
+    drop: tuple[str, ...] = option((), "Leave out a label or group, or one severity of it: grammar-usage:1.")
 
 
 @dataclass(frozen=True)
