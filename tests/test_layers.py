@@ -17,7 +17,7 @@ LAYERS: list[set[str]] = [
     {"agreement"},
     {"gold"},
     {"judges", "people"},
-    {"critics", "detect", "formats", "simulate", "store"},
+    {"critics", "detect", "formats", "llm", "simulate", "store"},
     {"report", "server"},
     {"__init__", "cli"},
 ]

@@ -122,6 +122,18 @@ COMMANDS = (
         "Remove worker ids, traces of browsers and addresses, sessions and personal links. The work stays.",
     ),
     CommandRow(
+        "annotate",
+        "annotate",
+        Panel.JUDGE,
+        "Let a language model annotate a study's texts; nothing it says is lost, and nothing is paid twice.",
+    ),
+    CommandRow(
+        "prompts",
+        "annotate",
+        Panel.JUDGE,
+        "What language models are asked: the prompt written from a protocol, and the template behind it.",
+    ),
+    CommandRow(
         "detectors", "detect", Panel.JUDGE, "Every detector and checker, what it needs and whose labels it uses."
     ),
     CommandRow(
@@ -197,6 +209,12 @@ COMMANDS = (
         "serve",
         Panel.SHOW,
         "A consistent copy of a study's database as one SQLite file, also while the study is served.",
+    ),
+    CommandRow(
+        "repair",
+        "serve",
+        Panel.SHOW,
+        "Mend stored records that cannot be read, or set them aside in a file. A backup is made first.",
     ),
     CommandRow(
         "restore", "serve", Panel.SHOW, "Put a backup in the place of a study's database. Stop the server first."

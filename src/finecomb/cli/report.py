@@ -12,11 +12,13 @@ from rich.progress import Progress
 
 from finecomb import formats
 from finecomb.cli.filters import Draws, Drop, Seed, Where, part_of
-from finecomb.cli.shared import From, StudyPath, app, counted, done, err, out, read
+from finecomb.cli.shared import From, StudyPath, app, counted, done, err, out, read, say
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
+from finecomb.report.site.change import changes
 from finecomb.report.site.content import Source, source
-from finecomb.report.site.folder import MANIFEST, verified, write_report
+from finecomb.report.site.folder import MANIFEST, verified, write_changes, write_report
+from finecomb.report.tables import finding_rows, print_rows
 
 Against = Annotated[
     Path | None, typer.Option("--against", help="A gold standard that machines are judged by.", show_default=False)
@@ -33,9 +35,16 @@ Verify = Annotated[
 ]
 
 
+Compare = Annotated[
+    Path | None,
+    typer.Option("--compare", help="An earlier study, round or version: what changed since then.", show_default=False),
+]
+
+
 @app.command()
 def report(
     study: StudyPath,
+    compare: Compare = None,
     against: Against = None,
     by: By = "",
     output: Target = Path("report"),
@@ -51,10 +60,16 @@ def report(
 
     finecomb report STUDY -o report
     finecomb report STUDY --export pdf --export png
+    finecomb report after --compare before -o changes
     finecomb report report --verify
     """
     if verify:
         _verify(study)
+        return
+    if compare is not None:
+        if against is not None or export:
+            raise FinecombError("--compare does not go with --against or --export")
+        _compare(study, compare, by, output, draws, seed, from_)
         return
     for ending in export or ():
         if ending not in ("png", "pdf"):
@@ -73,6 +88,16 @@ def report(
     for note in content.notes:
         out.print(f"note: {note}", soft_wrap=True)
     done(output / "index.html", f"{counted(len(content.figures), 'figure')}, {content.counts}")
+
+
+def _compare(study: Path, before: Path, by: str, output: Path, draws: int, seed: int, from_: str) -> None:
+    first, second = (source(read(path, from_), path.name, by, None, draws, seed) for path in (before, study))
+    findings = changes(first, second)
+    write_changes(findings, (before.name, study.name), output)
+    rows, signature = finding_rows(findings)
+    print_rows(out, rows, "What changed")
+    say(signature)
+    done(output / "index.html", f"{counted(len(findings), 'difference')}")
 
 
 def _verify(folder: Path) -> None:

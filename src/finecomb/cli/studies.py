@@ -224,10 +224,12 @@ def _problems(path: Path, from_: str) -> list[Problem]:
         items = list(progress(formats.stream(path, from_)))
     except StudyError as error:
         return list(error.problems)
-    for item in items:
-        if isinstance(item, Note):
-            say(item.text)
-    return formats.with_lines(check_study(Study.from_items(items)), path)
+    notes = [item for item in items if isinstance(item, Note)]
+    for note in notes:
+        if not note.is_error:
+            say(note.text)
+    unreadable = [Problem(note.text) for note in notes if note.is_error]
+    return [*unreadable, *formats.with_lines(check_study(Study.from_items(items)), path)]
 
 
 @app.command()

@@ -447,6 +447,45 @@ PHASES: tuple[WayPhase, ...] = ("consent", "survey", "instructions", "training",
 """What comes before the work, in order."""
 
 
+class ModelSettings(Record):
+    """A language model as an annotator: where it answers, how it is asked, and what it may cost. Never a key."""
+
+    model: Text
+    """As the endpoint calls it; `local:NAME` or a GGUF file for one that runs in this process."""
+    base_url: Text = ""
+    """Of an OpenAI-compatible endpoint, e.g. `http://localhost:11434/v1`."""
+    key_env: Text = ""
+    """The environment variable that holds the key; the key itself is nowhere."""
+    samples: int = Field(default=1, ge=1, le=100)
+    """How often each text is asked; each sample is an annotator of its own."""
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    """Not sent when None."""
+    max_tokens: int = Field(default=2048, ge=1)
+    """Most tokens of a reply; a reply that reaches them is truncated and not read."""
+    shots: int = Field(default=0, ge=0)
+    """How many gold texts are shown as examples."""
+    price: tuple[float, float] | None = None
+    """Per million tokens sent and received."""
+    budget: float | None = Field(default=None, gt=0)
+    """No call is made that could cost more than is left."""
+    concurrency: int = Field(default=8, ge=1, le=512)
+    """Most calls at a time."""
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    """No limit when None."""
+    tokens_per_minute: float | None = Field(default=None, gt=0)
+    """Of calls as they are estimated; no limit when None."""
+    timeout: float = Field(default=120, gt=0)
+    """Seconds for one call, from the first byte sent to the last received."""
+    attempts: int = Field(default=6, ge=1, le=50)
+    """How often a call is tried when the endpoint is busy, fails or cuts the connection."""
+    context_tokens: int | None = Field(default=None, ge=1)
+    """Tokens that fit into the model; texts that need more are refused before the first call."""
+    by_segment: bool = False
+    """Ask part by part, also where the protocol goes by whole texts."""
+    seed: int = Field(default=0, ge=0)
+    """For shots and the order of pairs; sent to the endpoint with the number of the sample."""
+
+
 class Settings(Record):
     """`study.yaml`: what a study is called and how it is run."""
 
@@ -462,6 +501,8 @@ class Settings(Record):
     """Most annotations per condition of annotators or per value of a stratum, by its name."""
     attention_checks: tuple[Id, ...] = ()
     """Ids of documents whose answers are known: a gold annotation says them."""
+    models: Mapping[Text, ModelSettings] = Field(default_factory=dict)
+    """Language models by the name that `finecomb annotate --model` takes; also the ids of their annotators."""
     offer: Offer | None = None
     """Machine marks shown to annotators; none unless set."""
     skip: tuple[WayPhase, ...] = ()
@@ -497,6 +538,8 @@ class Note(Record):
 
     text: str
     """The line."""
+    is_error: bool = False
+    """Whether `finecomb check` counts it among the errors, as with a stored record that cannot be read."""
 
 
 def parts_of(mark: Mark) -> Iterator[tuple[Span, str]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from finecomb.core.errors import FormatError, Problem, StudyError
 from finecomb.core.protocol import Protocol
@@ -15,7 +16,7 @@ from finecomb.core.protocol_text import explain, format_yaml, parse_protocol, pa
 from finecomb.core.records import Annotation, Annotator, Document, Record, Settings
 from finecomb.core.study import Item
 from finecomb.formats import database
-from finecomb.formats.atomic_file import sync
+from finecomb.formats.atomic_file import replacing, sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
 from finecomb.formats.source import json_lines, read_text
@@ -121,6 +122,36 @@ def write_settings(settings: Settings, names: Iterable[str], path: Path) -> None
     """Put `study.yaml` into a study's folder; it names the protocols that were written."""
     listed = settings.protocols + tuple(name for name in names if name not in settings.protocols)
     (path / SETTINGS).write_text(format_yaml(settings.model_copy(update={"protocols": listed})), encoding="utf-8")
+
+
+def add_work(
+    path: Path, protocols: Iterable[Protocol], annotators: Iterable[Annotator], annotations: Iterable[Annotation]
+) -> None:
+    """Put annotators and annotations into a study's folder; those with the same id are replaced, all others stay.
+
+    Each file is replaced as a whole once its successor is on disk, annotators first, so that the study is sound at
+    every moment.
+    """
+    (path / "protocols").mkdir(exist_ok=True)
+    names = []
+    for protocol in protocols:
+        names.append(protocol.id)
+        write_protocol(protocol, path)
+    settings = settings_of(path)
+    if set(names) - set(settings.protocols):
+        write_settings(settings, names, path)
+    _replace_records(path / FILES[Annotator], annotators)
+    _replace_records(path / FILES[Annotation], annotations)
+
+
+def _replace_records(file: Path, records: Iterable[Annotator | Annotation]) -> None:
+    lines = {record.id: record.to_json() for record in records}
+    kept = [line.rstrip("\r\n") for _, line in json_lines(file)] if file.exists() else []
+    with replacing(file, force=True) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as target:
+        for line in kept:
+            target.write(lines.pop(from_json(line)["id"], line) + "\n")
+        target.writelines(line + "\n" for line in lines.values())
+        sync(target)
 
 
 def located(problems: Iterable[Problem], path: Path) -> list[Problem]:

@@ -160,7 +160,7 @@ def _rates(made_from: Source) -> dict[str, Estimate]:
     return {name: rates[name] for name in answers.ordered(rates)}
 
 
-def _text_rates(made_from: Source) -> pl.DataFrame:
+def text_rates(made_from: Source) -> pl.DataFrame:
     """Marks per 100 words of each text, mean over its readers: document, system, value."""
     study = made_from.view.study
     words = dict(
@@ -193,7 +193,7 @@ def _command(made_from: Source, *words: str) -> str:
 
 
 def _systems(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure:
-    texts = _text_rates(made_from)
+    texts = text_rates(made_from)
     read = {row[0]: row for row in counts(made_from.view.study, [made_from.by]).iter_rows()} if made_from.by else {}
     rows = []
     for name, estimate in systems.items():
@@ -382,7 +382,7 @@ def _costs(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure |
 
 
 def _texts(made_from: Source, page_of: Callable[[str], str]) -> ReportFigure:
-    rates = _text_rates(made_from).sort("value", descending=True, maintain_order=True)
+    rates = text_rates(made_from).sort("value", descending=True, maintain_order=True)
     order = list(_rates(made_from))
     combs = tuple(
         (
@@ -414,7 +414,7 @@ def _answer(made_from: Source, systems: Mapping[str, Estimate], alpha: Estimate 
     scale = axis(list(systems.values()))
     if pair is None:
         return answers.answer(systems, None, None, None, alpha, RATE, _left_out(made_from, None), "", scale)
-    texts = _text_rates(made_from)
+    texts = text_rates(made_from)
     values = [_values(texts, name) for name in pair]
     gap, ratio = answers.difference(values[0], values[1], made_from.draws, made_from.seed)
     if gap.value < 0:
@@ -449,7 +449,7 @@ def _readers(made_from: Source) -> list[str]:
 
 
 def _gap(part: Source, pair: tuple[str, str]) -> float:
-    texts = _text_rates(part)
+    texts = text_rates(part)
     means = [float(_values(texts, name).mean()) if len(_values(texts, name)) else math.nan for name in pair]
     return means[1] - means[0]
 
@@ -463,7 +463,7 @@ def _gap_without(made_from: Source, pair: tuple[str, str], reader: str) -> float
 def _label_gap(made_from: Source, pair: tuple[str, str], label: str) -> Estimate:
     study = made_from.view.study
     only = replace(made_from.view, study=replace(study, marks=study.marks.filter(pl.col("label") == label)))
-    texts = _text_rates(replace(made_from, view=only))
+    texts = text_rates(replace(made_from, view=only))
     return answers.difference(_values(texts, pair[0]), _values(texts, pair[1]), made_from.draws, made_from.seed)[0]
 
 

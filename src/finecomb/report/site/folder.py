@@ -11,14 +11,16 @@ from html import escape
 from pathlib import Path
 
 from finecomb.core.errors import FinecombError
+from finecomb.core.estimate import Finding
 from finecomb.core.records import Annotation
 from finecomb.core.study import Study
 from finecomb.formats import write as write_study
 from finecomb.report import datasheet
 from finecomb.report.site import svg
+from finecomb.report.site.change import change_figure
 from finecomb.report.site.content import MACHINES, PEOPLE, Source, evidence, report, systems_of
 from finecomb.report.site.model import CombFigure, Report, ReportFigure
-from finecomb.report.site.pages import asset, first_page, page, style_sheet
+from finecomb.report.site.pages import asset, first_page, page, single_figure, style_sheet
 from finecomb.report.site.text_page import Reader, TextPage, text_page
 from finecomb.version import __version__
 
@@ -48,6 +50,16 @@ def write_report(
     _write_data(made_from, folder)
     _write(folder / MANIFEST, json.dumps(_manifest(made_from, content, date), ensure_ascii=False, indent=1))
     return content
+
+
+def write_changes(findings: list[Finding], names: tuple[str, str], folder: Path) -> None:
+    """Write the page of what changed between two studies."""
+    figure = change_figure(findings, names)
+    _write(folder / "index.html", page(f"{names[0]} and {names[1]}", single_figure(figure)))
+    _write(folder / "assets/report.css", style_sheet())
+    _write(folder / "assets/report.js", asset("report.js"))
+    _write(folder / "tables" / f"{figure.id}.csv", table_csv(figure.table))
+    _write(folder / "figures" / f"{figure.id}.svg", svg.standalone(figure))
 
 
 def _sheets(made_from: Source, content: Report) -> Iterator[tuple[str, str]]:

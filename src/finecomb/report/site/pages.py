@@ -103,6 +103,11 @@ def first_page(report: Report) -> str:
     )
 
 
+def single_figure(figure: ReportFigure) -> str:
+    """The body of a page with one figure."""
+    return f'<main class="leaf">{BRAND}{_section(figure)}</main>'
+
+
 def _answer(report: Report) -> str:
     answer = report.answer
     drawn = ""

@@ -1,0 +1,364 @@
+"""Commands about language models: let one annotate a study, and see what it is asked."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+from rich.progress import BarColumn, Progress, TextColumn
+
+from finecomb import formats, protocols
+from finecomb.cli.options import with_options
+from finecomb.cli.shared import (
+    AsJson,
+    Force,
+    From,
+    ProtocolName,
+    StudyPath,
+    app,
+    counted,
+    done,
+    emit,
+    err,
+    out,
+    read,
+)
+from finecomb.core.errors import FinecombError
+from finecomb.core.options import OptionValues, option, option_specs
+from finecomb.core.protocol import Protocol
+from finecomb.core.protocol_text import explain
+from finecomb.core.records import Annotation, ModelSettings
+from finecomb.core.study import Item, Study
+from finecomb.formats import folder
+from finecomb.report.tables import Row
+
+try:
+    from finecomb.llm.annotate import ModelPlan, ModelRun, collect, execute, note_of, plan, verify
+    from finecomb.llm.budget import Price
+    from finecomb.llm.calls import CallProgress, Watcher
+    from finecomb.llm.prompt import VARIABLES, PromptTemplate, prompt_text
+except ModuleNotFoundError as error:
+    raise FinecombError(f"language models need the package {error.name}; pip install 'finecomb[llm]'") from None
+
+RUNS = "runs"
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """How a model is asked; what is not given comes from `models` in study.yaml, else from the defaults."""
+
+    base_url: str = option("", "An OpenAI-compatible endpoint, e.g. http://localhost:11434/v1.")
+    key_env: str = option("", "Environment variable with the endpoint's key; the key itself is written nowhere.")
+    samples: int = option(1, "Ask each text so often; each sample is an annotator of its own.", minimum=1)
+    temperature: float | None = option(None, "Sent along when given.")
+    max_tokens: int = option(2048, "Most tokens of a reply.", minimum=1)
+    shots: int = option(0, "Gold texts shown as examples; never the text that is judged.", minimum=0)
+    price: str = option("", "IN,OUT: dollars for a million tokens sent and received.")
+    budget: float | None = option(None, "Make no call that could cost more than is left of so many dollars.")
+    concurrency: int = option(8, "Most calls at a time.", minimum=1)
+    requests_per_minute: float | None = option(None, "Most calls a minute.")
+    tokens_per_minute: float | None = option(None, "Most tokens sent a minute, as estimated.")
+    timeout: float = option(120.0, "Seconds for one call.")
+    attempts: int = option(6, "How often a call is tried.", minimum=1)
+    context_tokens: int | None = option(None, "Tokens that fit into the model; longer texts are refused beforehand.")
+    by_segment: bool = option(False, "Ask part by part.")
+    seed: int = option(0, "For shots; also sent to the endpoint.", minimum=0)
+
+
+@app.command()
+@with_options([ModelOptions])
+def annotate(
+    study: StudyPath,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="The endpoint's name for it, a name under `models` in study.yaml, a GGUF file, or local:smollm2.",
+            show_default=False,
+        ),
+    ],
+    values: OptionValues,
+    protocol: ProtocolName = "",
+    name: Annotated[
+        str, typer.Option(help="Call the annotator so; the model's name when absent.", show_default=False)
+    ] = "",
+    prompt: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="Your own template; `prompts export` writes ours.", show_default=False
+        ),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many texts.", show_default=False)] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Send nothing: show one text's messages, tokens and cost.")
+    ] = False,
+    check: Annotated[
+        str, typer.Option("--verify", help="A model (`same` for this one) that confirms each mark.", show_default=False)
+    ] = "",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write a new study instead of adding to this one.", show_default=False),
+    ] = None,
+    runs: Annotated[
+        Path | None, typer.Option(help="Where runs are kept; in the study's folder when absent.", show_default=False)
+    ] = None,
+    from_: From = "",
+    force: Force = False,
+    as_json_: AsJson = False,
+) -> None:
+    """Let a language model annotate a study's texts; nothing it says is lost, and nothing is paid twice.
+
+    Example: `finecomb annotate harbour --model local:smollm2 --limit 3`
+    """
+    whole = read(study, from_)
+    if output is None and not dry_run and not folder.looks_like(study):
+        raise FinecombError(f"{study}: is no study folder, so nothing can be added to it; name a new study with -o")
+    settings = _settings(whole, model, values)
+    asked = _protocol(whole, protocol)
+    template = PromptTemplate.parse(prompt.read_text(encoding="utf-8"), str(prompt)) if prompt else None
+    documents = list(whole.iter_documents())[:limit]
+    whole = _with_protocol(whole, asked)
+    made = plan(whole, settings, asked, documents, name or _short_name(model), template)
+    _refuse_other_prompt(whole, made)
+    if dry_run:
+        _show_plan(made, as_json_)
+        return
+    where = runs or (study / RUNS if study.is_dir() else study.with_name(f"{study.name}.{RUNS}"))
+    run, interrupted = _run(made, where)
+    audit = None if interrupted or not check else _verified(whole, run, settings, check, where)
+    _write(whole, [run, *([audit] if audit else [])], study, output, force)
+    _report(run, audit, output or study, as_json_)
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def _short_name(model: str) -> str:
+    return Path(model.removeprefix("local:")).name.removesuffix(".gguf")
+
+
+def _settings(study: Study, model: str, values: OptionValues) -> ModelSettings:
+    """What study.yaml says of the model, with what was given on the command line on top."""
+    base = study.settings.models.get(model) or ModelSettings(model=model)
+    given: dict[str, Any] = {name: value for name, value in values.given.items() if name in option_specs(ModelOptions)}
+    if "price" in given:
+        given["price"] = _price(str(given["price"]))
+    try:
+        return ModelSettings.model_validate({**base.model_dump(), **given})
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise FinecombError(
+            f"--{str(problem['loc'][0]).replace('_', '-')}: {explain(problem, ModelSettings)}"
+        ) from None
+
+
+def _price(text: str) -> tuple[float, float]:
+    try:
+        sent, received = (float(part) for part in text.split(","))
+    except ValueError:
+        raise FinecombError(
+            f"--price {text}: expected IN,OUT in dollars for a million tokens, e.g. 0.15,0.60"
+        ) from None
+    return sent, received
+
+
+def _protocol(study: Study, name: str) -> Protocol:
+    """One of the study's protocols, or a shipped one or a file that is not in it yet."""
+    if not name or any(name in (each.name, each.id) for each in study.protocols.values()):
+        return study.protocol(name)
+    return protocols.load(name)
+
+
+def _with_protocol(study: Study, protocol: Protocol) -> Study:
+    return dataclasses.replace(study, protocols={**study.protocols, protocol.id: protocol})
+
+
+def _refuse_other_prompt(study: Study, made: ModelPlan) -> None:
+    """Two prompts or models under one name would be mixed up."""
+    names = {made.annotator(sample).id: made.annotator(sample) for sample in range(made.record.settings.samples)}
+    for annotator in study.iter_annotators():
+        mine = names.get(annotator.id)
+        if mine is None:
+            continue
+        if annotator.kind != "llm":
+            raise FinecombError(f"annotator {annotator.id!r} is a {annotator.kind} already; name this one with --name")
+        same_protocol = any(
+            each.annotator == annotator.id and each.protocol == made.protocol.id for each in study.iter_annotations()
+        )
+        for key in ("model", "endpoint", "prompt") if same_protocol else ():
+            if annotator.meta.get(key) != mine.meta.get(key):
+                raise FinecombError(
+                    f"annotator {annotator.id!r} was asked with another {key} before"
+                    f" ({annotator.meta.get(key)}, now {mine.meta.get(key)}); name this one with --name"
+                )
+
+
+# --- running -----------------------------------------------------------------------------------------------------
+
+
+def _run(made: ModelPlan, runs: Path) -> tuple[ModelRun, bool]:
+    """The run, and whether it was interrupted; what was answered until then is there all the same."""
+    try:
+        with _watcher() as watch:
+            return execute(made, runs, watch=watch), False
+    except KeyboardInterrupt:
+        return collect(made, runs), True
+
+
+@contextmanager
+def _watcher() -> Iterator[Watcher]:
+    """Progress with cost so far, rate and time left, shown only to people."""
+    columns = (BarColumn(), TextColumn("{task.completed:,.0f} of {task.total:,.0f} calls{task.fields[more]}"))
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task("asking", total=None, more="")
+
+        def watch(progress: CallProgress) -> None:
+            failed = f", {progress.failed} failed" if progress.failed else ""
+            more = f"{failed}, ${progress.cost:.4f}, {progress.rate:.1f} a second, {progress.seconds_left:,.0f} s left"
+            bar.update(task, completed=progress.done, total=progress.total, more=more)
+
+        yield watch
+
+
+def _verified(study: Study, run: ModelRun, settings: ModelSettings, model: str, runs: Path) -> ModelRun | None:
+    """A second opinion on each mark, by the same or another model."""
+    other = settings if model == "same" else study.settings.models.get(model)
+    other = other or settings.model_copy(update={"model": model})
+    audit = protocols.load("audit")
+    whole = _with_run(_with_protocol(study, audit), run)
+    with _watcher() as watch:
+        return verify(whole, run.annotations, other, audit, runs, f"{_short_name(other.model)}-audit", watch=watch)
+
+
+def _with_run(study: Study, run: ModelRun) -> Study:
+    return Study.from_items(_items(study, [run]))
+
+
+def _items(study: Study, runs: list[ModelRun]) -> list[Item]:
+    """The study with the runs' annotators and annotations; those with the same id are replaced."""
+    people = {each.id: each for each in study.iter_annotators()}
+    people |= {each.id: each for run in runs for each in run.annotators}
+    work: dict[str, Annotation] = {each.id: each for each in study.iter_annotations()}
+    work |= {each.id: each for run in runs for each in run.annotations}
+    names = dict.fromkeys([*study.settings.protocols, *study.protocols])
+    settings = study.settings.model_copy(update={"protocols": tuple(names)})
+    return [settings, *study.protocols.values(), *study.iter_documents(), *people.values(), *work.values()]
+
+
+def _write(study: Study, runs: list[ModelRun], path: Path, output: Path | None, force: bool) -> None:
+    if output is not None:
+        formats.save(_items(study, runs), output, force=force)
+        return
+    wanted = {run.record.protocol for run in runs}
+    folder.add_work(
+        path,
+        [study.protocols.get(id) or protocols.load(id.partition("@")[0]) for id in wanted],
+        [annotator for run in runs for annotator in run.annotators],
+        [annotation for run in runs for annotation in run.annotations],
+    )
+
+
+# --- telling -----------------------------------------------------------------------------------------------------
+
+
+def _report(run: ModelRun, audit: ModelRun | None, path: Path, as_json_: bool) -> None:
+    rows: list[Row] = [{"state": state, "texts": count} for state, count in sorted(run.states.items())]
+    if run.unasked:
+        rows.append({"state": "not asked", "texts": len(run.unasked)})
+    notes = list(_notes(run))
+    if audit:
+        notes.append(f"{counted(len(audit.annotations), 'mark')} judged once more by {audit.record.name}")
+    emit(rows, as_json_, f"Replies of {run.record.name}", "No replies.", notes)
+    if not as_json_:
+        marks = sum(len(annotation.marks) for annotation in run.annotations)
+        done(path, f"{counted(marks, 'mark')} in {counted(len(run.annotations), 'text')} by {run.record.name}")
+
+
+def _notes(run: ModelRun) -> Iterator[str]:
+    """What a reader of the numbers should know."""
+    bad = sum(run.states.get(state, 0) for state in ("unreadable", "refused", "truncated", "empty"))
+    if bad:
+        yield f"{_replies(bad)} could not be read: excluded with the reason, never counted as no errors"
+    for reason in dict.fromkeys(run.unasked.values()):
+        ids = [id for id, why in run.unasked.items() if why == reason]
+        listed = ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
+        yield f"{counted(len(ids), 'text')} without a reply ({listed}): {reason}"
+    placements = run.placements()
+    if placements:
+        yield "quotes placed: " + ", ".join(f"{count} {how}" for how, count in placements.most_common() if count)
+    repaired = sum(bool(note_of(annotation).flags) for annotation in run.annotations)
+    if repaired:
+        yield f"{_replies(repaired)} had to be repaired or had answers that the protocol does not allow; see meta.llm"
+    cost = f", ${run.cost:.4f}" if run.cost else ""
+    yield f"{counted(run.calls, 'call')} made now, {run.cached} answered from earlier runs{cost}; kept in {run.folder}"
+    if run.stopped:
+        yield f"{run.stopped}; the same command goes on from here"
+
+
+def _replies(number: int) -> str:
+    return "1 reply" if number == 1 else f"{number:,} replies"
+
+
+def _show_plan(made: ModelPlan, as_json_: bool) -> None:
+    """The messages of the first text, and what the whole would take."""
+    price = Price.of(made.record.settings)
+    requests = [call.request for call in made.calls()]
+    rows: list[Row] = [
+        {
+            "calls": len(requests),
+            "tokens to send": sum(request.likely_prompt_tokens() for request in requests),
+            "most tokens to receive": sum(request.max_tokens for request in requests),
+            "likely cost": sum(price.likely(request) for request in requests) if made.record.settings.price else None,
+            "most it can cost": sum(price.most(request) for request in requests)
+            if made.record.settings.price
+            else None,
+            "prompt": made.record.prompt,
+        }
+    ]
+    if not as_json_:
+        for message in requests[0].messages:
+            out.rule(message.role)
+            out.print(message.content, soft_wrap=True)
+        out.rule()
+    emit(rows, as_json_, "What a run would take", "", ["nothing was sent"])
+
+
+# --- prompts -----------------------------------------------------------------------------------------------------
+
+prompts_app = typer.Typer(rich_markup_mode="markdown", no_args_is_help=True)
+app.add_typer(prompts_app, name="prompts")
+
+
+@prompts_app.callback()
+def prompts() -> None:
+    """What language models are asked: the prompt written from a protocol, and the template behind it."""
+
+
+@prompts_app.command("show")
+def show_prompt(
+    protocol: Annotated[str, typer.Argument(help="A shipped protocol's name or your YAML file.", show_default=False)],
+) -> None:
+    """The instructions that a model gets for a protocol; `annotate --dry-run` shows them with a text.
+
+    Example: `finecomb prompts show snac`
+    """
+    typer.echo(prompt_text(protocols.load(protocol)))
+
+
+@prompts_app.command("export")
+def export_prompt(
+    file: Annotated[Path, typer.Argument(help="Where to write it.", show_default=False)],
+    force: Force = False,
+) -> None:
+    """Our template, to be changed and used with `annotate --prompt`; what is between braces is filled in.
+
+    Example: `finecomb prompts export mine.txt`
+    """
+    if file.exists() and not force:
+        raise FinecombError(f"{file}: exists already; choose another name or say --force to replace it")
+    file.write_text(PromptTemplate().to_text(), encoding="utf-8")
+    done(file, f"a template with the variables {', '.join(VARIABLES)}")

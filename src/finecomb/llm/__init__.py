@@ -1,0 +1,16 @@
+"""Language models as annotators: any endpoint, prompts from protocols, quotes that cannot lie, nothing paid twice."""
+
+from finecomb.llm.annotate import LanguageModelJudge, ModelRun, annotate, judge
+from finecomb.llm.endpoint import Endpoint, HttpEndpoint
+from finecomb.llm.prompt import PromptTemplate, prompt_text
+
+__all__ = [
+    "Endpoint",
+    "HttpEndpoint",
+    "LanguageModelJudge",
+    "ModelRun",
+    "PromptTemplate",
+    "annotate",
+    "judge",
+    "prompt_text",
+]

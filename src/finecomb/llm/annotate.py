@@ -1,0 +1,541 @@
+"""Runs: a study's texts put to a language model, and its replies made into annotations like anybody's."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import json
+import threading
+from collections import Counter
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Annotator, Document, Exclusion, ModelSettings, Record, Time, Unit
+from finecomb.core.study import Study
+from finecomb.llm.budget import Price
+from finecomb.llm.calls import Caller, CallProgress, ModelCall, Watcher, reply_text, taken_over
+from finecomb.llm.chat import ChatRequest
+from finecomb.llm.endpoint import Endpoint, HttpEndpoint, host_of
+from finecomb.llm.journal import Journal, ReplyEntry, cached_replies
+from finecomb.llm.local import CONTEXT, LocalEndpoint, is_local, model_file
+from finecomb.llm.prompt import PromptTemplate, PromptWriter, Shot, check_names
+from finecomb.llm.reading import MarkNote, ReadReply, read_reply
+from finecomb.llm.task import ModelTask, mark_tasks, tasks_of
+from finecomb.version import __version__
+
+T = TypeVar("T")
+FILE = "run.json"
+
+
+class ReplyNote(Record):
+    """How an annotation of a language model came about; stored as `meta.llm` of the annotation."""
+
+    state: str
+    """`marked`, `no errors`, `answered`, `unreadable`, `refused`, `truncated` or `empty`."""
+    calls: tuple[str, ...]
+    """Hashes of the requests, by which the run's journal has them."""
+    flags: tuple[str, ...] = ()
+    """What had to be done to read the reply."""
+    malformed: int = 0
+    """Things in the list of marks that are no marks."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    model: str = ""
+    """The model that answered, by the endpoint's own word."""
+    reply: str = ""
+    """The raw reply, where it could not be read; the journal has every reply."""
+
+
+class RunRecord(Record):
+    """What a run is: who was asked, what, how and since when; `run.json` in the run's folder."""
+
+    name: str
+    """Of the annotator; samples have a number after it."""
+    settings: ModelSettings
+    host: str
+    protocol: str
+    prompt: str
+    """Hash of template, protocol and the form of replies."""
+    template: str
+    created: Time
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRun:
+    """What a run has brought."""
+
+    record: RunRecord
+    folder: Path | None
+    annotators: tuple[Annotator, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
+    states: Mapping[str, int] = field(default_factory=dict)
+    """Annotations by state."""
+    unasked: Mapping[str, str] = field(default_factory=dict)
+    """Why texts have no annotation, by document."""
+    calls: int = 0
+    """Made now."""
+    cached: int = 0
+    """Answered from this or another run's journal."""
+    cost: float = 0.0
+    """Of the run so far, earlier sessions included."""
+    stopped: str = ""
+    """Why it ended early."""
+
+    def placements(self) -> Counter[str]:
+        """How the marks were placed: by method, and `flagged`, `unlocated`, `invented label`."""
+        counts: Counter[str] = Counter()
+        for mark in (mark for annotation in self.annotations for mark in annotation.marks):
+            note = MarkNote.model_validate(mark.meta["llm"])
+            counts[note.placed or "unlocated"] += 1
+            counts["flagged"] += bool(note.flags)
+            counts["invented label"] += bool(note.label)
+        return counts
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPlan:
+    """Everything a run will ask, before anything is sent."""
+
+    record: RunRecord
+    protocol: Protocol
+    tasks: tuple[ModelTask, ...]
+    shots: tuple[Shot, ...]
+    writer: PromptWriter
+
+    def requests(self, task: ModelTask, sample: int) -> list[ChatRequest]:
+        """The requests of one task."""
+        others = [shot for shot in self.shots if shot[0].id != task.document.id][: self.record.settings.shots]
+        return list(self.writer.requests(task, sample, others))
+
+    def calls(self) -> Iterator[ModelCall]:
+        """Every call, text by text."""
+        for task in self.tasks:
+            for sample in range(self.record.settings.samples):
+                for request in self.requests(task, sample):
+                    yield ModelCall(task.document.id, request, request.hash(self.record.host))
+
+    def annotator(self, sample: int) -> Annotator:
+        """Whose the annotations of a sample are."""
+        record, settings = self.record, self.record.settings
+        many = settings.samples > 1
+        meta = {
+            "model": settings.model,
+            "endpoint": record.host,
+            "settings": settings.model_dump(mode="json", exclude_defaults=True, exclude={"key_env", "base_url"}),
+            "prompt": record.prompt,
+            "date": record.created.date().isoformat(),
+            **({"sample": sample + 1} if many else {}),
+        }
+        return Annotator(id=f"{record.name}#{sample + 1}" if many else record.name, kind="llm", meta=meta)
+
+
+# --- plan --------------------------------------------------------------------------------------------------------
+
+
+def plan(
+    study: Study,
+    settings: ModelSettings,
+    protocol: Protocol | None = None,
+    documents: Iterable[Document] | None = None,
+    name: str = "",
+    template: PromptTemplate | None = None,
+    tasks: Iterable[ModelTask] | None = None,
+) -> ModelPlan:
+    """What a run would ask; refused when it cannot work, with the reason."""
+    protocol = protocol or study.protocol()
+    template = template or (PromptTemplate.brief() if is_local(settings.model) else PromptTemplate())
+    check_names(protocol)
+    Price.of(settings)
+    chosen = list(study.iter_documents() if documents is None else documents)
+    todo = tuple(tasks_of(study, chosen, protocol, settings.by_segment) if tasks is None else tasks)
+    if not todo:
+        raise FinecombError(f"there is nothing to ask: no {protocol.work.unit} of the study is for {protocol.id}")
+    record = RunRecord(
+        name=name or Path(settings.model).name.removesuffix(".gguf"),
+        settings=settings,
+        host=_host(settings),
+        protocol=protocol.id,
+        prompt=template.hash(protocol),
+        template=template.to_text(),
+        created=datetime.now(UTC),
+        version=__version__,
+    )
+    writer = PromptWriter(protocol, settings, template)
+    made = ModelPlan(record, protocol, todo, tuple(_shots(study, protocol, settings)), writer)
+    _check_lengths(made)
+    return made
+
+
+def _host(settings: ModelSettings) -> str:
+    if is_local(settings.model):
+        model_file(settings.model)
+        return "local"
+    if not settings.base_url:
+        raise FinecombError(
+            "say where the model answers: --base-url URL, or --model local:smollm2 for one that runs here"
+        )
+    return host_of(settings.base_url)
+
+
+def _shots(study: Study, protocol: Protocol, settings: ModelSettings) -> list[Shot]:
+    """Gold texts in an order drawn by the seed; an error when there are too few."""
+    if not settings.shots:
+        return []
+    gold = {annotator.id for annotator in study.iter_annotators() if annotator.kind == "gold"}
+    work = [each for each in study.work().iter_annotations() if each.annotator in gold and each.protocol == protocol.id]
+    if len(work) <= settings.shots:
+        raise FinecombError(
+            f"--shots {settings.shots}: the study has {len(work)} gold texts; it needs at least {settings.shots + 1}"
+        )
+    order = sorted(work, key=lambda each: hashlib.sha256(f"{settings.seed}/{each.document}".encode()).digest())
+    return [(study.document(each.document), each) for each in order[: settings.shots + 1]]
+
+
+def _check_lengths(made: ModelPlan) -> None:
+    settings = made.record.settings
+    context = settings.context_tokens or (CONTEXT if is_local(settings.model) else None)
+    if context is None:
+        return
+    for task in made.tasks:
+        for request in made.requests(task, 0):
+            tokens = request.likely_prompt_tokens()
+            if tokens + settings.max_tokens > context:
+                raise FinecombError(
+                    f"document {task.document.id!r} needs about {tokens:,} tokens and {settings.max_tokens:,} for the"
+                    f" reply, but {context:,} fit; ask part by part with --by-segment, or lower --max-tokens or --shots"
+                )
+
+
+# --- run ---------------------------------------------------------------------------------------------------------
+
+
+def annotate(
+    study: Study,
+    settings: ModelSettings,
+    protocol: Protocol | None = None,
+    documents: Iterable[Document] | None = None,
+    runs: Path | None = None,
+    name: str = "",
+    template: PromptTemplate | None = None,
+    endpoint: Endpoint | None = None,
+    watch: Watcher = lambda progress: None,
+) -> ModelRun:
+    """Let a language model annotate a study's texts; what is in `runs` already is not asked again.
+
+    Without `runs` nothing is kept on disk. `endpoint` takes the place of the one that the settings name.
+    """
+    made = plan(study, settings, protocol, documents, name, template)
+    return execute(made, runs, endpoint, watch)
+
+
+def execute(
+    made: ModelPlan, runs: Path | None = None, endpoint: Endpoint | None = None, watch: Watcher = lambda progress: None
+) -> ModelRun:
+    """Carry out a plan; also after a crash, where it goes on from what the journal has."""
+    folder = runs / _folder_name(made) if runs else None
+    made = _with_record(made, folder)
+    return _run_async(_execute(made, runs, folder, endpoint, watch))
+
+
+def _folder_name(made: ModelPlan) -> str:
+    record = made.record
+    limits = {
+        "price",
+        "budget",
+        "concurrency",
+        "requests_per_minute",
+        "tokens_per_minute",
+        "timeout",
+        "attempts",
+        "key_env",
+        "base_url",
+    }
+    asked = [
+        record.name,
+        record.host,
+        record.protocol,
+        record.prompt,
+        record.settings.model_dump(mode="json", exclude=limits),
+    ]
+    short = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
+    safe = "".join(character if character.isalnum() or character in "-_." else "-" for character in record.name)
+    return f"{safe}-{short}"
+
+
+def _with_record(made: ModelPlan, folder: Path | None) -> ModelPlan:
+    """The plan with the date of the run that it goes on with; a new run is written down first."""
+    if folder is None:
+        return made
+    file = folder / FILE
+    record = made.record
+    if file.exists():
+        created = RunRecord.model_validate_json(file.read_text(encoding="utf-8")).created
+        record = record.model_copy(update={"created": created})
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+        part = file.with_suffix(".part")
+        part.write_text(record.model_dump_json(indent=1), encoding="utf-8")
+        part.replace(file)
+    return replace(made, record=record)
+
+
+async def _execute(
+    made: ModelPlan, runs: Path | None, folder: Path | None, endpoint: Endpoint | None, watch: Watcher
+) -> ModelRun:
+    settings = made.record.settings
+    journal = Journal(folder)
+    entries = dict(journal.content.replies)
+    elsewhere = cached_replies(runs) if runs else {}
+    calls = list(made.calls())
+    progress = CallProgress(len(calls))
+    journal.open()
+    caller: Caller | None = None
+    made_now = 0
+    try:
+        open_calls = []
+        for call in calls:
+            if call.hash not in entries and call.hash in elsewhere:
+                entries[call.hash] = taken_over(elsewhere[call.hash])
+                await journal.add(entries[call.hash])
+            if call.hash not in entries:
+                open_calls.append(call)
+        progress.done = progress.cached = len(calls) - len(open_calls)
+        if open_calls:
+            answering = endpoint or open_endpoint(settings)
+            caller = Caller(answering, settings, journal, Price.of(settings))
+            try:
+                async for call, entry in caller.make(open_calls, progress, watch):
+                    entries[call.hash] = entry
+                    made_now += 1
+            finally:
+                if endpoint is None:
+                    await answering.close()
+    finally:
+        await journal.close()
+    outcome = ModelRun(
+        made.record,
+        folder,
+        cost=caller.budget.spent if caller else journal.content.spent,
+        calls=made_now,
+        cached=progress.cached,
+        stopped=caller.stopped if caller else "",
+    )
+    return _collected(made, outcome, entries, caller.failures if caller else {})
+
+
+def collect(made: ModelPlan, runs: Path) -> ModelRun:
+    """What a run has brought so far, without asking anything: after an interruption."""
+    folder = runs / _folder_name(made)
+    content = Journal(folder).content
+    run = ModelRun(_with_record(made, folder).record, folder, cost=content.spent, stopped="interrupted")
+    failures = {hash: entry.why for hash, entry in content.failures.items()}
+    return _collected(_with_record(made, folder), run, content.replies, failures)
+
+
+def open_endpoint(settings: ModelSettings) -> Endpoint:
+    """The endpoint that settings name."""
+    if is_local(settings.model):
+        return LocalEndpoint(settings.model, settings.context_tokens or CONTEXT)
+    return HttpEndpoint(settings.base_url, settings.key_env, settings.timeout, settings.concurrency)
+
+
+def _run_async(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, also where an event loop is running already, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(asyncio.run(work))
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+# --- replies as annotations --------------------------------------------------------------------------------------
+
+
+def _collected(
+    made: ModelPlan, run: ModelRun, entries: Mapping[str, ReplyEntry], failures: Mapping[str, str]
+) -> ModelRun:
+    """The run with the annotations of all texts whose replies are there, in the order of the texts."""
+    annotations: list[Annotation] = []
+    unasked: dict[str, str] = {}
+    for task, sample in itertools.product(made.tasks, range(made.record.settings.samples)):
+        hashes = [request.hash(made.record.host) for request in made.requests(task, sample)]
+        if missing := [hash for hash in hashes if hash not in entries]:
+            reasons = [failures[hash] for hash in missing if hash in failures]
+            unasked[task.document.id] = reasons[0] if reasons else run.stopped or "not asked yet"
+        else:
+            annotations.append(annotation_of(made, task, sample, [(hash, entries[hash]) for hash in hashes]))
+    states = Counter(str(note_of(annotation).state) for annotation in annotations)
+    annotators = tuple(made.annotator(sample) for sample in range(made.record.settings.samples))
+    return ModelRun(
+        run.record,
+        run.folder,
+        annotators,
+        tuple(annotations),
+        dict(states),
+        unasked,
+        run.calls,
+        run.cached,
+        run.cost,
+        run.stopped,
+    )
+
+
+def note_of(annotation: Annotation) -> ReplyNote:
+    """How an annotation of a language model came about."""
+    return ReplyNote.model_validate(annotation.meta["llm"])
+
+
+def annotation_of(
+    made: ModelPlan, task: ModelTask, sample: int, replies: Sequence[tuple[str, ReplyEntry]]
+) -> Annotation:
+    """One annotation from the replies to one task; excluded, with the reason, unless all of them could be read."""
+    annotator = made.annotator(sample).id
+    id = "/".join(filter(None, (annotator, made.protocol.id, task.document.id, task.about or "")))
+    parts = task.parts or (None,)
+    readings = [
+        read_reply(
+            entry.reply,
+            task.document,
+            task.protocol_of(number, made.protocol),
+            f"{id}/{number}" if task.parts else id,
+            part,
+        )
+        for number, (part, (_, entry)) in enumerate(zip(parts, replies, strict=True))
+    ]
+    bad = next((number for number, reading in enumerate(readings) if reading.state != "read"), None)
+    last = max(entry.when for _, entry in replies)
+    note = _note(readings, replies, bad)
+    excluded = None
+    if bad is not None:
+        where = f" (part {bad + 1} of {len(parts)})" if task.parts else ""
+        excluded = Exclusion(
+            by="finecomb", when=last, reason=f"reply {readings[bad].state}{where}: {readings[bad].why}"
+        )
+    answers = (
+        dict(itertools.chain.from_iterable(reading.answers.items() for reading in readings)) if bad is None else {}
+    )
+    if task.swapped and answers.get("prefer") in ("a", "b"):
+        answers["prefer"] = "b" if answers["prefer"] == "a" else "a"
+    shown = {"shown_first": "b" if task.swapped else "a"} if made.protocol.work.unit == "pair" else {}
+    return Annotation(
+        id=id,
+        document=task.document.id,
+        annotator=annotator,
+        protocol=made.protocol.id,
+        about=task.about,
+        status="submitted" if bad is None else "excluded",
+        marks=tuple(mark for reading in readings for mark in reading.marks) if bad is None else (),
+        units=_units(task, readings) if bad is None else (),
+        answers=answers,
+        excluded=excluded,
+        submitted=last,
+        seconds=round(sum(entry.seconds for _, entry in replies), 3),
+        meta={"llm": note.model_dump(mode="json", exclude_defaults=True), **shown},
+    )
+
+
+def _units(task: ModelTask, readings: Sequence[ReadReply]) -> tuple[Unit, ...]:
+    pairs = zip(task.parts, readings, strict=False)
+    return tuple(Unit(start=part.start, end=part.end, answers=reading.unit) for part, reading in pairs)
+
+
+def _note(readings: Sequence[ReadReply], replies: Sequence[tuple[str, ReplyEntry]], bad: int | None) -> ReplyNote:
+    marks = sum(len(reading.marks) for reading in readings)
+    answered = any(reading.answers for reading in readings)
+    state = readings[bad].state if bad is not None else "marked" if marks else "answered" if answered else "no errors"
+    entries = [entry for _, entry in replies]
+    return ReplyNote(
+        state=state,
+        calls=tuple(hash for hash, _ in replies),
+        flags=tuple(dict.fromkeys(flag for reading in readings for flag in reading.flags)),
+        malformed=sum(reading.malformed for reading in readings),
+        prompt_tokens=sum(entry.reply.prompt_tokens or 0 for entry in entries),
+        completion_tokens=sum(entry.reply.completion_tokens or 0 for entry in entries),
+        model=entries[-1].reply.model,
+        reply=reply_text(entries[bad].reply) if bad is not None else "",
+    )
+
+
+# --- one text at a time, and second opinions ---------------------------------------------------------------------
+
+
+_NO_TASK = ModelTask(Document(id="none", text=""))
+
+
+@dataclass(frozen=True)
+class LanguageModelJudge:
+    """A language model as a function from a document to an annotation, like a detector."""
+
+    protocol: Protocol
+    settings: ModelSettings
+    runs: Path | None = None
+    name: str = ""
+    template: PromptTemplate | None = None
+    endpoint: Endpoint | None = None
+
+    @property
+    def signature(self) -> str:
+        """What makes the marks."""
+        made = plan(
+            Study.from_items([self.protocol]), self.settings, self.protocol, template=self.template, tasks=[_NO_TASK]
+        )
+        prompt = made.record.prompt
+        return f"llm:{self.settings.model}|protocol:{self.protocol.id}|prompt:{prompt}|version:{__version__}"
+
+    def __call__(self, document: Document) -> Annotation:
+        """The annotation of one document; an error when there was no reply."""
+        study = Study.from_items([self.protocol, document])
+        run = annotate(
+            study, self.settings, self.protocol, [document], self.runs, self.name, self.template, self.endpoint
+        )
+        if not run.annotations:
+            raise FinecombError(f"document {document.id!r}: {next(iter(run.unasked.values()), 'no reply')}")
+        return run.annotations[0]
+
+
+def judge(settings: ModelSettings, protocol: Protocol, **options: Any) -> LanguageModelJudge:
+    """A language model as a judge of single documents; `options` are fields of LanguageModelJudge."""
+    return LanguageModelJudge(protocol, settings, **options)
+
+
+def verify(
+    study: Study,
+    annotations: Iterable[Annotation],
+    settings: ModelSettings,
+    audit: Protocol,
+    runs: Path | None = None,
+    name: str = "",
+    endpoint: Endpoint | None = None,
+    watch: Watcher = lambda progress: None,
+) -> ModelRun | None:
+    """A model's opinion of each located mark against text and evidence, under the audit protocol; None for no marks."""
+    documents = {document.id: document for document in study.iter_documents()}
+    tasks = [
+        task
+        for annotation in annotations
+        for task in mark_tasks(documents[annotation.document], annotation, study.protocols[annotation.protocol])
+    ]
+    if not tasks:
+        return None
+    return execute(plan(study, settings, audit, (), name, tasks=tasks), runs, endpoint, watch)

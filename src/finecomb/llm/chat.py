@@ -1,0 +1,84 @@
+"""Chat requests and replies: what is sent to a language model and what comes back, as records with a hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Literal
+
+from pydantic import Field
+
+from finecomb.core.records import Json, Record
+
+Role = Literal["system", "user", "assistant"]
+_PER_MESSAGE = 16  # tokens that a chat template may add around a message
+
+
+class ChatMessage(Record):
+    """One message of a conversation."""
+
+    role: Role
+    """Who speaks."""
+    content: str
+    """What is said."""
+
+
+class ChatRequest(Record):
+    """Everything that decides what a model answers; equal requests have equal hashes."""
+
+    model: str
+    """As the endpoint calls it."""
+    messages: tuple[ChatMessage, ...]
+    """In order."""
+    temperature: float | None = None
+    """Not sent when None."""
+    max_tokens: int = 2048
+    """Most tokens of the reply."""
+    seed: int | None = None
+    """Sent along; endpoints that know it answer the same again."""
+    sample: int = 0
+    """Separates samples, also where an endpoint knows no seed."""
+    json_schema: Json = None
+    """What the reply should look like, where the endpoint can promise it."""
+
+    def hash(self, endpoint: str) -> str:
+        """Identifies the request at an endpoint; the key of the cache."""
+        body = json.dumps([endpoint, self.model_dump(mode="json")], sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(body.encode()).hexdigest()[:32]
+
+    def most_prompt_tokens(self) -> int:
+        """More tokens than any byte-level tokenizer makes of the messages: what a budget has to reckon with."""
+        return sum(len(message.content.encode()) + _PER_MESSAGE for message in self.messages)
+
+    def likely_prompt_tokens(self) -> int:
+        """About as many tokens as the messages have: four bytes of English a token."""
+        return sum(len(message.content.encode()) // 4 + 4 for message in self.messages)
+
+    def body(self, structured: bool) -> dict[str, Any]:
+        """The JSON that is sent."""
+        optional: dict[str, Any] = {"temperature": self.temperature, "seed": self.seed}
+        if structured and self.json_schema is not None:
+            schema = {"name": "annotation", "strict": True, "schema": self.json_schema}
+            optional["response_format"] = {"type": "json_schema", "json_schema": schema}
+        messages = [message.model_dump() for message in self.messages]
+        given = {name: value for name, value in optional.items() if value is not None}
+        return {"model": self.model, "messages": messages, "max_tokens": self.max_tokens, **given}
+
+
+class ChatReply(Record):
+    """What came back, unchanged."""
+
+    text: str
+    """The message as it came."""
+    finish: str = ""
+    """Why the model stopped: `stop`, `length`, `content_filter`, ..."""
+    refusal: str = ""
+    """A refusal that the endpoint reports as such."""
+    prompt_tokens: int | None = Field(default=None, ge=0)
+    """As the endpoint counted them."""
+    completion_tokens: int | None = Field(default=None, ge=0)
+    """As the endpoint counted them."""
+    model: str = ""
+    """The model that answered, by the endpoint's own word."""
+    structured: bool = False
+    """Whether the endpoint promised the shape of the reply."""

@@ -1,0 +1,195 @@
+"""Endpoints that answer chat requests: any OpenAI-compatible server, through a thin client of our own."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import email.utils
+import json
+import os
+import typing
+from urllib.parse import urlsplit
+
+import httpx2
+
+from finecomb.core.errors import FinecombError, did_you_mean, shorten
+from finecomb.llm.chat import ChatReply, ChatRequest
+
+MOST_BYTES = 4_000_000
+"""Of one reply; more is cut off and counts as a failure."""
+_BUSY = {408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
+_LONGEST_WAIT = 300.0
+
+
+class CallError(Exception):
+    """A call that gave no reply; `again` says that trying again may help, after `wait` seconds where known."""
+
+    def __init__(self, message: str, again: bool = False, wait: float | None = None, maybe_paid: bool = False) -> None:
+        super().__init__(message)
+        self.again, self.wait, self.maybe_paid = again, wait, maybe_paid
+
+
+class Endpoint(typing.Protocol):
+    """Something that answers chat requests."""
+
+    host: str
+    """Where it is, without path and key; part of what is recorded."""
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """The reply to one request; a CallError when there is none, a FinecombError when there will never be one."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections or memory."""
+        ...
+
+
+class HttpEndpoint:
+    """An OpenAI-compatible server."""
+
+    def __init__(self, base_url: str, key_env: str = "", timeout: float = 120, connections: int = 32) -> None:
+        self.host = host_of(base_url)
+        self._url, self._timeout = f"{base_url.rstrip('/')}/chat/completions", timeout
+        self._models_url, self._key_env = f"{base_url.rstrip('/')}/models", key_env
+        self._key = _key(key_env)
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
+        times = httpx2.Timeout(timeout, connect=min(10.0, timeout), pool=None)
+        self._client = httpx2.AsyncClient(headers=headers, limits=limits, timeout=times)
+        self._structured = True
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """One call, once; what went wrong is a CallError or, when it always will, a FinecombError."""
+        structured = self._structured
+        status, headers, text = await self._posted(request.body(structured))
+        if status in (400, 422) and structured and request.json_schema is not None and _is_about_format(text):
+            self._structured = False
+            return await self.complete(request)
+        if status >= 300:
+            raise await self._failure(status, headers, text, request)
+        return _reply(text, self.host, structured and request.json_schema is not None)
+
+    async def _posted(self, body: dict[str, typing.Any]) -> tuple[int, httpx2.Headers, str]:
+        try:
+            async with asyncio.timeout(self._timeout), self._client.stream("POST", self._url, json=body) as response:
+                return response.status_code, response.headers, await _limited(response)
+        except (TimeoutError, httpx2.TimeoutException):
+            raise CallError(f"no reply within {self._timeout:g} s", again=True, maybe_paid=True) from None
+        except (httpx2.ConnectError, httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
+            raise CallError(f"{self.host} cannot be reached: {self._clean(str(error))}", again=True) from None
+        except httpx2.HTTPError as error:
+            what = self._clean(str(error) or type(error).__name__)
+            raise CallError(f"the connection was cut: {what}", again=True, maybe_paid=True) from None
+
+    async def _failure(self, status: int, headers: httpx2.Headers, text: str, request: ChatRequest) -> Exception:
+        message = f"{self.host} answered {status}: {shorten(self._clean(_message_in(text)), 200)}"
+        if status in (401, 403):
+            way = f"check the key in {self._key_env}" if self._key_env else "name the variable with the key: --key-env"
+            return FinecombError(f"{message}; {way}")
+        if status == 404:
+            models = await self._models()
+            known = f"; it has no model {request.model!r}{did_you_mean(request.model, models)}" if models else ""
+            return FinecombError(f"{message}{known or '; is --base-url the address of an OpenAI-compatible endpoint?'}")
+        if status in _BUSY:
+            return CallError(message, again=True, wait=_retry_after(headers))
+        return CallError(message)
+
+    async def _models(self) -> list[str]:
+        try:
+            response = await self._client.get(self._models_url)
+            return [str(model["id"]) for model in response.json()["data"]]
+        except (httpx2.HTTPError, ValueError, LookupError, TypeError):
+            return []
+
+    def _clean(self, text: str) -> str:
+        """A text without the key, whatever a server may send back."""
+        return text.replace(self._key, "[key]") if self._key else text
+
+
+def host_of(base_url: str) -> str:
+    """Host and port of an address; an error when it is none.
+
+    >>> host_of("https://user:secret@models.example:8443/v1")
+    'models.example:8443'
+    """
+    parts = urlsplit(base_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise FinecombError(f"--base-url {base_url!r} is no address; expected e.g. http://localhost:11434/v1")
+    return f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
+
+
+def _key(variable: str) -> str:
+    """The key in an environment variable; read once, kept in memory only."""
+    if not variable:
+        return ""
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise FinecombError(f"--key-env {variable}: the environment variable {variable} is not set or empty")
+    return key
+
+
+async def _limited(response: httpx2.Response) -> str:
+    """The body, refused when it is too large."""
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise CallError(f"the reply is larger than {MOST_BYTES:,} bytes", maybe_paid=True)
+    return body.decode("utf-8", errors="replace")
+
+
+def _reply(text: str, host: str, structured: bool) -> ChatReply:
+    try:
+        answer = json.loads(text)
+        choice, usage = answer["choices"][0], answer.get("usage") or {}
+        message = choice["message"]
+        return ChatReply(
+            text=_storable(message.get("content") or ""),
+            finish=str(choice.get("finish_reason") or ""),
+            refusal=_storable(str(message.get("refusal") or "")),
+            prompt_tokens=usage.get("prompt_tokens"),
+            completion_tokens=usage.get("completion_tokens"),
+            model=str(answer.get("model") or ""),
+            structured=structured,
+        )
+    except (ValueError, LookupError, TypeError, AttributeError):
+        what = f"{host} did not answer with a chat completion but with {shorten(text, 80)!r}"
+        raise CallError(what, again=True, maybe_paid=True) from None
+
+
+def _storable(text: str) -> str:
+    """A reply that can be stored: without NUL and half surrogates."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", errors="replace").decode()
+
+
+def _message_in(text: str) -> str:
+    """The message of an error as endpoints write it, else the body."""
+    try:
+        error = json.loads(text)["error"]
+        return str(error["message"] if isinstance(error, dict) else error)
+    except (ValueError, LookupError, TypeError):
+        return text or "nothing"
+
+
+def _is_about_format(text: str) -> bool:
+    return any(word in text for word in ("response_format", "json_schema", "structured", "guided", "grammar"))
+
+
+def _retry_after(headers: httpx2.Headers) -> float | None:
+    """Seconds that a server asks to wait, in either of the two forms of the header."""
+    value = headers.get("retry-after", "")
+    try:
+        seconds = float(value)
+    except ValueError:
+        when = email.utils.parsedate_to_datetime(value) if _is_date(value) else None
+        now = datetime.datetime.now(datetime.UTC)
+        seconds = (when - now).total_seconds() if when else -1
+    return min(seconds, _LONGEST_WAIT) if seconds >= 0 else None
+
+
+def _is_date(value: str) -> bool:
+    return email.utils.parsedate_tz(value) is not None

