@@ -169,3 +169,11 @@ def test_what_says_nothing_about_anybody_is_refused() -> None:
         trust(view(Study.from_items(items)))
     with pytest.raises(FinecombError, match="no label is called 'green'"):
         trust(view(study(marked("x", "anna", "a"))), ["green"])
+
+
+def test_an_interval_that_is_missing_says_why() -> None:
+    import finecomb as fc
+
+    for finding in fc.trust(fc.demo(readers=3), draws=0):
+        estimate = finding.estimate
+        assert estimate.why or not math.isnan(estimate.low), finding.columns

@@ -105,6 +105,7 @@ def _signature(source: Source, name: str, columns: Mapping[str, object]) -> Sign
         convention=options.convention if isinstance(source, ItemLabels) else None,
         overlap=options.overlap if name.startswith("f1") else None,
         rest=options.rest if name.startswith("one-vs-rest") else None,
+        pooled=_pooled_votes(source),
         **(_gamma_fields(source) if name.startswith("gamma") else {}),
         **source.view.fields,
         annotators=study.annotations["annotator"].n_unique(),
@@ -112,6 +113,14 @@ def _signature(source: Source, name: str, columns: Mapping[str, object]) -> Sign
         draws=options.draws,
         seed=options.seed,
     )
+
+
+def _pooled_votes(source: Source) -> str | None:
+    """What pooled votes on a sentence or more are: the sum over its marks, no more than there were readers."""
+    study, level = source.view.study, source.options.level
+    pooled = study.annotators.filter(pl.col("kind") == "pooled")["id"]
+    has_pooled = study.annotations["annotator"].is_in(pooled.implode()).any()
+    return "summed-votes" if has_pooled and level in ("sentence", "segment", "document") else None
 
 
 def _gamma_fields(source: Source) -> dict[str, object]:

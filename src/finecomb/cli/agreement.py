@@ -17,13 +17,15 @@ from finecomb.agreement.registry import TESTS
 from finecomb.agreement.sources import SOURCES, source_type
 from finecomb.cli.filters import FilterOptions, names
 from finecomb.cli.options import is_given, with_options
-from finecomb.cli.shared import AsJson, From, StudyPath, app, err, read, say_all
+from finecomb.cli.shared import AsJson, From, StudyPath, app, err, print_table, read, say_all
 from finecomb.cli.statistics import print_findings
 from finecomb.core.errors import FinecombError
+from finecomb.core.estimate import Finding
 from finecomb.core.options import OptionValues, option, refuse_others
 from finecomb.engine.pool import cores
 from finecomb.measure.view import View, view
 from finecomb.people.trust import trust
+from finecomb.report.tables import Row
 
 T = TypeVar("T")
 if TYPE_CHECKING:
@@ -123,6 +125,9 @@ def run_tests(
             help="Systems compared, scalar metrics against people, or a table of a human-or-machine study.",
         ),
     ] = "systems",
+    grid: Annotated[
+        bool, typer.Option("--grid", help="Groups down and measures across, as papers print human-or-machine tables.")
+    ] = False,
     from_: From = "",
     as_json_: AsJson = False,
 ) -> None:
@@ -141,7 +146,31 @@ def run_tests(
         say_all(part.notes)
         if part.study.annotations.is_empty():
             raise FinecombError(f"{study}: has no annotations to test")
-    print_findings(row.run(part, values.of(row.options)), as_json_, _TITLES.get(what, what.capitalize()))
+    findings, title = row.run(part, values.of(row.options)), _TITLES.get(what, what.capitalize())
+    if grid and what != "human-or-machine":
+        raise FinecombError(f"--grid does not apply to {what}; it applies to human-or-machine")
+    if grid and not as_json_:
+        print_table(wide_rows(findings), title)
+    else:
+        print_findings(findings, as_json_, title)
+
+
+def wide_rows(findings: Sequence[Finding]) -> list[Row]:
+    """One row per group with a column for each measure; a star where accuracy differs from chance, p corrected."""
+    rows: dict[tuple[object, ...], dict[str, object]] = {}
+    for finding in findings:
+        about = {name: cell for name, cell in finding.columns.items() if name not in _OF_TESTS}
+        row = rows.setdefault(tuple(about.values()), dict(about))
+        row[str(finding.columns["measure"])] = finding.estimate.value
+        p = finding.columns.get("p_adjusted")
+        if isinstance(p, float):
+            row["accuracy"] = f"{finding.estimate.value:.3f}{'*' if p < LEVEL else ''}"
+    return list(rows.values())
+
+
+_OF_TESTS = ("measure", "statistic", "df", "p", "p_adjusted")
+LEVEL = 0.05
+"""Below this a corrected p gets a star."""
 
 
 _TITLES = {"metrics": "Metrics against people", "codes": "Comment codes", "coders": "Comment codes"}

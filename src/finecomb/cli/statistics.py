@@ -16,6 +16,7 @@ from finecomb.cli.options import with_options
 from finecomb.cli.shared import AsJson, From, StudyPath, app, counted, done, print_table, read, say_all, say_signature
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
+from finecomb.core.findings import Findings
 from finecomb.core.options import OptionValues, all_specs, option, refuse_others
 from finecomb.core.records import Annotator
 from finecomb.core.study import Study
@@ -69,6 +70,7 @@ def print_findings(findings: Sequence[Finding], as_json_: bool, title: str, quie
     print_table(
         [{name: cell for name, cell in row.items() if name != "level"} for row in rows] if usual else rows, title
     )
+    say_all(findings.notes if isinstance(findings, Findings) else ())
     say_signature(signature, " (95% intervals; with --json each row adds what is particular to it)")
 
 

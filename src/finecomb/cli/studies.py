@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Annotated, Literal
@@ -38,10 +39,11 @@ from finecomb.core.study import Item, Study
 from finecomb.formats import Options
 from finecomb.measure.answers import unusable_severities
 from finecomb.measure.counts import counts, label_counts, meta_names, totals
+from finecomb.measure.text_sizes import not_work, text_sizes, work_sizes
 from finecomb.report import demo as tour
 from finecomb.report.marked_text import document_html
 from finecomb.report.problems import problem_lines, problem_row
-from finecomb.report.tables import Row, as_json, rows_of, table
+from finecomb.report.tables import Row, as_json, rows_of
 from finecomb.report.terminal import document_view
 from finecomb.simulate import Simulated, crowd, plant
 from finecomb.simulate import simulate as simulated
@@ -294,26 +296,33 @@ def stats(
     Example: `finecomb stats demo-study --by model,topic`
     """
     whole = part_of(read(study, from_), where, drop)
-    wanted = [name for name in by.split(",") if name] or (["model"] if "model" in meta_names(whole) else [])
-    labels = label_counts(whole, wanted[:1])
-    groups = rows_of(counts(whole, wanted)) if wanted else []
-    people = rows_of(counts(whole, ["annotator", "kind"]))
+    work = whole.work()
+    columns = [name for name in by.split(",") if name] or (["model"] if "model" in meta_names(whole) else [])
+    columns = [] if columns == ["none"] else columns
+    tables = _stats_tables(work, columns)
+    total = totals(work) | {name: count for name, count in not_work(whole).items() if count}
     if as_json_:
-        total: list[Row] = [{"table": "totals", **totals(whole)}]
-        parts = [("labels", rows_of(labels)), ("groups", groups), ("annotators", people)]
-        typer.echo(as_json([*total, *({"table": name, **row} for name, rows in parts for row in rows)]))
+        rows: list[Row] = [{"table": "totals", **total}]
+        typer.echo(as_json([*rows, *({"table": name, **row} for name, _, part in tables for row in part)]))
         return
-    out.print(
-        table([{"": name, "count": count} for name, count in totals(whole).items()], str(whole.settings.title or study))
-    )
-    for title, rows in (
-        ("Marks by label", rows_of(labels)),
-        (f"By {', '.join(wanted)}", groups),
-        ("By annotator", [] if "annotator" in wanted else people),
-    ):
-        if rows:
+    print_table([{"": name, "count": count} for name, count in total.items()], str(whole.settings.title or study))
+    for _, title, part in tables:
+        if part:
             out.print()
-            print_table(rows, title, digits=2)
+            print_table(part, title, digits=2)
+
+
+def _stats_tables(work: Study, by: Sequence[str]) -> list[tuple[str, str, list[Row]]]:
+    """The tables of `finecomb stats` after the totals: name for programs, title for people, rows."""
+    words = f"By {', '.join(by)}"
+    people = [] if "annotator" in by else rows_of(counts(work, ["annotator", "kind"]))
+    return [
+        ("labels", "Marks by label", rows_of(label_counts(work, by[:1]))),
+        ("groups", words, rows_of(counts(work, by)) if by else []),
+        ("texts", "Texts", rows_of(text_sizes(work, by))),
+        ("work", "Work", rows_of(work_sizes(work, by)) if len(work.annotations) else []),
+        ("annotators", "By annotator", people),
+    ]
 
 
 @app.command()

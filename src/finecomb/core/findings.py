@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 
 class Findings(list[Finding]):
     """A list of findings that knows itself as a table, a chart and a page."""
+
+    def __init__(self, findings: Iterable[Finding] = (), notes: Iterable[str] = ()) -> None:
+        super().__init__(findings)
+        self.notes = tuple(notes)
+        """What their reader should hear, e.g. who was left out."""
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per finding: its columns, then value, low, high, why and signature."""

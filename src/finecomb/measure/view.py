@@ -64,6 +64,8 @@ class View:
     """Columns mark and label, as marked and before any back-off: what weights of a protocol go by."""
     notes: tuple[str, ...] = ()
     """What its reader should hear, e.g. which kinds of annotators were left out."""
+    source: Study | None = None
+    """The study that it was read from, for statistics that need a second view of it."""
 
     def of(self, documents: pl.Series) -> View:
         """Only some documents, by id; annotations of others go too."""
@@ -104,7 +106,7 @@ def view(study: Study, filters: Filters | None = None) -> View:
     gone = set(everything["label"].drop_nulls()) - set(work.marks["label"].drop_nulls()) | _dropped(protocol, filters)
     renamed, categories = _renamed(work, protocol, filters, gone)
     labels = work.marks.select("label", mark="id")
-    return View(renamed, protocol, categories, _fields(protocol, filters), labels, notes)
+    return View(renamed, protocol, categories, _fields(protocol, filters), labels, notes, study)
 
 
 def as_view(study: Study | View) -> View:
