@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -91,7 +91,7 @@ def agree(
         )
         return
     given = {name: getattr(options, name) for name in values.given if hasattr(options, name)}
-    more = {"gamma": gamma, "workers": options.workers, "watch": options.watch}
+    more: dict[str, Any] = {"gamma": gamma, "workers": options.workers, "watch": options.watch}
     print_findings(agreed(part, wanted, **given, **more), as_json_, "Agreement")
 
 
