@@ -50,7 +50,7 @@ def test_a_page_shows_numbers_with_their_intervals_and_escapes_words() -> None:
 def test_a_chart_has_a_point_for_each_value() -> None:
     chart = findings().chart().to_dict()
     layers = chart.get("layer") or chart["spec"]["layer"]
-    data = chart.get("data") or layers[0]["data"]
     defined = [finding for finding in findings() if not math.isnan(finding.estimate.value)]
-    assert len(data["values"]) == len(defined)
+    (values,) = chart["datasets"].values()
+    assert len(values) == len(defined)
     assert len(layers) == 2
