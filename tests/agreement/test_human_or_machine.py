@@ -197,11 +197,11 @@ def test_scores_of_conditions_are_tested_as_scipy_does() -> None:
 
 
 def assigned(cells: Mapping[str, str], rows: Sequence[tuple[str, str, int | None]]) -> View:
-    """The same ratings, by readers whose meta names the cell they were assigned to."""
+    """The same ratings, by readers with the cell that they were assigned to."""
     models = {"h1": "human", "h2": "human", "m1": "gpt2", "m2": "gpt3"}
     whole = study(rows, models).study
     items = [
-        item.model_copy(update={"meta": {"cell": cells[item.id]}}) if isinstance(item, Annotator) else item
+        item.model_copy(update={"cell": cells[item.id]}) if isinstance(item, Annotator) else item
         for item in whole.items()
     ]
     return view(Study.from_items(items))

@@ -111,14 +111,13 @@ def _models(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
 def with_assigned(view: View, rows: pl.DataFrame) -> pl.DataFrame:
     """Judgements with `assigned`: the models that their reader was assigned to.
 
-    The annotator's meta says so: `model`, or a `cell` that names the model as one of its parts (`gpt3/stories`), also
-    where the reader drew human texts only. Where it says nothing, the models whose texts the reader met are taken, and
-    the only model there is for who met none.
+    The cell of the study's design that they were assigned to says so, by its factor `model` or, in a study without
+    factors, as one of the parts of its name (`gpt3/stories`); also where a reader drew human texts only. Where nothing
+    is known, the models whose texts the reader met are taken, and the only model there is for who met none.
     """
     models = sorted(set(rows["author"].to_list()) - {HUMAN})
-    cells = {
-        row["id"]: _cell_models(entries(row["meta"]), models) for row in view.study.annotators.iter_rows(named=True)
-    }
+    people = view.study.annotators.select("id", "cell", "factors").iter_rows()
+    cells = {id: _cell_models(cell or "", entries(factors), models) for id, cell, factors in people}
     met = rows.filter(pl.col("author") != HUMAN).group_by("annotator").agg(pl.col("author").unique().sort())
     read = {reader: list(authors) for reader, authors in met.iter_rows()}
     only = models if len(models) == 1 else []
@@ -126,12 +125,10 @@ def with_assigned(view: View, rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(assigned=pl.Series(assigned, dtype=pl.List(pl.String)))
 
 
-def _cell_models(facts: Mapping[str, Any], models: Sequence[str]) -> list[str]:
-    """The models that an annotator's meta names as assigned."""
-    cell = facts.get("cell", {})
-    words = [*cell.values()] if isinstance(cell, Mapping) else re.split(r"[\s/|,;+:]+", str(cell))
-    named = {str(word) for word in (*words, facts.get("model"))}
-    return [model for model in models if model in named]
+def _cell_models(cell: str, factors: Mapping[str, Any], models: Sequence[str]) -> list[str]:
+    """The models that a cell stands for."""
+    names = {str(factors["model"])} if "model" in factors else set(re.split(r"[\s/|,;+:]+", cell))
+    return [model for model in models if model in names]
 
 
 def scores(rows: pl.DataFrame) -> pl.DataFrame:
@@ -180,8 +177,7 @@ def _unassigned(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[str]:
     if "model" in by and lost:
         readers = "reader met" if lost == 1 else "readers met"
         yield (
-            f"{lost} {readers} human texts only and no `cell` or `model` in an annotator's meta says which model they "
-            "were assigned to; they are in no row"
+            f"{lost} {readers} human texts only, and no cell says which model they were assigned to; they are in no row"
         )
 
 

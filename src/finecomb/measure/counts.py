@@ -63,7 +63,14 @@ def in_order(table: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     return table[sorted(range(len(table)), key=lambda row: group_order(keys[row]))]
 
 
-ANNOTATOR_FIELDS = ("kind", "condition", "platform")
+ANNOTATOR_FIELDS = ("kind", "condition", "cell", "platform")
+FACTOR = "cell."
+"""What the name of a factor begins with: `cell.model` is the model that somebody was assigned to."""
+
+
+def factor_names(study: Study) -> list[str]:
+    """The factors of the cells that annotators were assigned to, as `--by` and `--where` name them."""
+    return [f"{FACTOR}{name}" for name in names_in(study.annotators["factors"])]
 
 
 def described(study: Study, by: Sequence[str], option: str = "--by") -> pl.DataFrame:
@@ -73,13 +80,20 @@ def described(study: Study, by: Sequence[str], option: str = "--by") -> pl.DataF
     """
     columns = ("annotator", "document", "protocol", "round", "status", "phase")
     frame = study.annotations.select("id", *columns)
-    names = meta_names(study)
-    traits = [name for name in by if name not in names and name in annotator_names(study)]
-    kinds = study.annotators.select(pl.col("id").alias("annotator"), *ANNOTATOR_FIELDS, *map(annotator_entry, traits))
-    meta_columns = [name for name in by if name not in (*columns, *ANNOTATOR_FIELDS, *traits)]
+    names, factors = meta_names(study), factor_names(study)
+    of_cells = [name for name in by if name in factors and name not in names]
+    traits = [name for name in by if name in annotator_names(study) and name not in (*names, *of_cells)]
+    traits = [name for name in traits if name not in (*columns, *ANNOTATOR_FIELDS)]
+    kinds = study.annotators.select(
+        pl.col("id").alias("annotator"),
+        *ANNOTATOR_FIELDS,
+        *(entry("factors", name.removeprefix(FACTOR)).alias(name) for name in of_cells),
+        *map(annotator_entry, traits),
+    )
+    meta_columns = [name for name in by if name not in (*columns, *ANNOTATOR_FIELDS, *of_cells, *traits)]
     for name in meta_columns:
         if name not in names:
-            near = did_you_mean(name, [*names, *columns, *ANNOTATOR_FIELDS, *annotator_names(study)])
+            near = did_you_mean(name, [*names, *columns, *ANNOTATOR_FIELDS, *factors, *annotator_names(study)])
             raise FinecombError(f"{option} {name}: documents have no meta of that name{near}")
     texts = study.documents.select(pl.col("id").alias("document"), *[meta(name) for name in meta_columns])
     joined = frame.join(kinds, on="annotator", how="left").join(texts, on="document", how="left")
