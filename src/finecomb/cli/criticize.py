@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from finecomb import formats
 from finecomb.cli.filters import Draws, Seed, Where, names, pair, part_of
-from finecomb.cli.shared import AsJson, Force, From, app, counted, err, out, print_table, read, say
+from finecomb.cli.shared import AsJson, Force, From, app, counted, err, out, print_table, read, say, say_signature
 from finecomb.core.errors import FinecombError, did_you_mean, shorten
 from finecomb.core.estimate import Signature
 from finecomb.core.records import Document
@@ -543,10 +543,7 @@ def _print(
             out.print(f"{title} ({row['critic']} critic)\n{row['text']}", soft_wrap=True)
     else:
         print_table(rows, title)
-    say(f"{signature} (95% intervals; nats)")
-        print_rows(out, rows, title)
-    if signature:
-        say(f"{signature} (95% intervals; nats)")
+    say_signature(signature, " (95% intervals; nats)")
     for note in notes:
         say(note)
 
