@@ -69,6 +69,7 @@ _HEAD = sa.select(
     tables.study.c.joining,
     tables.study.c.changed,
 ).where(tables.study.c.key == given("study"))
+_SETTINGS = sa.select(tables.study.c.settings).where(tables.study.c.key == given("study"))
 _CHANGED = sa.select(tables.study.c.changed).where(tables.study.c.key == given("study"))
 _COUNT = sa.update(tables.study).values(changed=tables.study.c.changed + 1).where(tables.study.c.key == given("of"))
 _PROTOCOLS = (
@@ -259,7 +260,7 @@ def _plan(metas: dict[str, dict[str, Any]], head: Head) -> Plan:
 def items_of(transaction: Transaction, study: int) -> Iterator[Item]:
     """Every record of a study that can be read, then a note about each that cannot."""
     reader = RowReader()
-    _, settings, *_ = transaction.one(_HEAD, study=study) or ("", "{}")
+    (settings,) = transaction.one(_SETTINGS, study=study) or ("{}",)
     yield reader.record("settings", "", lambda: Settings.model_validate_json(settings)) or Settings()
     kinds: list[tuple[Any, type[Protocol] | type[Document] | type[Annotator]]] = [
         (_PROTOCOLS, Protocol),

@@ -11,7 +11,7 @@ from alembic.script import ScriptDirectory
 
 from finecomb.store.database import Database
 
-READABLE = ("2", "3")
+READABLE = ("2", "3", "4")
 """Versions whose studies can be read as they are: what later ones added is not needed for reading."""
 
 
