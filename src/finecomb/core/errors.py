@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -57,10 +58,26 @@ class StudyError(FinecombError):
 
     def __init__(self, problems: Sequence[Problem], most: int = 20) -> None:
         self.problems = tuple(problems)
-        lines = [str(problem) for problem in self.problems[:most]]
-        if len(self.problems) > most:
-            lines.append(f"... and {len(self.problems) - most} more; `finecomb check` lists them all")
+        kinds: dict[str, list[Problem]] = {}
+        for problem in self.problems:
+            kinds.setdefault(problem_kind(problem), []).append(problem)
+        lines = [_first_of(alike) for alike in list(kinds.values())[:most]]
+        if len(kinds) > most:
+            lines.append(f"... and {len(kinds) - most} more kinds of problems; `finecomb check` lists them all")
         super().__init__("\n".join(lines))
+
+
+_PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
+
+
+def problem_kind(problem: Problem) -> str:
+    """What is left of a problem's message without names and numbers: problems of one kind are alike."""
+    return _PARTICULAR.sub("", problem.message)
+
+
+def _first_of(alike: Sequence[Problem]) -> str:
+    more = f" (and {len(alike) - 1:,} more like this; `finecomb check --all` lists them)" if len(alike) > 1 else ""
+    return f"{alike[0]}{more}"
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
