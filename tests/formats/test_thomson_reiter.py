@@ -295,7 +295,8 @@ def test_errors_grouped_by_item_reproduce_the_papers_table(study: Study) -> None
 def test_all_but_one_of_the_quotes_are_placed(study: Study) -> None:
     unlocated = study.marks.filter(study.marks["spans"].list.len() == 0)
     assert set(unlocated["item"]) == {"61"}
-    assert study.notes[1:] == (
+    assert study.notes[1].startswith("516 of 536 quotes are placed with certainty (96.3%); 19 stand several times")
+    assert study.notes[2:] == (
         "37 of 536 quotes are not in their text as they stand; they were placed on the words most like them",
         "1 of 536 quotes could not be placed in their text (rows 61)",
     )

@@ -258,7 +258,7 @@ def _corrected(study: Study, corrector: str) -> list[Item]:
 def check(
     study: StudyPath,
     from_: From = "",
-    every: Annotated[bool, typer.Option("--all", help="List all warnings, also when many are alike.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="List all problems, also when many are alike.")] = False,
     as_json_: AsJson = False,
 ) -> None:
     """Every problem with file, line and a way out; exit code 1 when there are errors.

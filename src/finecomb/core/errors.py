@@ -61,12 +61,13 @@ class StudyError(FinecombError):
         kinds: dict[str, list[Problem]] = {}
         for problem in self.problems:
             kinds.setdefault(problem_kind(problem), []).append(problem)
-        lines = [_first_of(alike) for alike in list(kinds.values())[:most]]
+        lines = [line for alike in list(kinds.values())[:most] for line in _lines_of(alike)]
         if len(kinds) > most:
             lines.append(f"... and {len(kinds) - most} more kinds of problems; `finecomb check` lists them all")
         super().__init__("\n".join(lines))
 
 
+_FEW = 3
 _PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
@@ -75,9 +76,11 @@ def problem_kind(problem: Problem) -> str:
     return _PARTICULAR.sub("", problem.message)
 
 
-def _first_of(alike: Sequence[Problem]) -> str:
-    more = f" (and {len(alike) - 1:,} more like this; `finecomb check --all` lists them)" if len(alike) > 1 else ""
-    return f"{alike[0]}{more}"
+def _lines_of(alike: Sequence[Problem]) -> list[str]:
+    """Each of a few problems of one kind; of many the first, and how many there are."""
+    if len(alike) <= _FEW:
+        return [str(problem) for problem in alike]
+    return [f"{alike[0]} (and {len(alike) - 1:,} more like this; `finecomb check --all` lists them)"]
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
