@@ -162,9 +162,9 @@ def cost_table(merged: Gold) -> list[Finding]:
     no_price = "" if settings.price is not None else "study.yaml gives no price"
     no_time = "" if not math.isnan(hours) else "not all annotations say how long they took"
     kinds = [
-        (f"{settings.currency} per text", paid / texts, no_price),
+        (f"{settings.money} per text", paid / texts, no_price),
         (
-            f"{settings.currency} per error",
+            f"{settings.money} per error",
             paid / errors if errors else math.nan,
             no_price or ("" if errors else "no errors"),
         ),

@@ -56,6 +56,7 @@ def annotator_row(annotator: Annotator) -> dict[str, object]:
         "id": annotator.id,
         "kind": annotator.kind,
         "condition": annotator.condition,
+        "cell": annotator.cell,
         "excluded": int(annotator.excluded is not None),
         "body": annotator.to_json(),
     }

@@ -12,11 +12,12 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 import sqlalchemy as sa
 from pydantic_core import from_json
 
+from finecomb.core.design import design_cells
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Settings
 from finecomb.core.study import Item, Study
-from finecomb.people.assignment_rules import Plan, settings
+from finecomb.people.assignment_rules import CellPlan, Plan, settings
 from finecomb.store import migrations, rows, tables
 from finecomb.store.access import Session
 from finecomb.store.backup import back_up, backup_name
@@ -211,13 +212,17 @@ def _meta(id: str, body: str) -> dict[str, Any] | None:
 
 def _plan(metas: dict[str, dict[str, Any]], head: Head) -> Plan:
     names, checks = head.settings.strata, set(head.settings.attention_checks)
-    within = head.protocol.work.within if head.protocols else ()
+    design = head.settings.design if head.protocols else None
+    within = head.protocol.work.within if head.protocols and design is None else ()
+    texts = {id: meta for id, meta in metas.items() if id not in checks}
+    cells = design_cells(design, head.protocol) if design else []
     return Plan(
         documents=[id for id in metas if id not in checks],
         strata={id: [(name, str(meta[name])) for name in names if name in meta] for id, meta in metas.items()},
         checks=[id for id in metas if id in checks],
-        settings=settings({id: meta for id, meta in metas.items() if id not in checks}, within) if within else {},
+        settings=settings(texts, within) if within else {},
         models={id: str(meta.get("model", "")) for id, meta in metas.items()},
+        cells={cell.name: CellPlan(cell, cell.documents(texts), len(checks & metas.keys())) for cell in cells},
     )
 
 
@@ -278,7 +283,7 @@ def read_items(place: StudyLocation) -> Iterator[Item]:
     database = Database(place, readonly=True)
     version = migrations.current(database)
     _refuse_later(version, database)
-    if version != migrations.head():
+    if version not in migrations.READABLE:
         what = "was made by an older Finecomb; `finecomb serve` brings it up to date" if version else "holds no study"
         raise FinecombError(f"{place}: {what}")
     try:
