@@ -12,7 +12,7 @@ CORRECTION = "correction"
 
 
 @dataclass(frozen=True, slots=True)
-class CorrectedText:
+class TextCorrection:
     """A text after corrections."""
 
     text: str
@@ -22,7 +22,7 @@ class CorrectedText:
     """Ids of marks with a correction that could not be applied: several spans, or words that another one changed."""
 
 
-def corrected_text(text: str, marks: Iterable[Mark]) -> CorrectedText:
+def corrected_text(text: str, marks: Iterable[Mark]) -> TextCorrection:
     """The text with each mark's `correction` in place of its words; of two that overlap the first in the text counts.
 
     >>> from finecomb.core.span import Span
@@ -39,4 +39,4 @@ def corrected_text(text: str, marks: Iterable[Mark]) -> CorrectedText:
             continue
         pieces += [text[end : span.start], str(mark.answers[CORRECTION])]
         end, applied = span.end, applied + 1
-    return CorrectedText("".join([*pieces, text[end:]]), applied, tuple(left_out))
+    return TextCorrection("".join([*pieces, text[end:]]), applied, tuple(left_out))
