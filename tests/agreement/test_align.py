@@ -8,10 +8,14 @@ import pytest
 from hypothesis import given
 
 from finecomb.agreement.align import align
+from finecomb.agreement.ratings import item_ratings
 from finecomb.core.errors import FinecombError
+from finecomb.core.records import Annotation, Annotator, Document, Mark
+from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.measure.view import View, view
-from tests.agreement.worlds import TEXT, Marked, studies, study
+from tests.agreement.worlds import PROTOCOL, TEXT, Marked, studies, study
+from tests.gold.worlds import alternative, mark, world
 
 Read = dict[tuple[str, str], list[Marked]]
 
@@ -19,8 +23,8 @@ Read = dict[tuple[str, str], list[Marked]]
 def clusters(one: Study, by: str = "overlap") -> set[frozenset[str]]:
     rows = align(view(one), by)
     found = defaultdict(set)
-    for cluster, mark in rows.select("cluster", "mark").iter_rows():
-        found[cluster].add(mark.removeprefix("d/"))
+    for cluster, id in rows.select("cluster", "mark").iter_rows():
+        found[cluster].add(id.removeprefix("d/"))
     return {frozenset(marks) for marks in found.values()}
 
 
@@ -53,6 +57,46 @@ def test_omissions_at_one_place_are_one_error_and_join_no_span() -> None:
     assert clusters(one) == {frozenset({"p/0", "q/0"}), frozenset({"r/0"})}
 
 
+def test_a_long_mark_does_not_tie_two_that_have_nothing_in_common() -> None:
+    """Three annotators, one of whom marked the whole sentence: that was one error with three votes."""
+    one = on({"p": [(0, 3, "red")], "q": [(8, 13, "red")], "r": [(0, 18, "red")]})
+    assert clusters(one) == {frozenset({"p/0"}), frozenset({"q/0", "r/0"})}
+
+
+@pytest.mark.parametrize("by", ["overlap", "overlap-label", "gamma"])
+def test_marks_on_a_prompt_are_aligned_like_those_on_the_text(by: str) -> None:
+    """They had no place and stood alone: three readers of the same words gave three errors with one vote."""
+    texts = [Document(id=id, text=TEXT, context={"prompt": "one two"}) for id in ("d", "e")]
+    who = [Annotator(id=name, kind="human") for name in ("p", "q")]
+    read = [
+        Annotation(
+            id=f"{text.id}/{person.id}", document=text.id, annotator=person.id, protocol=PROTOCOL.id,
+            marks=(
+                Mark(id=f"{text.id}/{person.id}/0", spans=(Span(4, 7, "prompt"),), quotes=("two",), label="red"),
+                Mark(id=f"{text.id}/{person.id}/1", spans=(Span(4, 7),), quotes=("two",), label="red"),
+            ),
+        )
+        for text in texts for person in who
+    ]  # fmt: skip
+    rows = align(view(Study.from_items([PROTOCOL, *texts, *who, *read])), by)
+    groups = {frozenset(marks) for marks in rows.group_by("cluster").agg("mark")["mark"]}
+    assert groups == {frozenset({f"{text}/p/{at}", f"{text}/q/{at}"}) for text in "de" for at in (0, 1)}
+
+
+def test_who_marked_a_whole_alternative_marked_the_same_error() -> None:
+    """One name or two numbers: both put the sentence right, so they are one error with one label."""
+    sets = ((alternative(TEXT, 4, 7, "blue"), alternative(TEXT, 14, 18, "blue")),)
+    name = mark("d/p/0", TEXT, 0, 3, "red", alternatives=sets)
+    numbers: list[Marked] = [(4, 7, "blue"), (14, 18, "blue")]
+    one = world({"d": TEXT}, {("d", "p"): [name], ("d", "q"): numbers, ("d", "r"): numbers[:1]})
+    rows = align(view(one), "overlap")
+    assert clusters(one) == {frozenset({"p/0", "q/0", "q/1"}), frozenset({"r/0"})}
+    readings = rows.filter(pl.col("reading_of") == "d/p/0")
+    assert readings.select("mark", "label").rows() == [("d/q/0", "red"), ("d/q/1", "red")]
+    ratings = item_ratings(view(one), rows, "marked")
+    assert ratings.matrix[:2, 0].tolist() == [0, 0]  # both `red`
+
+
 def slow_greedy(seen: View) -> set[frozenset[str]]:
     """Pairs one by one, sorted by likeness and place."""
     rows = align(seen, "overlap").rows(named=True)  # in text order
@@ -65,10 +109,10 @@ def slow_greedy(seen: View) -> set[frozenset[str]]:
                     total = one["end"] - one["start"] + other["end"] - other["start"]
                     pairs.append((-2 * shared / total, a, b))
     groups = [{at} for at in range(len(rows))]
+    alike = {frozenset(pair) for _, *pair in pairs}
     for _, a, b in sorted(pairs):
         first, second = (next(group for group in groups if at in group) for at in (a, b))
-        people = [rows[at]["annotator"] for at in first | second]
-        if first is not second and len(set(people)) == len(people):
+        if first is not second and all(frozenset((x, y)) in alike for x in first for y in second):
             groups.remove(second)
             first |= second
     return {frozenset(rows[at]["mark"] for at in group) for group in groups}

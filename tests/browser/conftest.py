@@ -10,7 +10,11 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.browser.served import CHROMIUM, QUIET
+import finecomb as fc
+from finecomb.core.records import PHASES, Settings
+from finecomb.core.study import Study
+from tests.browser.served import CHROMIUM, QUIET, Server, serving
+from tests.browser.studies import FERRY, text
 
 
 @pytest.fixture(scope="package")
@@ -21,3 +25,13 @@ def browser() -> Iterator[Browser]:
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         yield launched
         launched.close()
+
+
+@pytest.fixture(scope="package")
+def scarecrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One long text to mark by Scarecrow, for as many people as come."""
+    protocol = fc.protocol("scarecrow")
+    settings = Settings(protocols=(protocol.id,), annotators=60, skip=PHASES)
+    document = text("d1", "\n\n".join([FERRY] * 12))
+    with serving(Study.from_items([settings, protocol, document]), tmp_path_factory.mktemp("served") / "study") as it:
+        yield it

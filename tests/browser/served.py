@@ -27,7 +27,7 @@ CHROMIUM = os.environ.get("FINECOMB_CHROMIUM") or next(
 )
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
 QUIET += ["--disable-component-update", "--disable-sync", "--no-first-run"]
-_START = 60.0  # seconds a server may take on a busy machine
+_START = 180.0  # seconds a server may take on a busy machine
 
 
 @dataclass
@@ -98,8 +98,8 @@ def serving(study: Study, folder: Path) -> Iterator[Server]:
     """A study served from a new folder."""
     fc.write(study, folder)
     server = Server(folder, free_port())
-    server.start()
     try:
+        server.start()
         yield server
     finally:
         server.stop()
@@ -108,7 +108,7 @@ def serving(study: Study, folder: Path) -> Iterator[Server]:
 # --- a person ----------------------------------------------------------------------------------------------------
 
 # Boxes of the k-th occurrence of a quote, found in the text nodes as a reader sees them.
-_FIND = """([part, quote, nth]) => {
+FIND = """([part, quote, nth]) => {
   for (const root of document.querySelectorAll(`[data-part="${part}"]`)) {
     const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
     const nodes = [];
@@ -187,7 +187,7 @@ class Reader:
     # by mouse
 
     def select(self, quote: str, nth: int = 1, part: str = "text") -> None:
-        box = self.page.evaluate(_FIND, [part, quote, nth])
+        box = self.page.evaluate(FIND, [part, quote, nth])
         assert box, f"{quote!r} is not in the page"
         left, top, right, bottom = box
         self.page.mouse.move(left + 1, top)
@@ -198,6 +198,17 @@ class Reader:
 
     def label(self, name: str) -> None:
         self.page.locator(f"[data-label='{name}']").first.click()
+
+    # by finger
+
+    def long_press(self, quote: str, nth: int = 1) -> None:
+        """A finger that rests on a word, through the browser's own touch input, until the word is selected."""
+        left, top, right, _ = self.page.evaluate(FIND, ["text", quote, nth])
+        touch = self.page.context.new_cdp_session(self.page)
+        point = {"x": (left + right) / 2, "y": top}
+        touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [point]})
+        expect(self.page.locator(".overlay .sel").first).to_be_visible()
+        touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
     # by keyboard
 

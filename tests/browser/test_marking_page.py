@@ -65,7 +65,7 @@ def test_a_phone_marks_by_touch(browser: Browser, tmp_path: Path) -> None:
         reader = new_reader(browser, server, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
         width = reader.page.evaluate("document.documentElement.scrollWidth")
         assert width <= 360  # nothing sticks out
-        _long_press(reader, "Saturday")
+        reader.long_press("Saturday")
         expect(reader.page.locator("[data-tray=labels]")).to_be_visible()
         reader.label("name")
         reader.answer("correction", "Friday")
@@ -79,18 +79,6 @@ def test_a_phone_marks_by_touch(browser: Browser, tmp_path: Path) -> None:
     assert [(mark.label, mark.quotes, mark.answers) for mark in annotation.marks] == [
         ("name", ("Saturday",), {"correction": "Friday"})
     ]
-
-
-def _long_press(reader: Reader, quote: str) -> None:
-    """A finger that rests on a word, through the browser's own touch input."""
-    from tests.browser.served import _FIND
-
-    left, top, right, _ = reader.page.evaluate(_FIND, ["text", quote, 1])
-    touch = reader.page.context.new_cdp_session(reader.page)
-    point = {"x": (left + right) / 2, "y": top}
-    touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [point]})
-    reader.page.wait_for_timeout(700)
-    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
 
 def test_nothing_in_the_page_breaks_the_content_policy(browser: Browser, tmp_path: Path) -> None:

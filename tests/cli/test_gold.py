@@ -72,7 +72,7 @@ def test_every_table_of_score(demo: Path) -> None:
         (["gold", "--table", "confusions"], "no table is called 'confusions'; did you mean 'confusion'"),
         (["gold", "--subsets", "9"], "subsets of 9: expected from 2"),
         (["gold", "--align", "item"], "no mark has an `item`"),
-        (["score"], "use --match optimal"),
+        (["score", "--match", "task"], "use --match optimal"),
         (["score", "--judge", "reader-9"], "no annotator is called 'reader-9'; did you mean"),
         (["score", "--table", "compare", "--judge", "reader-1", "--match", "exact"], "two judges are needed"),
         (["score", "--question", "ratng"], "nobody answered 'ratng' with a number"),

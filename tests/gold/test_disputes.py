@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Mark
 from finecomb.core.span import union
+from finecomb.gold.decisions import Decision, What
 from finecomb.gold.disputes import (
-    Decision,
     Dispute,
     DisputeDecision,
-    What,
     dispute_decisions,
     disputes,
     gold_marks,

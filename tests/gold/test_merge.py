@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,10 +13,11 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Answers, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
+from finecomb.gold import tables
 from finecomb.gold.merge import Gold, Size, gold, merged_answers
 from finecomb.measure.view import view
 from tests.agreement.worlds import PROTOCOL, Marked, studies
-from tests.gold.worlds import TEXT, mark, world
+from tests.gold.worlds import TEXT, alternative, mark, world
 
 THREE = ("p", "q", "r")
 
@@ -178,3 +180,168 @@ def test_gold_equals_its_definition(study: Study) -> None:
     ]
     assert sorted(map(str, found)) == sorted(map(str, expected))
     assert [each for each in fc.check(merged.study) if each.level == "error"] == []
+
+
+# --- gold that breaks nothing ------------------------------------------------------------------------------------
+
+BOSTON = "Boston won 30-20 with a steal by Joel Embiid, who led the Heat with 30 points."
+
+
+def basketball(*people: Sequence[tuple[str, str, dict[str, Any]]]) -> Study:
+    """Readers of one sentence under the accuracy protocol; marks by their words, label and other fields."""
+    protocol = fc.protocol("accuracy")
+    annotations = [
+        Annotation(
+            id=f"a{number}", document="d", annotator=f"p{number}", protocol=protocol.id,
+            marks=tuple(
+                mark(f"{number}/{at}", BOSTON, BOSTON.index(quote), BOSTON.index(quote) + len(quote), label, **more)
+                for at, (quote, label, more) in enumerate(own)
+            ),
+        )
+        for number, own in enumerate(people)
+    ]  # fmt: skip
+    who = [fc.Annotator(id=f"p{number}", kind="human") for number in range(len(people))]
+    return Study.from_items([protocol, fc.Document(id="d", text=BOSTON), *who, *annotations])
+
+
+def errors(merged: Gold) -> list[tuple[str, str | None, int | None]]:
+    return [(" … ".join(mark.quotes), mark.label, mark.votes) for mark in only(merged)]
+
+
+def corrected(words: str) -> dict[str, Any]:
+    return {"answers": {"correction": words}}
+
+
+def test_a_number_that_a_correction_leaves_as_it_is_was_right() -> None:
+    """The 20 of 30-20 came into gold as an error, although both readers say that it is right."""
+    both = [("30-20", "number", corrected("28-20"))]
+    merged = gold(basketball(both, both))
+    assert errors(merged) == [("30", "number", 2)]
+    assert only(merged)[0].answers == {"correction": "28"}
+    assert [change.after for change in merged.changes] == ["30", "30"]
+
+
+@pytest.mark.parametrize(
+    ("corrections", "expected"),
+    [
+        (["28-25", "28-25"], [("30", "number", 2), ("20", "number", 2)]),
+        (["28-20", "", ""], [("30", "number", 3)]),
+        (["28-20", "30-18"], []),
+        (["", ""], [("30", "number", 2), ("20", "number", 2)]),
+        (["30-20", "30-20"], [("30-20", "number", 2)]),
+    ],
+)
+def test_corrections_say_which_of_two_numbers_is_wrong(corrections: list[str], expected: list[object]) -> None:
+    people = [[("30-20", "number", corrected(words) if words else {})] for words in corrections]
+    assert errors(gold(basketball(*people))) == expected
+
+
+def test_a_determiner_that_somebody_marked_by_itself_is_not_trimmed_from_the_others() -> None:
+    """Trimming made `steal` of `a steal`, which does not touch `a`: two errors, and the wrong word in gold."""
+    merged = gold(basketball([("a", "number", {})], [("a steal", "number", {})], [("a steal", "number", {})]))
+    assert errors(merged) == [("a steal", "number", 3)]
+    narrow = gold(basketball([("a", "number", {})], [("a", "number", {})], [("a steal", "number", {})]))
+    assert errors(narrow) == [("a", "number", 3)]
+
+
+def test_a_determiner_that_is_corrected_to_a_number_is_not_trimmed() -> None:
+    both = [("a steal", "number", corrected("two steals"))]
+    assert errors(gold(basketball(both, both))) == [("a steal", "number", 2)]
+    team = [("the Heat", "name", corrected("76ers"))]
+    assert errors(gold(basketball(team, team))) == [("Heat", "name", 2)]
+
+
+def test_a_long_mark_does_not_make_one_error_of_two_readings() -> None:
+    """Two readers mark different words, a third the whole clause: that was one error with three votes."""
+    merged = gold(
+        basketball(
+            [("Joel Embiid", "name", {})],
+            [("30 points", "number", {})],
+            [("Joel Embiid, who led the Heat with 30 points", "name", {})],
+        )
+    )
+    assert errors(merged) == [("Joel Embiid", "name", 2)]
+    assert len(merged.errors) == 2
+
+
+def test_marks_on_a_prompt_merge_like_any_other() -> None:
+    """Three readers of the same words in the prompt gave three errors with one vote each."""
+    document = fc.Document(id="d", text=TEXT, context={"prompt": "Once upon a time"})
+    own = {"spans": (Span(5, 9, "prompt"),), "quotes": ("upon",), "label": "red"}
+    annotations = [
+        Annotation(id=f"d/{name}", document="d", annotator=name, protocol=PROTOCOL.id,
+                   marks=(Mark.model_validate({"id": f"d/{name}/0", **own}),))
+        for name in THREE
+    ]  # fmt: skip
+    who = [fc.Annotator(id=name, kind="human") for name in THREE]
+    merged = gold(Study.from_items([PROTOCOL, document, *who, *annotations]))
+    assert [(m.spans, m.quotes, m.votes) for m in only(merged)] == [((Span(5, 9, "prompt"),), ("upon",), 3)]
+
+
+@pytest.mark.parametrize(("readers", "votes", "kept"), [(5, 2, False), (5, 3, True), (4, 2, False), (2, 2, True)])
+def test_a_majority_of_any_number_of_readers(readers: int, votes: int, kept: bool) -> None:
+    given = {("d", f"p{at}"): [(0, 3, "red")] if at < votes else [] for at in range(readers)}
+    merged = gold(world({"d": TEXT}, given), "majority")
+    assert [bool(len(only(merged))), merged.signature["min_votes"]] == [kept, "majority"]
+
+
+def test_one_reader_is_no_majority() -> None:
+    merged = gold(world({"d": TEXT}, {("d", "p"): [(0, 3, "red")]}), "majority")
+    assert merged.study.work().annotations.is_empty()
+
+
+def test_each_gold_of_fewer_readers_has_its_own_majority() -> None:
+    """Gold of three against gold of five: by two votes and by three; before, both by the same number."""
+    given = {("d", f"p{at}"): [(0, 3, "red")] if at < 2 else [] for at in range(5)}
+    rows = tables.subsets_table(world({"d": TEXT}, given), 3, draws=0)
+    assert [row.gold for row in rows[:-1]] == [0] * 10
+    assert sum(row.predicted for row in rows[:-1]) == 3  # both who marked it and one of three others
+    same_votes = tables.subsets_table(world({"d": TEXT}, given), 3, 2, draws=0)
+    assert {row.gold for row in same_votes[:-1]} == {1}
+
+
+def test_two_readings_of_one_error_merge_into_one() -> None:
+    """A name, or two numbers: the first reader says that both would do, the others marked the numbers."""
+    sets = ((alternative(TEXT, 4, 7, "blue"), alternative(TEXT, 14, 18, "blue")),)
+    name = mark("d/p/0", TEXT, 0, 3, "red", alternatives=sets)
+    numbers: list[Marked] = [(4, 7, "blue"), (14, 18, "blue")]
+    (merged,) = only(gold(three([name], numbers, numbers)))
+    assert (merged.quotes, merged.label, merged.votes) == (("one",), "red", 3)
+    assert merged.made_from == ("d/p/0", "d/q/0", "d/r/0", "d/q/1", "d/r/1")
+    assert [[part.quotes for part in choice] for choice in merged.alternatives] == [[("two",), ("four",)]]
+
+
+# --- decisions ---------------------------------------------------------------------------------------------------
+
+
+def decided(what: str, readings: Sequence[str], gold_marks: Sequence[str]) -> dict[str, object]:
+    return {
+        "what": what, "by": "ann", "when": "2026-01-31T09:30:00Z", "readings": list(readings), "gold": list(gold_marks)
+    }  # fmt: skip
+
+
+def test_decisions_of_an_adjudicator_are_gold() -> None:
+    """`gold` merged by votes as if nobody had decided anything."""
+    study = three([(0, 3, "red"), (8, 13, "red")], [(0, 3, "red")], [(4, 7, "blue")])
+    kept, added = mark("d/adjudicated/k", TEXT, 4, 7, "green"), mark("d/adjudicated/x", TEXT, 14, 18, "red")
+    meta = {
+        "adjudication": {
+            "k": decided("changed", ["d/r/0"], ["d/adjudicated/k"]),
+            "n": decided("not-an-error", ["d/p/0", "d/q/0"], []),
+            "x": decided("added", [], ["d/adjudicated/x"]),
+            "o": decided("discuss", ["d/p/1"], []),
+        }
+    }
+    judge = fc.Annotator(id="gold", kind="gold")
+    decisions = Annotation(
+        id="d/adjudicated", document="d", annotator="gold", protocol=PROTOCOL.id, status="draft",
+        marks=(kept, added), meta=meta,
+    )  # fmt: skip
+    whole = Study.from_items([*study.items(), judge, decisions])
+    merged = gold(whole)
+    assert [(m.quotes[0], m.label) for m in only(merged)] == [("two", "green"), ("four", "red")]
+    assert merged.notes[-1].startswith("3 errors in 1 texts were decided by an adjudicator")
+    assert len(merged.rest) == 1  # what was left for discussion
+    assert tables.errors_table(merged)[-1]["errors"] == 2
+    assert fc.check(merged.study) == []
+    assert [m.quotes[0] for m in only(gold(view(whole)))] == ["one"]  # by votes only

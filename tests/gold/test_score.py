@@ -7,13 +7,15 @@ import pytest
 from hypothesis import given
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.records import Annotation, Annotator, Document
+from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.study import Study
-from finecomb.gold.score import ratios, score
+from finecomb.gold.score import MATCHES, Average, Match, ratios, score, score_by_rules
 from tests.agreement.worlds import PROTOCOL, Marked
 from tests.gold.worlds import TEXT, TEXTS, mark, pairs, row, world
 
 RED: Marked = (0, 3, "red")
+BY_SHARE: tuple[Match, Match] = ("partial", "mpp")
+AVERAGES: tuple[Average, Average] = ("micro", "macro")
 
 
 def test_two_studies_or_one_give_the_same() -> None:
@@ -75,7 +77,7 @@ def test_predictions_on_unknown_documents_and_other_texts_are_refused() -> None:
 def test_overlapping_marks_are_refused_by_the_tasks_rule_only() -> None:
     study = world({"d": TEXT}, {("d", "gold"): [RED], ("d", "judge"): [(0, 7, "red"), (4, 13, "red")]})
     with pytest.raises(FinecombError, match=r"'one two'.*'two three'.*overlap; .*use --match optimal"):
-        score(study)
+        score(study, match="task")
     assert row(score(study, match="optimal", draws=0), "any").predicted == 2
 
 
@@ -173,3 +175,111 @@ def test_marks_on_a_context_match_marks_there_only() -> None:
     who = [Annotator(id="gold", kind="gold"), Annotator(id="judge", kind="llm")]
     found = score(Study.from_items([PROTOCOL, document, *who, *annotations]), draws=0)
     assert row(found, "any").matched == 0
+
+
+# --- rules beside ours -------------------------------------------------------------------------------------------
+
+
+def test_overlapping_marks_are_scored_unless_the_task_is_asked_for() -> None:
+    """The default was the task's rule, which refuses them."""
+    study = world({"d": TEXT}, {("d", "gold"): [(0, 3, "red")], ("d", "judge"): [(0, 7, "red"), (4, 13, "red")]})
+    assert row(score(study, draws=0), "any").matched == 1
+    with pytest.raises(FinecombError, match="use --match optimal"):
+        score(study, match="task", draws=0)
+
+
+def test_gold_in_the_predicted_study_is_not_scored_against_itself() -> None:
+    """A study that keeps its gold beside the judges gave gold a perfect score among them."""
+    given = {("d", "reader"): [(0, 3, "red")], ("d", "judge"): [(0, 3, "red")]}
+    study = world({"d": TEXT}, given)
+    rows = score(study, study, gold_annotator="reader", draws=0).rows
+    assert {each.columns["judge"] for each in rows} == {"judge"}
+    alone = world({"d": TEXT}, {("d", "gold"): [(0, 3, "red")]})
+    assert row(score(alone, alone, draws=0), "any").f1.value == 1  # nobody else is there
+
+
+def test_decisions_of_an_adjudicator_are_said() -> None:
+    study = world({"d": TEXT}, {("d", "gold"): [RED], ("d", "judge"): [RED]})
+    decision = {"what": "taken", "by": "ann", "when": "2026-01-31T09:30:00Z", "gold": ["d/gold/0"]}
+    meta = {"adjudication": {"k": decision}}
+    items = [
+        each.model_copy(update={"meta": meta}) if isinstance(each, Annotation) and each.annotator == "gold" else each
+        for each in study.items()
+    ]
+    assert score(Study.from_items(items), draws=0).notes == (
+        "gold was decided by an adjudicator: 1 decisions in 1 texts",
+    )
+
+
+def test_a_sentence_is_found_when_both_mark_something_in_it() -> None:
+    text = "One two. Three four. Five six."
+    study = world(
+        {"d": text}, {("d", "gold"): [(0, 3, "red"), (9, 14, "red")], ("d", "judge"): [(4, 7, "blue"), (21, 25, "red")]}
+    )
+    any_, typed = (row(score(study, match="sentence", draws=0), label) for label in ("any", "typed"))
+    assert (any_.gold, any_.predicted, any_.matched) == (2, 2, 1)
+    assert (typed.gold, typed.predicted, typed.matched) == (2, 2, 0)
+
+
+def test_another_severity_is_worth_half_under_the_rule_of_wmt25() -> None:
+    def severe(id: str, start: int, end: int, severity: str) -> Mark:
+        return mark(id, TEXT, start, end, "red", answers={"severity": severity})
+
+    study = world(
+        {"d": TEXT},
+        {
+            ("d", "gold"): [severe("g0", 0, 3, "major"), severe("g1", 8, 13, "minor")],
+            ("d", "judge"): [severe("j0", 0, 3, "minor"), severe("j1", 8, 12, "minor")],
+        },
+    )
+    found = row(score(study, match="wmt25", draws=0), "any")
+    assert (found.gold, found.predicted, found.matched) == (8, 7, 1.5 + 4)
+    assert row(score(study, match="char", draws=0), "any").matched == 7
+
+
+def test_the_greatest_credit_may_need_fewer_pairs() -> None:
+    """`partial` makes as many pairs as it can, `mpp` as much credit."""
+    both: dict[tuple[str, str], list[Marked]] = {
+        ("d", "gold"): [(0, 10, "red"), (10, 18, "red")],
+        ("d", "judge"): [(0, 1, "red"), (1, 11, "red")],
+    }
+    shares = {match: row(score(world({"d": TEXT}, both), match=match, draws=0), "any") for match in BY_SHARE}
+    assert (shares["partial"].matched, shares["partial"].right) == pytest.approx((1 / 10 + 1 / 8, 1 + 1 / 10))
+    assert (shares["mpp"].matched, shares["mpp"].right) == pytest.approx((0.9, 0.9))
+
+
+@given(pairs())
+def test_mpp_is_never_worth_less_than_partial(both: dict[tuple[str, str], list[Marked]]) -> None:
+    study = world(TEXTS, both)
+    partial, mpp = (row(score(study, match=match, draws=0), "any") for match in BY_SHARE)
+    assert mpp.matched + mpp.right >= partial.matched + partial.right - 1e-9
+
+
+def test_macro_is_the_mean_over_texts() -> None:
+    """Two texts: all of one mark found, one of three found; a third where nobody marks anything counts 1."""
+    texts = dict.fromkeys(("a", "b", "c"), TEXT)
+    given = {
+        ("a", "gold"): [(0, 3, "red")], ("a", "judge"): [(0, 3, "red")],
+        ("b", "gold"): [(0, 3, "red"), (4, 7, "red"), (8, 13, "red")], ("b", "judge"): [(0, 3, "red")],
+        ("c", "gold"): [], ("c", "judge"): [],
+    }  # fmt: skip
+    micro, macro = (row(score(world(texts, given), average=each, draws=100), "any") for each in AVERAGES)
+    assert (micro.recall.value, macro.recall.value) == pytest.approx((2 / 4, (1 + 1 / 3 + 1) / 3))
+    assert macro.recall.signature["average"] == "macro"
+    assert macro.recall.low <= macro.recall.value <= macro.recall.high
+
+
+def test_every_rule_in_one_table_with_ranks() -> None:
+    """The longer judge leads by marks, the exact one by characters; the task's rule says why it has no column."""
+    given = {
+        ("d", "gold"): [(0, 3, "red"), (8, 13, "red")],
+        ("d", "long"): [(0, 7, "red"), (4, 18, "red")],
+        ("d", "short"): [(0, 3, "red")],
+    }
+    by_rule = score_by_rules(world({"d": TEXT}, given))
+    ranks = {each["judge"]: each for each in by_rule.ranks}
+    assert (ranks["long"]["optimal"], ranks["short"]["optimal"]) == (1, 2)
+    assert (ranks["long"]["exact"], ranks["short"]["exact"]) == (2, 1)
+    assert "task" not in ranks["long"]
+    assert any(note.startswith("task: long: marks") for note in by_rule.notes)
+    assert len(by_rule.scores[0]) == len(MATCHES)  # judge, and every rule but the task's

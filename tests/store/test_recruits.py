@@ -142,7 +142,7 @@ def test_a_database_of_version_1_is_upgraded_after_a_backup(first_version: Study
     assert saved is not None
     assert saved.exists()
     assert prepare(database) is None
-    assert migrations.current(database) == migrations.head() == "2"
+    assert migrations.current(database) == migrations.head() == "3"
     assert migrations.current(Database(place(saved))) == "1"
     database.close()
     with opened(first_version, demo_items(), Clocked()) as store:

@@ -1,7 +1,6 @@
 import { t } from "../lib/catalogue";
 import type { Practice } from "../lib/api-types";
 import type { Marking } from "./marking/marking.svelte";
-import { NOTHING_SAID } from "./work/work";
 import type { Session } from "./session/session.svelte";
 import { AnswerCheck } from "./onboarding/answer-check.svelte";
 
@@ -32,6 +31,7 @@ export class NextStep {
     const questions = this.part ? guide.unit_questions : guide.document_questions;
     return questions.find((question) => question.name === "cannot_judge")?.ask ?? t("cannotWhy");
   });
+  readonly hasOffers = $derived.by(() => this.marking.offers.length > 0);
   readonly hasNoMarks = $derived.by(() => this.marks && this.session.marks.length === 0);
   private readonly isLastText = $derived.by(() => {
     const { me, task } = this.session;
@@ -45,14 +45,16 @@ export class NextStep {
     if (practice) return this.practiceWords(practice);
     if (!this.marks) return t(this.isLastText ? "finishLast" : "nextText");
     const where = this.isLastText ? t("toEnd") : t("toText", { n: (this.session.task?.number ?? 0) + 1 });
-    return t(this.hasNoMarks && !this.part && !this.cannot ? "noErrorsNext" : "finishNext", { where });
+    return t(this.hasNoMarks && !this.hasOffers && !this.part && !this.cannot ? "noErrorsNext" : "finishNext", {
+      where,
+    });
   });
   readonly nextWordsShort: string = $derived.by(() => {
     if (this.part && !this.isLastPart) return t("partN", { n: this.session.partAt + 2 });
     const { practice } = this.session.task ?? {};
     if (practice) return this.practiceWords(practice, true);
     if (!this.marks) return t(this.isLastText ? "finishText" : "nextText");
-    return t(this.hasNoMarks && !this.cannot ? "noErrors" : "finishText");
+    return t(this.hasNoMarks && !this.hasOffers && !this.cannot ? "noErrors" : "finishText");
   });
   /** What is missing now; a part that one has yet to come to is not, but a section on the same page is. */
   readonly lacking = $derived.by(() => this.session.missing.filter((each) => each.what !== "part" || !this.marks));
@@ -84,6 +86,12 @@ export class NextStep {
     const [first] = session.missing;
     if (first) return marking.show(first);
     if (session.task?.practice?.verify && !this.answerCheck.isOver) return this.answerCheck.compare(marking);
+    if (
+      !this.cannot &&
+      marking.offers.length > 0 &&
+      !this.sureOf("offers", t("sureOffers", { n: marking.offers.length }))
+    )
+      return;
     if (this.hasNoMarks && !this.cannot && !this.part && !this.sureOfNoErrors()) return;
     marking.reset();
     session.finish();
@@ -114,12 +122,18 @@ export class NextStep {
 
   /** "No errors" is asked once more, since nothing else shows that the text was read. */
   private sureOfNoErrors(): boolean {
-    if (this.session.whole.noErrors || this.marking.asking) {
-      if (!(this.session.whole ?? NOTHING_SAID).noErrors) this.session.dispatch({ type: "noErrors", value: true });
-      return true;
-    }
-    this.marking.asking = true;
-    this.marking.say(t("sureNoErrors"));
+    if (this.session.whole.noErrors) return true;
+    // whoever left suggestions undecided was asked already
+    if (this.marking.asking !== "offers" && !this.sureOf("no-errors", t("sureNoErrors"))) return false;
+    this.session.dispatch({ type: "noErrors", value: true });
+    return true;
+  }
+
+  /** Whether something was asked before and is confirmed now; else it is asked. */
+  private sureOf(what: NonNullable<Marking["asking"]>, words: string): boolean {
+    if (this.marking.asking === what) return true;
+    this.marking.asking = what;
+    this.marking.say(words);
     return false;
   }
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from finecomb.agreement.gamma.best import best_alignment
 from finecomb.agreement.gamma.continuum import continua
+from finecomb.agreement.readings import with_readings, without_readings
 from finecomb.agreement.tally import Floats, Ints
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.study import Study
@@ -17,24 +18,29 @@ from finecomb.measure.span_pairs import Line, OverlapPairs, mark_pairs, span_pai
 from finecomb.measure.view import View
 
 Alignment = Literal["item", "overlap", "overlap-label", "gamma"]
-COLUMNS = ["cluster", "document", "annotation", "annotator", "mark", "label", "start", "end"]
+COLUMNS = ["cluster", "document", "annotation", "annotator", "mark", "label", "start", "end", "reading_of"]
 
 
 def align(view: View, by: Alignment | str = "item") -> pl.DataFrame:
-    """Clusters of marks that are one error: cluster, document, annotation, annotator, mark, label, start, end.
+    """Clusters of marks that are one error: one row per mark, with the columns of `COLUMNS`.
 
-    One row per mark, in text order; clusters are numbered from 0 in the order of their first marks. `start` and `end`
-    enclose the mark's spans on the text and are null when it has none there.
+    Rows are in text order; clusters are numbered from 0 in the order of their first marks. `start` and `end`
+    enclose the mark's spans on the text and are null when it has none there. Marks on a prompt or a source are aligned
+    like those on the text. `reading_of` is the mark whose alternative a mark belongs to: such marks are one error with
+    it, and have its label here.
 
     - `item`: what the source says, by the marks' `item`; a mark without one stands alone.
-    - `overlap`: pairs of marks by different annotators that share a character, most alike first, see `greedy`.
+    - `overlap`: pairs of marks by different annotators that share a character, most alike first, see `greedy`; in a
+      cluster every mark shares a character with every other, so a long mark does not tie two short ones.
     - `overlap-label`: the same, but only marks of one label are joined.
-    - `gamma`: the alignment of least disorder, see `finecomb.agreement.gamma`; marks without a place stand alone.
+    - `gamma`: the alignment of least disorder, see `finecomb.agreement.gamma`; marks beside the text by overlap, and
+      marks without a place stand alone.
     """
     if by not in ALIGNMENTS:
         raise FinecombError(f"marks cannot be aligned by {by!r}{did_you_mean(by, ALIGNMENTS)}")
     rows = _marks(view.study)
-    return _numbered(rows.with_columns(cluster=pl.Series(ALIGNMENTS[by](rows, view.study), dtype=pl.Int64)))
+    rows = rows.with_columns(cluster=pl.Series(ALIGNMENTS[by](rows, view.study), dtype=pl.Int64))
+    return _numbered(with_readings(rows, view.study) if by != "item" else without_readings(rows))
 
 
 def _marks(study: Study) -> pl.DataFrame:
@@ -71,6 +77,11 @@ def _by_gamma(rows: pl.DataFrame, study: Study) -> Ints:
         if text.continuum.annotators > 1 and len(text.marks):
             at = np.array([place[mark] for mark in text.marks])
             cluster[at] = at[best_alignment(text.continuum).firsts]
+    beside = rows["start"].is_null().to_numpy()
+    if beside.any():
+        one, other, likeness = candidates(rows, study)
+        both = beside[one] & beside[other]
+        cluster[beside] = greedy(rows, one[both], other[both], likeness[both])[beside]
     return cluster
 
 
@@ -113,31 +124,41 @@ def candidates(rows: pl.DataFrame, study: Study) -> tuple[Ints, Ints, Floats]:
 
 
 def _line(rows: pl.DataFrame, study: Study) -> Line:
-    """Spans on the line of all texts; their owners are positions in `rows`."""
-    lengths = study.documents["text"].str.len_chars().to_numpy().astype(np.int64) + 1
-    origins = pl.DataFrame({"document": study.documents["id"], "origin": np.cumsum(lengths) - lengths})
+    """Spans on the line of all texts and what stands beside them; their owners are positions in `rows`."""
     places = rows.select("mark").with_row_index("at")
-    spans = study.spans.filter(pl.col("part") == "text").join(origins, on="document").join(places, on="mark")
+    spans = study.spans.join(places, on="mark")
+    lengths = spans.group_by("document", "part").agg(length=pl.col("end").max() + 1)
+    order = study.documents.select(document="id").with_row_index("place")
+    lengths = lengths.join(order, on="document").sort("place", "part")
+    origins = lengths.select("document", "part", origin=pl.col("length").cum_sum() - pl.col("length"))
+    spans = spans.join(origins, on=["document", "part"])
     columns = spans.select(pl.col("start") + pl.col("origin"), pl.col("end") + pl.col("origin"), "at")
     return Line(*(column.to_numpy().astype(np.int64) for column in columns))
 
 
 def greedy(rows: pl.DataFrame, one: Ints, other: Ints, likeness: Floats) -> Ints:
-    """Join the most alike pair first, as long as no cluster gets two marks of one annotator; ties in text order.
+    """Join the most alike pair first, as long as every two marks of a cluster are such a pair; ties in text order.
 
+    So no cluster has two marks of one annotator, and no mark ties two others that have nothing in common.
     One pass over the pairs, since each step depends on those before it.
     """
-    people = rows["annotator"].rank("dense").to_list()
-    cluster = list(range(len(rows)))
+    size = len(rows)
+    pairs = set((one * size + other).tolist())
+    cluster = list(range(size))
     members = [[at] for at in cluster]
-    owners = [{person} for person in people]
     order = np.lexsort((other, one, -likeness))
     for a, b in zip(one[order].tolist(), other[order].tolist(), strict=True):
         into, gone = cluster[a], cluster[b]
-        if into == gone or owners[into] & owners[gone]:
+        if into == gone or not _all_paired(members[into], members[gone], pairs, size):
             continue
         for at in members[gone]:
             cluster[at] = into
         members[into] += members[gone]
-        owners[into] |= owners[gone]
     return np.array(cluster, dtype=np.int64)
+
+
+def _all_paired(some: list[int], others: list[int], pairs: set[int], size: int) -> bool:
+    """Whether every one of some marks makes a pair with every one of the others."""
+    if len(some) == 1 == len(others):
+        return True
+    return all((a * size + b if a < b else b * size + a) in pairs for a in some for b in others)

@@ -180,6 +180,26 @@ COMMANDS = (
         "Recall and precision of any person, model, detector or metric against gold, with intervals.",
     ),
     CommandRow(
+        "calibrate",
+        "judges",
+        Panel.TRUST,
+        "May a judge stand in for people? Agreement, the alternative annotator test, bias, misses, probes, "
+        "and an answer.",
+    ),
+    CommandRow(
+        "validate",
+        "judges",
+        Panel.TRUST,
+        "Does a judge's mark vanish when the error is corrected? Gold corrections written in, the judge run again.",
+    ),
+    CommandRow(
+        "estimate",
+        "judges",
+        Panel.TRUST,
+        "What many cheap judges and a few people say together, with intervals that hold, "
+        "and what the judges were worth.",
+    ),
+    CommandRow(
         "rounds",
         "second_pass",
         Panel.TRUST,
@@ -203,6 +223,12 @@ COMMANDS = (
         "serve",
         Panel.SHOW,
         "A consistent copy of a study's database as one SQLite file, also while the study is served.",
+    ),
+    CommandRow(
+        "repair",
+        "serve",
+        Panel.SHOW,
+        "Mend stored records that cannot be read, or set them aside in a file. A backup is made first.",
     ),
     CommandRow(
         "restore", "serve", Panel.SHOW, "Put a backup in the place of a study's database. Stop the server first."

@@ -17,16 +17,19 @@ from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
 from finecomb.gold import tables
 from finecomb.gold.disagreements import compare_judges, confusion, disagreements, kinds_table
-from finecomb.gold.merge import Gold
+from finecomb.gold.merge import MAJORITY, Gold, MinVotes
 from finecomb.gold.merge import gold as merged_gold
 from finecomb.gold.scalar import has_scores, scalar_scores
-from finecomb.gold.score import Category, Match, Score, Scores
+from finecomb.gold.score import Average, Category, RuleTable, Score, Scores, ScoreSettings, score_by_rules
 from finecomb.gold.score import score as scored
 from finecomb.gold.scored_pair import Unread
 from finecomb.measure.view import view
 from finecomb.report.scores import readable_rows, score_rows
 from finecomb.report.tables import Row, as_json, finding_rows, print_rows
 
+MatchOrAll = Literal[
+    "task", "optimal", "overlap", "exact", "partial", "iou", "mpp", "token", "char", "wmt25", "sentence", "all"
+]
 Table = Sequence[Row] | Sequence[Finding] | Sequence[Score]
 
 
@@ -110,7 +113,13 @@ def gold(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The gold study to write.", show_default=False)
     ] = None,
-    min_votes: Annotated[int, typer.Option(min=1, help="How many annotators must have marked an error.")] = 2,
+    min_votes: Annotated[
+        str | None,
+        typer.Option(
+            help="How many annotators must have marked an error, or majority: more than half of a text's readers.",
+            show_default="2; with --subsets the majority of each",
+        ),
+    ] = None,
     align: Annotated[
         str,
         typer.Option(help="Which marks are one error: item, overlap, overlap-label, gamma; auto: item where given."),
@@ -124,8 +133,14 @@ def gold(
     ] = "errors,annotators",
     subsets: Annotated[
         int | None,
-        typer.Option(help="Also score gold from every so many annotators against gold from all.", show_default=False),
+        typer.Option(
+            help="Also score gold from every so many annotators against gold from all, each with its own majority.",
+            show_default=False,
+        ),
     ] = None,
+    decisions: Annotated[
+        bool, typer.Option("--decisions/--votes-only", help="Let what an adjudicator decided count instead of votes.")
+    ] = True,
     by: Annotated[str, typer.Option("--by", help="For rates: the document meta that tells systems apart.")] = "model",
     protocol: Protocol = "",
     annotators: Annotators = None,
@@ -142,14 +157,17 @@ def gold(
     Examples: `finecomb gold demo-study -o demo-gold` · `finecomb gold demo-study --table confusion,rates --subsets 3`
     """
     table_names = _asked(tables_, list(GOLD_TABLES))
-    study_view = view(read(study, from_), filters(protocol, where=where, annotators=annotators, kinds=kinds))
-    merged = merged_gold(study_view, min_votes, align, size)
+    whole = read(study, from_)
+    study_view = view(whole, filters(protocol, where=where, annotators=annotators, kinds=kinds))
+    least = _votes(min_votes)
+    by_decisions = whole if decisions and not annotators and not kinds else None
+    merged = merged_gold(study_view, 2 if least is None else least, align, size, by_decisions)
     printer = _Printer(as_json_, several=len(table_names) + (subsets is not None) > 1)
     printable = _gold_tables(merged, by, draws, seed)
     for name in table_names:
         printer.add(name, GOLD_TABLES[name], printable[name]())
     if subsets is not None:
-        subset_scores = tables.subsets_table(study_view, subsets, min_votes, align, size, draws, seed)
+        subset_scores = tables.subsets_table(study_view, subsets, least or MAJORITY, align, size, draws, seed)
         printer.add("subsets", f"Gold from {subsets} annotators against gold from all", subset_scores)
     printer.finish([*merged.notes, *tables.recovered_notes(merged, study_view)])
     if output:
@@ -158,6 +176,14 @@ def gold(
         if not as_json_:
             left = f"{counted(len(merged.rest), 'error')} left for adjudication (--table rest)"
             done(output, f"{counted(len(merged.kept), 'error')} in {counted(_texts(merged), 'text')}; {left}")
+
+
+def _votes(text: str | None) -> MinVotes | None:
+    if text is None or text == MAJORITY:
+        return None if text is None else MAJORITY
+    if not text.isdecimal() or not int(text):
+        raise FinecombError(f"--min-votes {text}: expected a whole number from 1, or majority")
+    return int(text)
 
 
 def _texts(merged: Gold) -> int:
@@ -193,7 +219,12 @@ def score(
         Path | None,
         typer.Argument(help="Who is to be scored; without it everybody else in the first study.", show_default=False),
     ] = None,
-    match: Annotated[Match, typer.Option(help="When a mark has found a gold mark.")] = "task",
+    match: Annotated[
+        MatchOrAll, typer.Option(help="When a mark has found a gold mark; all: F1 and rank of everybody by each rule.")
+    ] = "optimal",
+    average: Annotated[
+        Average, typer.Option(help="Ratios of the sums over texts (micro), or means of each text's ratios (macro).")
+    ] = "micro",
     category: Annotated[
         Category,
         typer.Option(help="For a label: both lists restricted to it, or gold for recall, marks for precision."),
@@ -228,17 +259,24 @@ def score(
 ) -> None:
     """Recall and precision of any person, model, detector or metric against gold, with intervals.
 
-    Examples: `finecomb score gsml.csv submission.csv` · `finecomb score demo-study --match optimal --by label,model` ·
-    `finecomb score demo-study --match optimal --table all --report validation`
+    Examples: `finecomb score gsml.csv submission.csv` · `finecomb score demo-study --by label,model` ·
+    `finecomb score demo-study --match all` · `finecomb score demo-study --table all --report validation`
     """
     table_names = _asked(tables_, list(SCORE_TABLES))
     truth, other = read(gold, from_), read(predicted, from_) if predicted else None
     if question or has_scores(truth if other is None else other):
         _scalar(truth, other, question, names(by), gold_annotator, draws, seed, as_json_)
         return
+    if match == "all":
+        options = ScoreSettings(
+            gold_annotator=gold_annotator, judges=judges or (), protocol=protocol, tokens=tokens, unread=unread,
+            average=average,
+        )  # fmt: skip
+        _by_rules(score_by_rules(truth, other, category, **options), average, as_json_)
+        return
     scores = scored(
         truth, other, match, category, names(by), gold_annotator=gold_annotator, judges=judges or (), protocol=protocol,
-        tokens=tokens, unread=unread, draws=draws, seed=seed,
+        tokens=tokens, unread=unread, average=average, draws=draws, seed=seed,
     )  # fmt: skip
     if tables_ == "all" and len(scores.judged) < 2:
         table_names.remove("compare")
@@ -249,6 +287,13 @@ def score(
     printer.finish(scores.notes)
     if report:
         _write_report(scores, report, as_json_)
+
+
+def _by_rules(by_rule: RuleTable, average: str, as_json_: bool) -> None:
+    printer = _Printer(as_json_, several=True)
+    printer.add("rules", f"F1 by each rule ({average}), labels ignored", by_rule.scores)
+    printer.add("ranks", "Rank by each rule: 1 is the best", by_rule.ranks)
+    printer.finish(by_rule.notes)
 
 
 def _score_tables(scores: Scores, seed: int) -> dict[str, Callable[[], Table]]:

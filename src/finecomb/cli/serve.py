@@ -53,7 +53,7 @@ def serve(
 
     Example: `finecomb serve my-study`
     """
-    with _opened(study, db) as store, _listening(host, port) as (listening, address):
+    with _alone(study, db), _opened(study, db) as store, _listening(host, port) as (listening, address):
         address = public_url.rstrip("/") or address
         documents = len(store.plan().documents)
         title = store.head.settings.title or store.name
@@ -139,9 +139,18 @@ def links(
 
 @app.command()
 def backup(
-    study: Served,
+    study: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A study's folder, its SQLite file, or postgresql://HOST/DATABASE#STUDY.", show_default=False
+        ),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write; named by the time when absent.")
+    ] = None,
+    verify: Annotated[
+        Path | None,
+        typer.Option(help="Make none; say whether this one is sound and as it was made.", show_default=False),
     ] = None,
 ) -> None:
     """A consistent copy of a study's database as one SQLite file, also while the study is served.
@@ -151,6 +160,13 @@ def backup(
     from finecomb.store.backup import back_up, backup_name
     from finecomb.store.database import Database
 
+    if verify is not None:
+        if study is not None or output is not None:
+            raise FinecombError("--verify FILE stands alone; leave the study and --output out")
+        _verify(verify)
+        return
+    if study is None:
+        raise FinecombError("say which study, e.g. finecomb backup my-study")
     where = work_place(study, "")
     if where.file and not where.file.exists():
         raise FinecombError(f"{where}: no such file; the study has not been served yet")
@@ -161,6 +177,47 @@ def backup(
     finally:
         database.close()
     done(target, "written")
+
+
+def _verify(file: Path) -> None:
+    from finecomb.store.backup import verify
+
+    check = verify(file)
+    seal = f"as it was made at {check.sealed}" if check.sealed else "sound, but without a seal to compare it with"
+    studies = "1 study" if len(check.studies) == 1 else f"{len(check.studies)} studies"
+    done(file, f"{seal}; {studies}, {counted(check.rows, 'row')}")
+
+
+@app.command()
+def repair(study: Served) -> None:
+    """Mend stored records that cannot be read, or set them aside in a file. A backup is made first.
+
+    Example: `finecomb repair my-study`
+    """
+    from finecomb.store.database import Database
+    from finecomb.store.repair import repair as repaired
+    from finecomb.store.serving import only_process
+    from finecomb.store.store import prepare
+
+    where = work_place(study, "")
+    if where.file and not where.file.exists():
+        raise FinecombError(f"{where}: no such file; the study has not been served yet")
+    database = Database(where)
+    try:
+        with only_process(where, "repair"):
+            prepare(database)
+            result = repaired(database)
+    finally:
+        database.close()
+    for row in result.rows:
+        subject = f"{row.kind} {row.id!r}" if row.id else row.kind
+        out.print(f"{subject}: {row.outcome}: {row.why}", soft_wrap=True)
+    if not result.rows:
+        done(study, "every record can be read; nothing was changed")
+        return
+    say(f"the database as it was is kept in {result.backup}")
+    say(f"what was taken out or changed is kept in {result.aside}")
+    done(study, f"{counted(len(result.rows), 'record')} mended or set aside")
 
 
 @app.command()
@@ -194,6 +251,18 @@ def work_place(study: Path, db: str) -> StudyLocation:
         location = place(db)
         return location if location.study else StudyLocation(location.url, study.resolve().name)
     return place(study / FILE) if study.is_dir() else place(study)
+
+
+@contextmanager
+def _alone(study: Path, db: str) -> Iterator[None]:
+    """Nobody else serves the study from its SQLite file; several processes may from PostgreSQL."""
+    from finecomb.store.serving import only_process
+
+    if study.is_dir() and not folder.looks_like(study):
+        yield  # which is said below
+        return
+    with only_process(work_place(study, db), "serve"):
+        yield
 
 
 @contextmanager

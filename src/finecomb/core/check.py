@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
+from finecomb.core.design import design_problems
 from finecomb.core.errors import Problem, StudyError, apart, did_you_mean
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
@@ -87,6 +88,16 @@ class Checker:
                 yield Problem(
                     f"attention check {id!r} is no document{did_you_mean(id, self._documents)}", kind="settings"
                 )
+
+        yield from (Problem(message, kind="settings") for message in self._design_problems(settings))
+
+    def _design_problems(self, settings: Settings) -> list[str]:
+        protocol = next((self._protocols[id] for id in settings.protocols if id in self._protocols), None)
+        if settings.design is None or protocol is None:
+            return []
+        checks = set(settings.attention_checks)
+        metas = {id: document.meta for id, document in self._documents.items() if id not in checks}
+        return design_problems(settings.design, protocol, metas)
 
     def _placed(self, kind: str, id: str, messages: Iterable[tuple[Level, str]]) -> Iterator[Problem]:
         row = self._rows[kind]

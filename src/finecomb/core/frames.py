@@ -33,6 +33,8 @@ ANNOTATORS: Columns = {
     "id": (pl.String, "unique in the study"),
     "kind": (pl.String, "human, llm, detector, checker, gold or pooled"),
     "condition": (pl.String, "arm of an experiment, or empty"),
+    "cell": (pl.String, "cell of the study's design, or empty"),
+    "factors": (JSON, "the factors of that cell"),
     "survey": (JSON, "answers about themselves"),
     "qualification": (JSON, "protocol, score, passed, attempts"),
     "platform": (pl.String, "where recruited, or empty"),
@@ -193,7 +195,8 @@ def annotator_row(annotator: Annotator) -> tuple[Any, ...]:
     a = annotator
     qualification = a.qualification.to_json() if a.qualification else None
     excluded = a.excluded.to_json() if a.excluded else None
-    return a.id, a.kind, a.condition, json_cell(a.survey), qualification, a.platform, excluded, json_cell(a.meta)
+    assigned = (a.condition, a.cell, json_cell(a.factors))
+    return a.id, a.kind, *assigned, json_cell(a.survey), qualification, a.platform, excluded, json_cell(a.meta)
 
 
 def annotation_row(annotation: Annotation) -> tuple[Any, ...]:
@@ -233,7 +236,7 @@ def unit_row(unit: Unit, annotation: Annotation) -> tuple[Any, ...]:
 
 
 _JSON_COLUMNS = frozenset(
-    "context data meta survey qualification excluded answers label_votes alternatives scores".split()
+    "context data meta factors survey qualification excluded answers label_votes alternatives scores".split()
 )
 
 

@@ -21,6 +21,7 @@ from pydantic import (
     GetJsonSchemaHandler,
     JsonValue,
     PlainSerializer,
+    field_validator,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
@@ -388,6 +389,10 @@ class Annotator(Record):
     """What sort of annotator."""
     condition: Text = ""
     """The experimental condition, e.g. a kind of training."""
+    cell: Text = ""
+    """The cell of the study's design that they were assigned to, e.g. `examples/gpt3/news`."""
+    factors: Mapping[Text, Text] = Field(default_factory=dict)
+    """The factors of that cell by name, e.g. `domain`."""
     survey: Answers = Field(default_factory=dict)
     """Answers about themselves."""
     qualification: Qualified | None = None
@@ -441,6 +446,100 @@ class Recruitment(Record):
     """Address to go back to, `{code}` standing for the code; the platform's own when empty."""
     frame: tuple[Origin, ...] = ()
     """Whose pages may show ours inside them, e.g. `https://worker.mturk.com`; otherwise ours open in a tab."""
+
+
+class CellBlock(Record):
+    """Some cells of a design: every combination of the values of its factors."""
+
+    factors: Mapping[Text, tuple[Text, ...]]
+    """Values by factor: `condition` for the protocol's conditions, any other name for document meta."""
+    people: int | None = Field(default=None, ge=1)
+    """How many accepted people each of these cells needs; the design's number when absent."""
+    pay: float | None = Field(default=None, ge=0)
+    """What one person earns in these cells; the design's pay when absent."""
+    texts: int | None = Field(default=None, ge=1)
+    """How many texts one person reads in these cells; the design's number when absent."""
+    training: Text = ""
+    """The condition of the protocol whose material is shown, where it is not the one among the factors."""
+    eligible: Mapping[Text, tuple[bool | int | float | Text, ...]] = Field(default_factory=dict)
+    """Answers to survey questions that people in these cells need, beside those that the design asks for."""
+
+    @field_validator("factors", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        return _value_lists(value)
+
+    @field_validator("eligible", mode="before")
+    @classmethod
+    def _answers_listed(cls, value: Any) -> Any:
+        return _value_lists(value)
+
+    @model_validator(mode="after")
+    def _filled(self) -> CellBlock:
+        _check_factors(self.factors)
+        return self
+
+
+def _value_lists(value: Any) -> Any:
+    """A mapping whose single values became lists of one; anything else as it is, to be refused with its own words."""
+    if not isinstance(value, Mapping):
+        return value
+    return {name: part if isinstance(part, list | tuple) else (part,) for name, part in value.items()}
+
+
+def _check_factors(factors: Mapping[str, tuple[str, ...]]) -> None:
+    if not factors:
+        raise ValueError("has no factors; name one at least, e.g. `condition` or `domain`")
+    for name, values in factors.items():
+        if not values:
+            raise ValueError(f"factor {name!r} has no values")
+        if repeated := next((value for value in values if values.count(value) > 1), None):
+            raise ValueError(f"factor {name!r} lists {repeated!r} twice")
+
+
+class Design(Record):
+    """Who reads what in a study: cells, each filled with so many accepted people."""
+
+    cross: Mapping[Text, tuple[Text, ...]] = Field(default_factory=dict)
+    """Values by factor, where every combination of them is a cell."""
+    cells: tuple[CellBlock, ...] = ()
+    """The cells, where not every combination is one, or where they differ in more than their factors."""
+    people: int | None = Field(default=None, ge=1)
+    """How many accepted people each cell needs."""
+    pay: float | None = Field(default=None, ge=0)
+    """What one person earns who hands in all texts."""
+    currency: Text = ""
+    """Of the pay; has to be said where there is pay."""
+    texts: int | None = Field(default=None, ge=1)
+    """How many texts one person reads; the protocol's number when absent."""
+    eligible: Mapping[Text, tuple[bool | int | float | Text, ...]] = Field(default_factory=dict)
+    """Answers to survey questions that everybody needs who takes part, e.g. `native: [yes]`."""
+    requirements: Text = ""
+    """What people need to take part, in words, as they are told; a platform checks it."""
+    apart_from: tuple[Text, ...] = ()
+    """Studies whose people may not take part here: `#name` in the same database, a study's folder or its URL."""
+
+    @field_validator("cross", "eligible", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        return _value_lists(value)
+
+    @model_validator(mode="after")
+    def _filled(self) -> Design:
+        if bool(self.cross) == bool(self.cells):
+            raise ValueError("needs either `cross`, the values of each factor, or `cells`, a list")
+        if self.cross:
+            _check_factors(self.cross)
+        if self.people is None and any(block.people is None for block in self.blocks):
+            raise ValueError("does not say how many accepted people each cell needs; add e.g. `people: 130`")
+        if not self.currency and any(block.pay or self.pay for block in self.blocks):
+            raise ValueError("pays people, but does not say in which currency; add e.g. `currency: USD`")
+        return self
+
+    @property
+    def blocks(self) -> tuple[CellBlock, ...]:
+        """Its cells in blocks; a cross is one block."""
+        return self.cells or (CellBlock(factors=self.cross),)
 
 
 PHASES: tuple[WayPhase, ...] = ("consent", "survey", "instructions", "training", "qualification")
@@ -511,6 +610,8 @@ class Settings(Record):
     """Which pass is given out: 0 for the first; 1 for the second, in which annotators see the others' marks."""
     recruitment: Recruitment = Recruitment()
     """Where annotators come from."""
+    design: Design | None = None
+    """Cells to be filled with accepted people; without one, every text gets so many annotators."""
     lease: int = Field(default=120, ge=1)
     """Minutes that a text is kept for somebody who does nothing."""
     pilot: int = Field(default=5, ge=1)
@@ -526,11 +627,16 @@ class Settings(Record):
     staff_rate: float = Field(default=0, ge=0)
     """What an hour of staff costs."""
     currency: Text = "USD"
-    """Of all amounts."""
+    """Of all amounts; that of a design which pays people goes before it."""
     seed: int = Field(default=0, ge=0)
     """For assignment and sampling."""
     meta: Meta = Field(default_factory=dict)
     """Anything else."""
+
+    @property
+    def money(self) -> str:
+        """The currency of all amounts."""
+        return (self.design.currency if self.design else "") or self.currency
 
 
 class Note(Record):
@@ -538,6 +644,8 @@ class Note(Record):
 
     text: str
     """The line."""
+    is_error: bool = False
+    """Whether `finecomb check` counts it among the errors, as with a stored record that cannot be read."""
 
 
 def parts_of(mark: Mark) -> Iterator[tuple[Span, str]]:

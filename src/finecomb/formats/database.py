@@ -18,7 +18,7 @@ from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
 from finecomb.store.location import FILE, is_url, place
 
-_ORDER = (Settings, Protocol, Document, Annotator, Annotation)
+_ORDER = (Settings, Protocol, Document, Annotator, Annotation, Note)
 
 
 def _store() -> Any:

@@ -12,7 +12,7 @@ from finecomb.core.study import Item
 from finecomb.formats.base import Format
 
 DOCUMENT_FIELDS = ("context", "references", "segments", "data", "meta")
-ANNOTATOR_FIELDS = ("condition", "survey", "qualification", "platform", "excluded", "meta")
+ANNOTATOR_FIELDS = ("condition", "cell", "factors", "survey", "qualification", "platform", "excluded", "meta")
 ANNOTATION_FIELDS = (
     *("about", "answers", "made_from", "readers", "excluded"),
     *("started", "submitted", "seconds", "active_seconds", "meta"),

@@ -6,20 +6,14 @@ import hashlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import polars as pl
-from pydantic import Field
 
-from finecomb.core.records import Id, Mark, Record, Text, Time
+from finecomb.core.records import Mark
 from finecomb.core.span import union
+from finecomb.gold.decisions import SETTLES, Decision
 from finecomb.gold.merge import SPLIT, gold
 from finecomb.measure.view import NO_TYPE, View
-
-What = Literal["taken", "merged", "changed", "split", "not-an-error", "discuss", "added"]
-"""A mark as it is, all merged, a mark changed by hand, several, no mark, no decision yet, one that nobody made."""
-SETTLES: frozenset[What] = frozenset({"taken", "merged", "changed", "split", "not-an-error", "added"})
-"""The decisions that close a dispute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,25 +53,6 @@ class Dispute:
         """Where it comes in the text; what has no place on it comes last."""
         edges = [(s.start, s.end) for opinion in self.opinions for s in opinion.mark.spans if s.part == "text"]
         return min(edges, default=(1 << 60, 0))
-
-
-class Decision(Record):
-    """The decision about a dispute, stored in the gold annotation's `meta.adjudication` under the dispute's key."""
-
-    what: What
-    """The decision."""
-    by: Text
-    """Who decided."""
-    when: Time
-    """When, in UTC."""
-    version: int = Field(default=1, ge=1)
-    """Counts the decisions about the text up to this one."""
-    taken: Id | None = None
-    """Id of the mark that was taken, or that a changed mark began with."""
-    readings: tuple[Id, ...] = ()
-    """Ids of all marks of the dispute, after the protocol's rules."""
-    gold: tuple[Id, ...] = ()
-    """Ids of the gold marks that came of it."""
 
 
 # --- disputes ----------------------------------------------------------------------------------------------------

@@ -216,12 +216,13 @@ def _left_to_right(compared: Compared, scope: Ints, pairs: Candidates) -> Matchi
 
 def optimal(compared: Compared, scope: Ints) -> Matching:
     """As many pairs as can be made one to one, and among such choices the one that overlaps most (summed IoU)."""
-    return _with_alternatives(compared, scope, _assigned(compared, scope))
+    quality = iou(compared.pairs, compared.gold, compared.judge)
+    return _with_alternatives(compared, scope, _assigned(compared, scope, quality))
 
 
-def _assigned(compared: Compared, scope: Ints) -> Ints:
+def _assigned(compared: Compared, scope: Ints, quality: Floats, count_first: bool = True) -> Ints:
     """Pairs that nobody contests at once, the rest document by document and scope by scope."""
-    pairs, quality = compared.pairs, iou(compared.pairs, compared.gold, compared.judge)
+    pairs = compared.pairs
     partner = np.full(len(compared.gold), -1, dtype=np.int64)
     scopes = int(scope.max(initial=0)) + 1
     wanted = np.bincount(pairs.gold, minlength=len(compared.gold))[pairs.gold]
@@ -231,17 +232,17 @@ def _assigned(compared: Compared, scope: Ints) -> Ints:
     problem = compared.gold.document[pairs.gold] * scopes + scope[pairs.gold]
     order = np.flatnonzero(~alone)[np.argsort(problem[~alone], kind="stable")]
     for contested in np.split(order, np.flatnonzero(np.diff(problem[order])) + 1) if len(order) else ():
-        gold, mark = _best(pairs.gold[contested], pairs.mark[contested], quality[contested])
+        gold, mark = _best(pairs.gold[contested], pairs.mark[contested], quality[contested], count_first)
         partner[gold] = mark
     return partner
 
 
-def _best(gold: Ints, mark: Ints, quality: Floats) -> tuple[Ints, Ints]:
-    """The one-to-one choice among pairs; one more pair always weighs more than better ones."""
+def _best(gold: Ints, mark: Ints, quality: Floats, count_first: bool) -> tuple[Ints, Ints]:
+    """The one-to-one choice among pairs; with `count_first` one more pair always weighs more than better ones."""
     rows, row = np.unique(gold, return_inverse=True)
     columns, column = np.unique(mark, return_inverse=True)
     weight = np.zeros((len(rows), len(columns)))
-    weight[row, column] = 1 + quality / (min(weight.shape) + 1)
+    weight[row, column] = 1 + quality / (min(weight.shape) + 1) if count_first else quality
     a, b = scipy.optimize.linear_sum_assignment(weight, maximize=True)
     real = weight[a, b] > 0
     return rows[a[real]], columns[b[real]]
@@ -268,16 +269,36 @@ def overlap(compared: Compared, scope: Ints) -> Matching:
 
 def partial(compared: Compared, scope: Ints) -> Matching:
     """Pairs as in `optimal`, each worth the share of its own characters that the other covers."""
-    return _credited(compared, scope, lambda shared, length: np.where(length > 0, shared / np.maximum(length, 1), 1.0))
+    return _with_shares(compared, optimal(compared, scope), _share)
+
+
+def mpp(compared: Compared, scope: Ints) -> Matching:
+    """Pairs as in `partial`, but chosen one to one so that their shares add up to the most, however many they are.
+
+    After "match with partial overlap and partial credit" of Perrella, Morales Agostinho and Zaragoza (2026).
+    """
+    pairs = compared.pairs
+    shares = [_share(pairs.shared, side.length[at]) for side, at in _sides(compared, pairs)]
+    partner = _assigned(compared, scope, (shares[0] + shares[1]) / 2, count_first=False)
+    return _with_shares(compared, _with_alternatives(compared, scope, partner), _share)
+
+
+def _sides(compared: Compared, pairs: Candidates) -> tuple[tuple[Marks, Ints], tuple[Marks, Ints]]:
+    return (compared.gold, pairs.gold), (compared.judge, pairs.mark)
+
+
+def _share(shared: Floats, length: Ints) -> Floats:
+    """The share of a mark's own characters that its partner covers; all of an omission."""
+    return np.where(length > 0, shared / np.maximum(length, 1), 1.0)
 
 
 def by_iou(compared: Compared, scope: Ints) -> Matching:
     """Pairs as in `optimal`, each worth its IoU."""
-    return _credited(compared, scope, None)
+    return _with_shares(compared, optimal(compared, scope), None)
 
 
-def _credited(compared: Compared, scope: Ints, share: Callable[[Floats, Ints], Floats] | None) -> Matching:
-    matching = optimal(compared, scope)
+def _with_shares(compared: Compared, matching: Matching, share: Callable[[Floats, Ints], Floats] | None) -> Matching:
+    """A matching whose pairs are worth a share instead of 1: `share` of each side, or without it their IoU."""
     at = np.flatnonzero(matching.partner >= 0)
     keys = compared.pairs.gold * max(len(compared.judge), 1) + compared.pairs.mark
     where = np.searchsorted(keys, at * max(len(compared.judge), 1) + matching.partner[at])
@@ -296,6 +317,7 @@ RULES: dict[str, Rule] = {
     "exact": exact,
     "partial": partial,
     "iou": by_iou,
+    "mpp": mpp,
 }
 
 

@@ -21,10 +21,13 @@ from finecomb.core.records import Annotator, Answer, Answers
 from finecomb.core.span import Span, covered, touched, union
 from finecomb.core.study import Study
 from finecomb.core.tokens import words
+from finecomb.gold.decisions import ERROR_COLUMNS, NOTHING_DECIDED, adjudicated
 from finecomb.gold.normalise import Normalisation, Normalised, normalise
 from finecomb.measure.view import NO_TYPE, View, as_view
 
 Size = Literal["widest", "narrowest", "majority", "union"]
+MinVotes = int | Literal["majority"]
+MAJORITY: Literal["majority"] = "majority"
 Row = dict[str, Any]
 GOLD = "gold"
 SPLIT = "split"
@@ -43,7 +46,7 @@ class Gold:
     """One row per mark, as `align` gives them, with weight: how many readers it stands for."""
     errors: pl.DataFrame
     """One row per cluster: cluster, document, label (or `split`, `no type`), top (votes for that label), votes,
-    readers, kept."""
+    readers, needed (votes that gold asks for), kept, decided (by an adjudicator)."""
     changes: tuple[Normalisation, ...]
     """What was normalised and why."""
     align: str
@@ -59,11 +62,20 @@ class Gold:
     @property
     def rest(self) -> pl.DataFrame:
         """What is left for adjudication: splits, and errors with too few votes."""
-        return self.errors.filter((pl.col("label") == SPLIT) | ~pl.col("kept"))
+        return self.errors.filter(((pl.col("label") == SPLIT) | ~pl.col("kept")) & ~pl.col("decided"))
 
 
-def gold(study: Study | View, min_votes: int = 2, align: str = "auto", size: Size = "majority") -> Gold:
+def gold(
+    study: Study | View,
+    min_votes: MinVotes = 2,
+    align: str = "auto",
+    size: Size = "majority",
+    decisions: Study | None = None,
+) -> Gold:
     """Merge the annotators of a study: errors that at least `min_votes` of them marked, with the majority's label.
+
+    `majority` asks for more than half of a text's readers, and for two at least. What somebody decided about an error
+    counts instead of votes: decisions are those in `decisions`, or in the study itself unless it is a view.
 
     `align` says which marks are one error, see `finecomb.agreement.align`; `auto` goes by the marks' `item` where the
     source gives one, else by overlap. Differences of size are removed by the protocol's `trim` and then by `size`: the
@@ -78,21 +90,26 @@ def gold(study: Study | View, min_votes: int = 2, align: str = "auto", size: Siz
     normal = normalise(view, guidelines=by != "item")
     clusters = _weighed(alignment.align(normal.view, by), normal.view)
     errors = _errors(clusters, normal.view, min_votes)
+    source = decisions or (study if isinstance(study, Study) else None)
+    decided = adjudicated(source, view, clusters) if source is not None else NOTHING_DECIDED
+    errors = decided.errors(errors)
     fields = {"min_votes": min_votes, "align": by, "size": size, **view.fields}
-    annotations = _annotations(normal.view, min_votes, Signature.of(statistic=GOLD, **fields))
+    annotations = _annotations(normal.view, min_votes, decided.texts, Signature.of(statistic=GOLD, **fields))
     merger = _Merger(normal, clusters, size)
-    marks = merger.marks(errors.filter("kept"))
+    marks = decided.marks(merger.marks(errors.filter(pl.col("kept") & ~pl.col("decided"))), f"/{GOLD}")
     changes = (*normal.changes, *merger.resized)
     signature = Signature.of(statistic=GOLD, **fields, annotators=view.study.annotations["annotator"].n_unique())
-    notes = tuple(_notes(annotations, normal.breaches if by == "item" else 0, min_votes))
+    notes = tuple(_notes(annotations, normal.breaches if by == "item" else 0, min_votes)) + decided.notes
     gold_study = _study(view.study, annotations, marks)
     return Gold(gold_study, normal.view, clusters, errors, changes, by, signature, notes)
 
 
-def _check(view: View, min_votes: int, size: str) -> None:
+def _check(view: View, min_votes: MinVotes, size: str) -> None:
     if size not in SIZES:
         raise FinecombError(f"a size cannot be {size!r}{did_you_mean(size, SIZES)}")
-    if min_votes < 1:
+    if isinstance(min_votes, str) and min_votes != MAJORITY:
+        raise FinecombError(f"an error needs a number of votes or `majority`, not {min_votes!r}")
+    if isinstance(min_votes, int) and min_votes < 1:
         raise FinecombError(f"an error needs at least one vote, not {min_votes}")
     if view.study.annotations.is_empty():
         raise FinecombError("the study has no annotations to merge")
@@ -112,15 +129,27 @@ def _study(source: Study, annotations: pl.DataFrame, marks: pl.DataFrame) -> Stu
     return Study(source.settings, source.protocols, source.documents, annotators, annotations, marks, units)
 
 
-def _annotations(view: View, min_votes: int, signature: Signature) -> pl.DataFrame:
-    """Gold's annotations frame: one row for each text that was read."""
+def votes_needed(readers: int, min_votes: MinVotes) -> int:
+    """How many of a text's readers must have marked an error; a majority is more than half, and two at least.
+
+    >>> [votes_needed(readers, "majority") for readers in (1, 2, 3, 4, 5)]
+    [2, 2, 2, 3, 3]
+    """
+    return max(2, readers // 2 + 1) if isinstance(min_votes, str) else min_votes
+
+
+def _annotations(view: View, min_votes: MinVotes, decided: Sequence[str], signature: Signature) -> pl.DataFrame:
+    """Gold's annotations frame: one row for each text that was read; a text `decided` about needs no votes."""
     assert view.protocol is not None
     work = view.study.annotations.group_by("document").agg(made_from="id", readers=pl.col("readers").fill_null(1).sum())
     order = view.study.documents.select(document="id")
     texts = order.join(work, on="document", how="left", maintain_order="left")
     rows = []
     for document, ids, readers in texts.iter_rows():
-        reason = f"{readers} of the {min_votes} readers that gold needs" if readers < min_votes else ""
+        needed = votes_needed(readers, min_votes)
+        reason = (
+            f"{readers} of the {needed} readers that gold needs" if readers < needed and document not in decided else ""
+        )
         row = {
             "id": f"{document}/{GOLD}",
             "document": document,
@@ -137,11 +166,12 @@ def _annotations(view: View, min_votes: int, signature: Signature) -> pl.DataFra
     return frames.frame(frames.ANNOTATIONS, rows)
 
 
-def _notes(annotations: pl.DataFrame, breaches: int, min_votes: int) -> Iterator[str]:
+def _notes(annotations: pl.DataFrame, breaches: int, min_votes: MinVotes) -> Iterator[str]:
+    least = votes_needed(1, min_votes)
     short = annotations.filter(pl.col("excluded").is_not_null())["document"].to_list()
     if short:
         listed = ", ".join(short[:5]) + (", ..." if len(short) > 5 else "")
-        yield f"{len(short)} texts have fewer than {min_votes} readers and get no gold ({listed})"
+        yield f"{len(short)} texts have fewer than {least} readers and get no gold ({listed})"
     if breaches:
         yield f"{breaches} marks do not follow the guidelines; they are kept, since the source says what one error is"
 
@@ -150,16 +180,17 @@ def _notes(annotations: pl.DataFrame, breaches: int, min_votes: int) -> Iterator
 
 
 def _weighed(clusters: pl.DataFrame, view: View) -> pl.DataFrame:
-    """How many readers each mark stands for: one, or the votes of pooled readers."""
+    """How many readers each mark stands for: one, or the votes of pooled readers; a second mark of one reader none."""
     votes = view.study.marks.select("votes", mark="id")
     kinds = view.study.annotators.select("kind", annotator="id")
     rows = clusters.join(votes, on="mark", how="left", maintain_order="left")
     rows = rows.join(kinds, on="annotator", how="left", maintain_order="left")
-    weight = pl.when(pl.col("kind") == "pooled").then(pl.col("votes").fill_null(1)).otherwise(1)
+    first = pl.int_range(pl.len()).over("cluster", "annotator") == 0
+    weight = pl.when(pl.col("kind") == "pooled").then(pl.col("votes").fill_null(1)).otherwise(first)
     return rows.with_columns(weight=weight.cast(pl.Int64)).drop("votes", "kind")
 
 
-def _errors(clusters: pl.DataFrame, view: View, min_votes: int) -> pl.DataFrame:
+def _errors(clusters: pl.DataFrame, view: View, min_votes: MinVotes) -> pl.DataFrame:
     """One row per cluster with its votes, and the label that more than half of those who marked it gave."""
     readers = view.study.annotations.group_by("document").agg(readers=pl.col("readers").fill_null(1).sum())
     given = clusters.group_by("cluster", "document", "label", maintain_order=True).agg(top=pl.col("weight").sum())
@@ -167,8 +198,12 @@ def _errors(clusters: pl.DataFrame, view: View, min_votes: int) -> pl.DataFrame:
     best = given.sort("top", descending=True, maintain_order=True).unique("cluster", keep="first", maintain_order=True)
     majority = pl.when(pl.col("top") * 2 > pl.col("votes")).then("label").otherwise(pl.lit(SPLIT))
     rows = best.with_columns(label=majority).join(readers, on="document", how="left", maintain_order="left")
-    rows = rows.with_columns(kept=(pl.col("votes") >= min_votes) & (pl.col("readers") >= min_votes))
-    return rows.select("cluster", "document", "label", "top", "votes", "readers", "kept").sort("cluster")
+    majority_votes = pl.max_horizontal(2, pl.col("readers") // 2 + 1)
+    rows = rows.with_columns(needed=pl.lit(min_votes) if isinstance(min_votes, int) else majority_votes)
+    rows = rows.with_columns(
+        kept=(pl.col("votes") >= pl.col("needed")) & (pl.col("readers") >= pl.col("needed")), decided=pl.lit(False)
+    )
+    return rows.select(ERROR_COLUMNS).sort("cluster")
 
 
 # --- one mark of many --------------------------------------------------------------------------------------------
@@ -182,8 +217,9 @@ class _Merger:
         self.protocol, self.origins, self.size = normal.view.protocol, normal.origins, size
         self.texts = frames.part_texts(normal.view.study.documents)
         self.order = normal.view.study.documents.select(document="id").with_row_index("place")
-        columns = clusters.select("mark", "cluster", "weight")
-        self.members = columns.join(normal.view.study.marks, left_on="mark", right_on="id", maintain_order="left")
+        columns = clusters.select("mark", "cluster", "weight", "reading_of", "label")
+        marks = normal.view.study.marks.drop("label")  # another reading of an error has the label of the first
+        self.members = columns.join(marks, left_on="mark", right_on="id", maintain_order="left")
         self.resized: list[Normalisation] = []
 
     def marks(self, errors: pl.DataFrame) -> pl.DataFrame:
@@ -226,7 +262,11 @@ class _Merger:
 
     def _place(self, document: str, members: Sequence[Row]) -> Row:
         """Spans and quotes of the size asked for; every mark of another size is a change."""
-        located = [(member, frames.spans_of(member["spans"])) for member in members if member["spans"]]
+        located = [
+            (member, frames.spans_of(member["spans"]))
+            for member in members
+            if member["spans"] and member["reading_of"] is None
+        ]
         if not located:
             return {
                 "spans": "[]",

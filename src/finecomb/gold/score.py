@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, TypedDict, Unpack, get_args
 
 import numpy as np
 import polars as pl
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Signature
+from finecomb.core.frames import entry
 from finecomb.core.records import Settings
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study
@@ -33,9 +35,12 @@ from finecomb.measure.grid import Grid, Level, lay
 from finecomb.measure.inference import estimated, few_documents, ratio, seeded_weights
 from finecomb.measure.view import ANY
 
-Match = Literal["task", "optimal", "overlap", "exact", "partial", "iou", "token", "char"]
+Match = Literal["task", "optimal", "overlap", "exact", "partial", "iou", "mpp", "token", "char", "wmt25", "sentence"]
 Category = Literal["both", "gold"]
-UNITS: dict[str, Level] = {"token": "token", "char": "char"}
+Average = Literal["micro", "macro"]
+UNITS: dict[str, Level] = {"token": "token", "char": "char", "wmt25": "char", "sentence": "sentence"}
+OTHER_SEVERITY = 0.5
+"""What a character with another severity than gold's is worth under `wmt25`."""
 MATCHES = (*RULES, *UNITS)
 TYPED = "typed"
 GOLD, PREDICTED, MATCHED, RIGHT = range(4)
@@ -108,10 +113,25 @@ class Scores:
         return self.pair.notes
 
 
+class OverlappingMarksError(FinecombError):
+    """A judge's marks overlap each other, which the task's rule does not take."""
+
+
+class ScoreSettings(TypedDict, total=False):
+    """What `score` takes beside studies, rule, category and draws."""
+
+    gold_annotator: str
+    judges: Sequence[str]
+    protocol: str
+    tokens: str
+    unread: Unread
+    average: Average
+
+
 def score(
     gold: Study,
     predicted: Study | None = None,
-    match: Match = "task",
+    match: Match = "optimal",
     category: Category = "both",
     by: Sequence[str] = ("label",),
     *,
@@ -120,28 +140,74 @@ def score(
     protocol: str = "",
     tokens: str = "words",
     unread: Unread = "empty",
+    average: Average = "micro",
     draws: int = 1000,
     seed: int = 0,
 ) -> Scores:
     """Recall and precision of every judge in `predicted` (or in `gold` itself) against gold.
 
-    `match` is one of `RULES`, or `token` or `char` for sets of units. Row `any` ignores labels, `typed` asks for the
+    `match` is one of `RULES`, or one of `UNITS` for sets of tokens, characters or sentences; under `wmt25` a character
+    of another severity than gold's is worth half. Row `any` ignores labels, `typed` asks for the
     same one, and every label has a row of its own when `by` has `label`: with `category="both"` only marks of that
     label on both sides count; with `category="gold"` recall is over gold marks of the label, whatever the judge called
     them, and precision over the judge's marks of the label, whatever gold calls them. Other names in `by` are document
     meta.
+    With `average="micro"` marks are summed over documents before dividing; with `macro` each document has its own
+    ratios, of which the mean is taken: 1 where neither side marked anything, 0 where only one did.
     Intervals resample documents. Recall is NaN without gold marks, precision NaN without marks of the judge.
     """
-    for name, given, allowed in (("match", match, MATCHES), ("category", category, ("both", "gold"))):
+    choices = (("match", MATCHES), ("category", ("both", "gold")), ("average", ("micro", "macro")))
+    for (name, allowed), given in zip(choices, (match, category, average), strict=True):
         if given not in allowed:
             raise FinecombError(f"{name} cannot be {given!r}{did_you_mean(given, allowed)}")
     both = scored_pair(gold, predicted, gold_annotator, judges, protocol, unread)
     grids = _Grids(both.documents, tokens)
     judged = tuple(_judged(both, judge, match, category, grids) for judge in both.judges)
     fields = {"match": match, "category": category, "tokens": tokens if match == "token" else None, **both.fields}
+    fields |= {"average": average if average != "micro" else None}
     fields |= {"draws": draws, "seed": seed}
     rows = [row for comparison in judged for row in _rows(both, comparison, match, by, fields, draws, seed)]
     return Scores(both, judged, tuple(rows), fields)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTable:
+    """F1 of every judge under every rule, and how they rank."""
+
+    scores: tuple[dict[str, object], ...]
+    """One row for each judge: judge, and F1 by the name of the rule; None where the rule does not take the judge."""
+    ranks: tuple[dict[str, object], ...]
+    """The same with 1 for the highest F1; equals share the better rank."""
+    notes: tuple[str, ...]
+
+
+def score_by_rules(
+    gold: Study, predicted: Study | None = None, category: Category = "both", **options: Unpack[ScoreSettings]
+) -> RuleTable:
+    """F1, labels ignored, under every rule of `MATCHES`: does the order of the judges depend on the rule?"""
+    f1: dict[str, dict[str, float]] = {}
+    notes: dict[str, None] = {}
+    for match in get_args(Match):
+        try:
+            scores = score(gold, predicted, match, category, (), **options, draws=0)
+        except OverlappingMarksError as error:
+            notes[f"{match}: {error}"] = None
+            continue
+        notes |= dict.fromkeys(scores.notes)
+        for row in scores.rows:
+            if row.columns["label"] == ANY:
+                f1.setdefault(str(row.columns["judge"]), {})[match] = row.f1.value
+    ranks = {judge: {match: _rank(f1, judge, match) for match in values} for judge, values in f1.items()}
+    columns = [match for match in MATCHES if any(match in values for values in f1.values())]
+    tables: list[tuple[dict[str, object], ...]] = [
+        tuple({"judge": judge, **{match: table[judge].get(match) for match in columns}} for judge in f1)
+        for table in (f1, ranks)
+    ]
+    return RuleTable(tables[0], tables[1], tuple(notes))
+
+
+def _rank(f1: Mapping[str, Mapping[str, float]], judge: str, match: str) -> int:
+    return 1 + sum(values.get(match, math.nan) > f1[judge][match] for values in f1.values())
 
 
 # --- counting ----------------------------------------------------------------------------------------------------
@@ -162,7 +228,7 @@ def _judged(both: ScoredPair, judge: Judge, match: str, category: str, grids: _G
     whole = rule(compared, everything)
     if match in UNITS:
         grid = grids.of(judge.documents, UNITS[match])
-        sums = _unit_sums(both, judge, resolved(gold_marks, alternatives, whole), grid, category)
+        sums = _unit_sums(both, judge, resolved(gold_marks, alternatives, whole), grid, category, match == "wmt25")
     else:
         sums = _mark_sums(compared, rule, whole, len(judge.documents), len(both.labels), category)
     typed = sums[1:].sum(axis=0, keepdims=True)
@@ -182,7 +248,7 @@ def _refuse_overlaps(judge: Judge, marks: Marks) -> None:
         words = [" … ".join(mark["quotes"]) for mark in (first, second)]
         what = f"{judge.name}: marks {first['id']!r} ({words[0]!r}) and {second['id']!r} ({words[1]!r}) overlap"
         more = f", and {len(clash) - 1:,} more pairs" if len(clash) > 1 else ""
-        raise FinecombError(f"{what}{more}; the task's rule gives a word to one mark only: use --match optimal")
+        raise OverlappingMarksError(f"{what}{more}; the task's rule gives a word to one mark only: use --match optimal")
 
 
 def _mark_sums(
@@ -238,10 +304,27 @@ class _Grids:
         return self.made[documents]
 
 
-def _unit_sums(both: ScoredPair, judge: Judge, gold: pl.DataFrame, grid: Grid, how: str) -> Floats:
-    """Counts of tokens or characters, each once, (1 + labels, documents, 4)."""
+def _unit_sums(
+    both: ScoredPair, judge: Judge, gold: pl.DataFrame, grid: Grid, how: str, by_severity: bool = False
+) -> Floats:
+    """Counts of tokens, characters or sentences, each once, (1 + labels, documents, 4)."""
     truth, marked = (_covered(frame, grid, both.labels) for frame in (gold, judge.marks))
-    return np.stack([grid.per_document(units) for units in _crossed(truth, marked, how)], axis=-1)
+    crossed = list(_crossed(truth, marked, how))
+    if by_severity:
+        worth = np.where(_same_severity(gold, judge.marks, grid), 1.0, OTHER_SEVERITY)
+        crossed[MATCHED], crossed[RIGHT] = crossed[MATCHED] * worth, crossed[RIGHT] * worth
+    return np.stack([grid.per_document(units) for units in crossed], axis=-1)
+
+
+def _same_severity(gold: pl.DataFrame, judge: pl.DataFrame, grid: Grid) -> Bools:
+    """Which units have a severity that both sides give them, (units,); a mark without one has the severity ``."""
+    same = np.zeros(len(grid), dtype=bool)
+    severity = entry("answers", "severity").fill_null("")
+    sides = [frame.with_columns(severity) for frame in (gold, judge)]
+    for value in set(sides[0]["severity"]) & set(sides[1]["severity"]):
+        one, other = (_covered(side.filter(pl.col("severity") == value), grid, ())[0] for side in sides)
+        same |= one & other
+    return same
 
 
 def _covered(frame: pl.DataFrame, grid: Grid, labels: Sequence[str]) -> Bools:
@@ -286,10 +369,12 @@ def _rows(
     for columns, at in _groups(both, judged.judge, names):
         where = "+".join(f"{name}={value}" for name, value in columns.items()) or None
         sums = judged.sums[rows][:, at]
-        for label, label_sums, resamples in zip(labels, sums, resampled(sums, draws, seed), strict=True):
+        average: Average = "macro" if fields_of_all["average"] == "macro" else "micro"
+        drawn = resampled(sums, draws, seed) if average == "micro" else resampled_means(sums, draws, seed)
+        for label, label_sums, resamples in zip(labels, sums, drawn, strict=True):
             fields = {"statistic": "score", "label": label, **fields_of_all, "where": where, "documents": len(at)}
             row_columns = {"judge": judged.judge.name, **columns, "label": label, "match": match}
-            yield scored(label_sums, resamples, row_columns, Signature.of(**fields))
+            yield scored(label_sums, resamples, row_columns, Signature.of(**fields), average)
 
 
 def _groups(both: ScoredPair, judge: Judge, names: Sequence[str]) -> Iterator[tuple[dict[str, object], Ints]]:
@@ -318,15 +403,33 @@ def resampled(sums: Floats, draws: int, seed: int) -> Floats:
     return ratios(np.moveaxis((weights @ flat).reshape(len(weights), labels, 4), 1, 0))
 
 
-def scored(sums: Floats, drawn: Floats, columns: Mapping[str, object], signature: Signature) -> Score:
+def document_ratios(sums: Floats) -> Floats:
+    """Recall, precision and F1 of each document, (..., documents, 3): 1 where nobody marked, 0 where one side did."""
+    values = np.nan_to_num(ratios(sums), nan=0.0)
+    nothing = (sums[..., GOLD] == 0) & (sums[..., PREDICTED] == 0)
+    return np.where(nothing[..., None], 1.0, values)
+
+
+def resampled_means(sums: Floats, draws: int, seed: int) -> Floats:
+    """Mean recall, precision and F1 of the documents of each draw, (labels, draws, 3)."""
+    weights = seeded_weights(sums.shape[1], draws, seed)
+    shares = weights / weights.sum(axis=1, keepdims=True)
+    means: Floats = np.einsum("wd,ldk->lwk", shares, document_ratios(sums))
+    return means
+
+
+def scored(
+    sums: Floats, drawn: Floats, columns: Mapping[str, object], signature: Signature, average: Average = "micro"
+) -> Score:
     """A row from the sums of each document, (documents, 4), and the ratios of each draw, (draws, 3)."""
     total = sums.sum(axis=0)
+    values = ratios(total) if average == "micro" else document_ratios(sums).mean(axis=0)
     no_gold = "gold marks nothing here" if not total[GOLD] else ""
     no_marks = "nothing was submitted here" if not total[PREDICTED] else ""
-    whys = no_gold, no_marks, no_gold or no_marks
+    whys = (no_gold, no_marks, no_gold or no_marks) if average == "micro" else ("", "", "")
     recall, precision, f1 = (
         estimated(float(value), drawn[:, at], signature, why, few_documents(len(sums)))
-        for at, (value, why) in enumerate(zip(ratios(total), whys, strict=True))
+        for at, (value, why) in enumerate(zip(values, whys, strict=True))
     )
     gold, predicted, matched, right = map(float, total)
     return Score(columns, gold, predicted, matched, right, recall, precision, f1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,13 +14,14 @@ from finecomb.core.errors import FinecombError, apart, did_you_mean
 from finecomb.core.frames import entry, meta, names_in
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
+from finecomb.gold.decisions import decision_counts
 from finecomb.gold.merge import SPLIT
 from finecomb.measure.view import NO_TYPE, Filters, view
 
 Ints = NDArray[np.int64]
 Unread = Literal["empty", "leave-out"]
 
-MARKS = ["id", "document", "label", "spans", "quotes", "alternatives"]
+MARKS = ["id", "document", "label", "spans", "quotes", "alternatives", "answers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Judge:
 
     name: str
     marks: pl.DataFrame
-    """id, document, label, spans, quotes, alternatives; in text order."""
+    """id, document, label, spans, quotes, alternatives, answers; in text order."""
     documents: tuple[str, ...]
     """Ids of the texts that count for this judge, in the order of the study."""
 
@@ -81,10 +82,10 @@ def scored_pair(
     gold_view = view(gold, Filters(protocol=protocol, annotators=(truth,)))
     if gold_view.protocol is None:
         raise FinecombError("gold has no protocol, so nothing says which labels there are")
-    named = tuple(judges) or tuple(_judges(other, truth if predicted is None else ""))
+    named = tuple(judges) or tuple(_judges(other, truth, predicted is not None))
     judge_view = view(other, Filters(protocol=protocol if predicted is None else "", annotators=named))
     marks = _marks(gold_view.study, gold.documents)
-    notes: list[str] = []
+    notes: list[str] = list(_gold_notes(gold, truth))
     scored = [
         _judge(
             name, judge_view.study.only(pl.col("annotator") == name), gold, other, gold_view.study, truth, unread, notes
@@ -116,15 +117,23 @@ def the_gold_annotator(study: Study) -> str:
     return str(candidates[0])
 
 
-def _judges(study: Study, gold: str) -> list[str]:
-    """Everybody who annotated but gold and scalar metrics; gold itself when there is nobody else."""
-    present = study.work().annotations["annotator"].unique()
+def _judges(study: Study, gold: str, is_other: bool) -> list[str]:
+    """Everybody who annotated but gold and scalar metrics; gold of another study when there is nobody else in it."""
+    present = set(study.work().annotations["annotator"].unique()) - scalar_annotators(study)
     kinds = dict(study.annotators.select("id", "kind").iter_rows())
-    others = sorted(set(present) - {gold} - scalar_annotators(study))
+    others = sorted(present - {gold})
     judges = [name for name in others if kinds.get(name) != "gold"] or others
+    judges = judges or (sorted(present) if is_other else [])
     if not judges:
         raise FinecombError("there is nobody to score: no annotations beside gold")
     return judges
+
+
+def _gold_notes(gold: Study, truth: str) -> Iterator[str]:
+    """What gold is made of, where an adjudicator decided about it."""
+    decisions, texts = decision_counts(gold, truth)
+    if decisions:
+        yield f"gold was decided by an adjudicator: {decisions:,} decisions in {texts:,} texts"
 
 
 def scalar_annotators(study: Study) -> set[str]:

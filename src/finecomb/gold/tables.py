@@ -17,7 +17,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import meta
 from finecomb.core.study import Study
-from finecomb.gold.merge import SPLIT, Gold, Size, gold
+from finecomb.gold.merge import MAJORITY, SPLIT, Gold, MinVotes, Size, gold, votes_needed
 from finecomb.gold.score import Score, resampled, score, scored
 from finecomb.measure.counts import meta_names
 from finecomb.measure.inference import estimated, no_interval, ratio, resampled_sums
@@ -162,9 +162,9 @@ def cost_table(merged: Gold) -> list[Finding]:
     no_price = "" if settings.price is not None else "study.yaml gives no price"
     no_time = "" if not math.isnan(hours) else "not all annotations say how long they took"
     kinds = [
-        (f"{settings.currency} per text", paid / texts, no_price),
+        (f"{settings.money} per text", paid / texts, no_price),
         (
-            f"{settings.currency} per error",
+            f"{settings.money} per error",
             paid / errors if errors else math.nan,
             no_price or ("" if errors else "no errors"),
         ),
@@ -203,7 +203,7 @@ def rest_table(merged: Gold) -> list[Row]:
 def subsets_table(
     study: Study | View,
     size: int,
-    min_votes: int = 2,
+    min_votes: MinVotes = MAJORITY,
     align: str = "auto",
     spans: Size = "majority",
     draws: int = 1000,
@@ -211,13 +211,15 @@ def subsets_table(
 ) -> list[Score]:
     """Gold from each subset of `size` annotators against gold from all of them (section 3.4: three against five).
 
-    One row for each subset, by `optimal` matching with labels ignored, and a last row `all subsets` that pools them.
-    Of more than 200 subsets as many are drawn.
+    Each gold has its own majority unless `min_votes` is a number, which then holds for both. One row for each subset,
+    by `optimal` matching with labels ignored, and a last row `all subsets` that pools them. Of more than 200 subsets
+    as many are drawn.
     """
     view = as_view(study)
     people = sorted(view.study.annotations["annotator"].unique())
-    if not min_votes <= size < len(people):
-        raise FinecombError(f"subsets of {size}: expected from {min_votes} (the votes needed) to {len(people) - 1}")
+    least = votes_needed(1, min_votes)
+    if not least <= size < len(people):
+        raise FinecombError(f"subsets of {size}: expected from {least} (the votes needed) to {len(people) - 1}")
     whole = gold(view, min_votes, align, spans)
     rows, sums = [], []
     for names in _subsets(people, size, seed):
@@ -258,7 +260,7 @@ def recovered_notes(merged: Gold, study: Study | View) -> list[str]:
     view = as_view(study)
     if merged.align == "item" or view.study.marks["item"].null_count() == len(view.study.marks):
         return []
-    least = int(merged.signature["min_votes"])
-    both, total = recovered(gold(view, least, "item"), merged)
+    votes = merged.signature["min_votes"]
+    both, total = recovered(gold(view, MAJORITY if votes == MAJORITY else int(votes), "item"), merged)
     share = f"{both:,} of the {total:,} errors that the source's items give come out mark for mark"
     return [f"aligned by {merged.align}, {share}"]

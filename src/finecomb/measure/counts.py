@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.frames import meta, names_in
+from finecomb.core.frames import entry, meta, names_in
 from finecomb.core.study import Study
 
 
@@ -29,19 +29,31 @@ def meta_names(study: Study) -> list[str]:
     return names_in(study.documents["meta"])
 
 
-ANNOTATOR_FIELDS = ("kind", "condition", "platform")
+ANNOTATOR_FIELDS = ("kind", "condition", "cell", "platform")
+FACTOR = "cell."
+"""What the name of a factor begins with: `cell.model` is the model that somebody was assigned to."""
+
+
+def factor_names(study: Study) -> list[str]:
+    """The factors of the cells that annotators were assigned to, as `--by` and `--where` name them."""
+    return [f"{FACTOR}{name}" for name in names_in(study.annotators["factors"])]
 
 
 def described(study: Study, by: Sequence[str], option: str = "--by") -> pl.DataFrame:
     """One row per annotation: annotation, document, annotator and `by` (document meta and annotator fields alike)."""
     columns = ("annotator", "document", "protocol", "round", "status", "phase")
     frame = study.annotations.select("id", *columns)
-    kinds = study.annotators.select(pl.col("id").alias("annotator"), *ANNOTATOR_FIELDS)
-    meta_columns = [name for name in by if name not in columns and name not in ANNOTATOR_FIELDS]
-    names = meta_names(study)
+    names, factors = meta_names(study), factor_names(study)
+    of_annotators = [name for name in by if name in factors and name not in names]
+    kinds = study.annotators.select(
+        pl.col("id").alias("annotator"),
+        *ANNOTATOR_FIELDS,
+        *(entry("factors", name.removeprefix(FACTOR)).alias(name) for name in of_annotators),
+    )
+    meta_columns = [name for name in by if name not in (*columns, *ANNOTATOR_FIELDS, *of_annotators)]
     for name in meta_columns:
         if name not in names:
-            near = did_you_mean(name, [*names, *columns, *ANNOTATOR_FIELDS])
+            near = did_you_mean(name, [*names, *columns, *ANNOTATOR_FIELDS, *factors])
             raise FinecombError(f"{option} {name}: documents have no meta of that name{near}")
     texts = study.documents.select(pl.col("id").alias("document"), *[meta(name) for name in meta_columns])
     joined = frame.join(kinds, on="annotator", how="left").join(texts, on="document", how="left")

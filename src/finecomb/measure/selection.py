@@ -38,12 +38,13 @@ from finecomb.measure.condition import (
     conjuncts,
     fields,
 )
+from finecomb.measure.counts import FACTOR, factor_names
 
 Table = Literal["annotation", "annotator", "document", "mark"]
 Rows = Literal["annotation", "mark"]
 _COLUMNS: Mapping[Table, tuple[str, ...]] = {
     "annotation": ("annotator", "document", "protocol", "round", "phase", "status", "about", "seconds", "readers"),
-    "annotator": ("kind", "condition", "platform"),
+    "annotator": ("kind", "condition", "cell", "platform"),
     "document": (),
     "mark": ("label", "confidence", "votes", "basis", "item"),
 }
@@ -80,7 +81,8 @@ def _frame(study: Study, table: Table) -> pl.DataFrame:
 
 
 def _names(study: Study, table: Table) -> list[str]:
-    special = {"annotation": ["excluded"], "document": ["id"], "mark": ["quote"]}.get(table, [])
+    factors = factor_names(study) if table == "annotator" else []
+    special = {"annotation": ["excluded"], "annotator": factors, "document": ["id"], "mark": ["quote"]}[table]
     frame = _frame(study, table)
     return [*_COLUMNS[table], *special, *(name for column in _JSON[table] for name in names_in(frame[column]))]
 
@@ -123,6 +125,8 @@ def _expression(study: Study, table: Table, name: str) -> pl.Expr:
         return pl.col("excluded").is_not_null().cast(pl.String)
     if (table, name) == ("mark", "quote"):
         return pl.col("quotes").list.join(" ")
+    if table == "annotator" and name.startswith(FACTOR):
+        return entry("factors", name.removeprefix(FACTOR))
     frame = _frame(study, table)
     columns = [column for column in _JSON[table] if name in names_in(frame[column])]
     return pl.coalesce(entry(column, name) for column in columns)

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from finecomb.core.design import HUMAN, DesignCell
+
 Stratum = tuple[str, str]
 """A name of document meta and its value there."""
 Setting = tuple[str, ...]
 """The values of document meta that all texts of one person share, e.g. a domain and a model."""
-HUMAN = "human"
-"""The model of texts that people wrote; they go with every model."""
 _BLOCK = 10  # texts among which one attention check is hidden
 
 
@@ -23,6 +23,27 @@ class JudgedItem:
 
     document: str
     annotator: str
+
+
+@dataclass(frozen=True, slots=True)
+class CellPlan:
+    """A cell of the design with the texts that can be read in it."""
+
+    cell: DesignCell
+    documents: Sequence[str]
+    """Ids in order, without attention checks."""
+    checks: int = 0
+    """Attention checks, which everybody gets on top."""
+
+    @property
+    def texts(self) -> int:
+        """How many texts one person reads, attention checks aside."""
+        return self.cell.texts or len(self.documents)
+
+    @property
+    def needed(self) -> int:
+        """How many texts one person hands in."""
+        return self.texts + self.checks
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +62,8 @@ class Plan:
     """Which system wrote each document."""
     judged: Mapping[str, JudgedItem] = field(default_factory=dict)
     """What each id stands for, where other people's work is judged."""
+    cells: Mapping[str, CellPlan] = field(default_factory=dict)
+    """The cells of the study's design by name; none without a design."""
 
     def places(self, document: str, annotators: int) -> int:
         """How many annotators a document should get: so many in each of its settings."""
@@ -121,8 +144,8 @@ class WorkRules:
     plan: Plan
     pool: Sequence[str]
     """What is given out at the moment: all documents, or the first ones in a pilot."""
-    annotators: int
-    """For each document."""
+    annotators: int | None
+    """For each document; None where the number of people decides and not that of annotations."""
     quotas: Mapping[str, int]
     barred: frozenset[str] = frozenset()
     """Somebody's own work, which they do not judge."""
@@ -180,6 +203,14 @@ def excluded_state(plan: Plan, texts: int | None, given: Sequence[GivenTask], mi
     return AssignmentState(given, mine, (), 0, why, Counts({}, {}), plan, excluded=True)
 
 
+def waiting_state(
+    plan: Plan, texts: int, given: Sequence[GivenTask], mine: frozenset[str], later: bool
+) -> AssignmentState:
+    """The state of somebody without a place in a cell: not assigned yet (`later`), or the cell was filled meanwhile."""
+    why: NoTask = "" if later else "none-now"
+    return AssignmentState(given, mine, (), texts if later else 0, why, Counts({}, {}), plan, later=later)
+
+
 def next_item(state: AssignmentState, texts: int | None, seed: int, annotator: str) -> str | None:
     """The text or attention check that somebody gets now in the first pass, if there is one."""
     order = [task.item for task in state.given]
@@ -197,9 +228,14 @@ def next_item(state: AssignmentState, texts: int | None, seed: int, annotator: s
 
 
 def free(
-    plan: Plan, counts: Counts, annotators: int, mine: Iterable[str], quotas: Mapping[str, int], pool: Sequence[str]
+    plan: Plan,
+    counts: Counts,
+    annotators: int | None,
+    mine: Iterable[str],
+    quotas: Mapping[str, int],
+    pool: Sequence[str],
 ) -> list[str]:
-    """The documents of `pool` that can be given to somebody who has had `mine`."""
+    """The documents of `pool` that can be given to somebody who has had `mine`; None lets any number read each."""
     totals = stratum_totals(plan, counts)
     full = {stratum for stratum, count in totals.items() if count >= quotas.get(stratum[1], count + 1)}
     had = set(mine)
@@ -207,7 +243,7 @@ def free(
         document
         for document in pool
         if document not in had
-        and counts.of(document) < plan.places(document, annotators)
+        and (annotators is None or counts.of(document) < plan.places(document, annotators))
         and not (full and full.intersection(plan.strata.get(document, ())))
     ]
 

@@ -32,6 +32,9 @@ class Circumstances:
     """How many decisions were ever made there, those taken back included."""
     no_errors: bool = False
     """Whether its annotator says that there is nothing to mark."""
+    clock_back: float | None = None
+    """Seconds by which the server's clock stood before the moment when the task was opened, where it was set back;
+    the times of the annotation are then not to be trusted."""
     rest: Mapping[str, Any] = field(default_factory=dict)
     """Whatever else the `meta` holds."""
 
@@ -64,6 +67,7 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "adjudication": Mapping,
     "rulings": int,
     "no_errors": bool,
+    "clock_back": (int, float),
 }
 """The types of our names in `meta`, in the order in which they are written."""
 _DEFAULTS = {name: getattr(Circumstances(), name) for name in _TYPES}

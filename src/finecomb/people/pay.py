@@ -16,6 +16,7 @@ from typing import Literal
 
 import polars as pl
 
+from finecomb.core.design import DesignCell, design_cells
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator, Settings
 from finecomb.core.study import Study
@@ -76,12 +77,15 @@ def earned(study: Study, arrivals: Sequence[Arrival], protocol: Protocol) -> lis
     """Everybody, in the study's order; `protocol` is the one in force."""
     latest: Mapping[str, Arrival] = {arrival.annotator: arrival for arrival in arrivals}
     texts, seconds = _texts(study), _seconds(study)
-    of = protocol.work.texts or len(study.documents)
+    cells = {cell.name: cell for cell in design_cells(study.settings.design, protocol)} if study.settings.design else {}
+    texts_of_all = protocol.work.texts or len(study.documents)
     people = []
     for person in study.iter_annotators():
         if person.kind != "human":
             continue
         done, last, progress = texts.get(person.id, 0), latest.get(person.id), Progress.of(person)
+        cell = cells.get(person.cell)
+        of = (cell.texts if cell else None) or texts_of_all
         stage = _stage(person, done, of, protocol, last is not None or person.id in seconds)
         people.append(
             Earned(
@@ -92,7 +96,7 @@ def earned(study: Study, arrivals: Sequence[Arrival], protocol: Protocol) -> lis
                 person.excluded is not None,
                 done,
                 (seconds.get(person.id, 0) + progress.step_seconds) / 60,
-                _pay(study.settings, done, _tested(person, protocol)),
+                _pay(study.settings, done, _tested(person, protocol), cell, of),
                 progress.bonus,
             )
         )
@@ -130,9 +134,14 @@ def _tested(one: Annotator, protocol: Protocol) -> bool:
     return took is not None and took.protocol == protocol.id and bool(took.attempts)
 
 
-def _pay(settings: Settings, texts: int, tested: bool) -> float:
-    """Every text handed in is paid, and taking part to who handed in one or went through the qualification."""
+def _pay(settings: Settings, texts: int, tested: bool, cell: DesignCell | None = None, of: int = 1) -> float:
+    """Every text handed in is paid, and taking part to who handed in one or went through the qualification.
+
+    The pay of a cell of the design is for all `of` texts of a person; who handed in some of them gets that share.
+    """
     base = settings.base_pay if texts or tested else 0
+    if cell is not None and cell.pay is not None:
+        return base + cell.pay * min(1.0, texts / of)
     return base + (settings.price or 0) * texts
 
 

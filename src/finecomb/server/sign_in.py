@@ -12,7 +12,7 @@ from finecomb.server.annotators.schema import Ending, SignedIn, Welcome
 from finecomb.server.auth import AnnotatorSession, Auth, auth_of, researcher
 from finecomb.server.problems import ProblemError
 from finecomb.server.schema import ResearcherMe
-from finecomb.store import access, recruits
+from finecomb.store import access, cells, recruits
 from finecomb.store.access import Session
 
 router = APIRouter(prefix="/api")
@@ -36,6 +36,8 @@ def welcome(request: Request, token: str) -> Welcome:
     preview = recruitment.is_preview(source)
     if not preview:
         recruitment.identified(source)
+    if kind == "open" and not auth.current(request, "annotator"):
+        _refuse_when_full(auth, source)
     return Welcome(
         title=head.settings.title or head.protocol.title,
         personal=kind == "personal",
@@ -45,6 +47,17 @@ def welcome(request: Request, token: str) -> Welcome:
         preview=preview,
         window=head.settings.recruitment.platform == "mturk" and not head.settings.recruitment.frame,
     )
+
+
+def _refuse_when_full(auth: Auth, source: ArrivalSource) -> None:
+    """Nobody new reads a page of a study in which every place is taken."""
+    with auth.store.database.reading() as transaction:
+        if recruits.returning_annotator(auth.store, transaction, source) is None:
+            has_room = cells.has_room(auth.store, transaction)
+        else:
+            has_room = True
+    if not has_room:
+        raise ProblemError("closed", recruitment.full(source))
 
 
 @router.post("/join/{token}")
@@ -68,6 +81,8 @@ async def join(request: Request, response: Response, token: str) -> SignedIn:
         raise ProblemError("not-allowed", recruitment.once(source)) from None
     except recruits.ClosedError:
         raise ProblemError("closed") from None
+    except cells.FullError:
+        raise ProblemError("closed", recruitment.full(source)) from None
     auth.keep(response, "annotator", session_token)
     with auth.store.database.reading() as transaction:
         session = access.session(auth.store, transaction, session_token)

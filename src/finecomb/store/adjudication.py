@@ -11,7 +11,8 @@ import sqlalchemy as sa
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Mark
-from finecomb.gold.disputes import Decision, Dispute, What, dispute_decisions, gold_marks, is_finished
+from finecomb.gold.decisions import Decision, What
+from finecomb.gold.disputes import Dispute, dispute_decisions, gold_marks, is_finished
 from finecomb.gold.merge import GOLD
 from finecomb.people.circumstances import Circumstances
 from finecomb.store import audit, rows, tables

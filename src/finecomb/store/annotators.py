@@ -45,13 +45,16 @@ def replace(store: Store, transaction: Transaction, annotator: Annotator) -> Non
 
 
 def new(store: Store, transaction: Transaction, id: str = "") -> Annotator:
-    """A new annotator, in the condition that has fewest people so far; without an id, under the next free number."""
+    """A new annotator, in the condition that has fewest people so far; without an id, under the next free number.
+
+    Where the study has a design, they are assigned to a cell when they come.
+    """
     taken = conditions(store, transaction)
     if id in taken:
         raise FinecombError(f"an annotator is called {id!r} already; choose another name")
     numbers = (f"reader-{number}" for number in range(1, len(taken) + 2))
     id = id or next(name for name in numbers if name not in taken)
-    arms = [arm.name for arm in store.head.protocol.conditions]
+    arms = [] if store.head.settings.design else [arm.name for arm in store.head.protocol.conditions]
     condition = next_condition(arms, Counter(taken.values()), store.head.settings.seed, id)
     annotator = Annotator(id=id, kind="human", condition=condition)
     row = rows.annotator_row(annotator)

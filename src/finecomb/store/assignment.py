@@ -15,7 +15,7 @@ from finecomb.people import assignment_rules
 from finecomb.people.assignment_rules import AssignmentState, Counts, GivenTask, Plan, Setting, WorkRules
 from finecomb.people.circumstances import Circumstances
 from finecomb.people.progress import Progress, with_setting
-from finecomb.store import annotators, judged_work, second_pass, tables
+from finecomb.store import annotators, cells, judged_work, second_pass, tables
 from finecomb.store.database import Transaction
 from finecomb.store.rows import dumps, iso
 from finecomb.store.tables import given
@@ -42,6 +42,7 @@ _COUNTS = (
     .where(_TAKEN)
     .group_by(_A.document, _A.about, _A.status)
 )
+_CELL_COUNTS = _COUNTS.where(_P.cell == given("cell"))
 _OTHERS = (
     sa.select(sa.func.count())
     .select_from(JOINED)
@@ -53,7 +54,9 @@ _MINE = (
     .where(*_IN_FORCE[:-1], _A.round == given("round"), _A.annotator == given("annotator"))
     .order_by(_A.number)
 )
-_WHO = sa.select(_P.condition, _P.excluded, _P.body).where(_P.study == given("study"), _P.id == given("annotator"))
+_WHO = sa.select(_P.condition, _P.excluded, _P.cell, _P.body).where(
+    _P.study == given("study"), _P.id == given("annotator")
+)
 
 
 def assignment_state(store: Store, transaction: Transaction, annotator: str) -> AssignmentState:
@@ -62,11 +65,13 @@ def assignment_state(store: Store, transaction: Transaction, annotator: str) -> 
     rows = transaction.all(_MINE, study=store.key, protocol=head.protocol.id, annotator=annotator, round=round)
     tasks = tuple(GivenTask(*row) for row in rows if row[3] is not None)
     mine = frozenset(row[2] or row[1] for row in rows)
-    arm, excluded, body = transaction.one(_WHO, study=store.key, annotator=annotator) or ("", 1, "{}")
+    arm, excluded, cell, body = transaction.one(_WHO, study=store.key, annotator=annotator) or ("", 1, "", "{}")
     if excluded:
-        return assignment_rules.excluded_state(store.plan(), head.protocol.work.texts, tasks, mine)
+        return assignment_rules.excluded_state(store.plan(), texts_in(store, str(cell)), tasks, mine)
     if round:
         return _second_pass(store, transaction, annotator, tasks, mine)
+    if head.settings.design is not None:
+        return _in_cell(store, transaction, annotator, tasks, mine, str(cell))
     return _first_pass(store, transaction, annotator, tasks, mine, arm, _setting(store, body))
 
 
@@ -92,6 +97,36 @@ def _first_pass(
     return assignment_rules.first_pass_state(rules, _counts(store, transaction), tasks, mine, left)
 
 
+def _in_cell(
+    store: Store,
+    transaction: Transaction,
+    annotator: str,
+    tasks: Sequence[GivenTask],
+    mine: frozenset[str],
+    cell: str,
+) -> AssignmentState:
+    """The state of somebody who reads the texts of a cell of the design."""
+    plan = store.plan()
+    place = plan.cells.get(cell)
+    had = sum(task.item not in plan.checks for task in tasks)
+    if place is None:
+        return assignment_rules.waiting_state(plan, texts_in(store, cell) or 1, tasks, mine, later=not cell)
+    if had < place.texts and not cells.has_place(store, transaction, annotator):
+        return assignment_rules.waiting_state(plan, 0, tasks, mine, later=False)
+    pilot = store.head.settings.pilot if store.head.state == "pilot" else len(place.documents)
+    rules = WorkRules(plan, place.documents[: max(pilot, place.texts)], None, {})
+    counts = _counts(store, transaction, cell)
+    return assignment_rules.first_pass_state(rules, counts, tasks, mine, max(0, place.texts - had))
+
+
+def texts_in(store: Store, cell: str) -> int | None:
+    """How many texts somebody in that cell reads, attention checks aside; None where it is all of them."""
+    plan = store.plan()
+    if not plan.cells:
+        return store.head.protocol.work.texts
+    return plan.cells[cell].texts if cell in plan.cells else max(place.texts for place in plan.cells.values())
+
+
 def _second_pass(
     store: Store, transaction: Transaction, annotator: str, tasks: Sequence[GivenTask], mine: frozenset[str]
 ) -> AssignmentState:
@@ -106,8 +141,10 @@ def _pool(store: Store, plan: Plan) -> Sequence[str]:
     return plan.documents[: store.head.settings.pilot] if store.head.state == "pilot" else plan.documents
 
 
-def _counts(store: Store, transaction: Transaction) -> Counts:
-    rows = transaction.all(_COUNTS, study=store.key, protocol=store.head.protocol.id, now=store.clock())
+def _counts(store: Store, transaction: Transaction, cell: str = "") -> Counts:
+    """How the work stands, in one cell of the design where one is named."""
+    values = {"study": store.key, "protocol": store.head.protocol.id, "now": store.clock()}
+    rows = transaction.all(_CELL_COUNTS, cell=cell, **values) if cell else transaction.all(_COUNTS, **values)
     return Counts(
         {about or document: count for document, about, status, count in rows if status == "submitted"},
         {about or document: count for document, about, status, count in rows if status == "draft"},
@@ -143,7 +180,7 @@ def _setting(store: Store, body: str) -> Setting | None:
 def _with_setting(store: Store, transaction: Transaction, annotator: str, state: AssignmentState) -> AssignmentState:
     """The state of somebody who is put into the setting with fewest people of their condition, and kept there."""
     work, seed = store.head.protocol.work, store.head.settings.seed
-    if not work.within or state.setting is not None or not state.free:
+    if not work.within or state.plan.cells or state.setting is not None or not state.free:
         return state
     person = annotators.get(store, transaction, annotator)
     peers = transaction.all(_PEERS, study=store.key, condition=person.condition)
@@ -245,6 +282,8 @@ def still_mine(
     plan = store.plan()
     if (lease is not None and lease > store.clock()) or document in plan.checks:
         return True
+    if plan.cells:
+        return cells.has_place(store, transaction, annotator)
     values = {"study": store.key, "protocol": protocol, "now": store.clock()}
     (others,) = transaction.one(_OTHERS, document=document, about=about, annotator=annotator, **values) or (0,)
     return bool(others < plan.places(document, store.head.annotators))
@@ -254,7 +293,8 @@ def _next_item(store: Store, state: AssignmentState, annotator: str) -> str | No
     settings = store.head.settings
     if settings.round:
         return next(iter(state.free), None)
-    return assignment_rules.next_item(state, store.head.protocol.work.texts, settings.seed, annotator)
+    texts = len(state.given) + state.left if state.plan.cells else store.head.protocol.work.texts
+    return assignment_rules.next_item(state, texts, settings.seed, annotator)
 
 
 def _give(store: Store, transaction: Transaction, state: AssignmentState, annotator: str, item: str) -> str:

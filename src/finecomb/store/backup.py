@@ -1,16 +1,22 @@
-"""Backups: a consistent copy of a database while it is in use, always a SQLite file; and the way back."""
+"""Backups: a consistent copy of a database while it is in use, always a SQLite file; and the way back.
+
+A backup carries a seal, a table with a digest of all its rows, so that anybody can tell whether it is as it was made.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
 import sqlite3
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import sqlalchemy as sa
 
@@ -18,6 +24,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.store import migrations, tables
 from finecomb.store.database import Database, Transaction
 from finecomb.store.location import StudyLocation, place
+from finecomb.store.serving import only_process
 from finecomb.store.studies import find, studies
 from finecomb.store.tables import given
 
@@ -32,16 +39,115 @@ def back_up(database: Database, target: Path) -> None:
     """Copy a database to a new SQLite file, as one moment saw it; of PostgreSQL, the study that is named, else all."""
     if target.exists():
         raise FinecombError(f"{target}: exists already; choose another name")
-    if database.sqlite:
-        _copy_file(database, target)
-        return
-    with opened(place(target), migrations.current(database)) as copy:
-        _dump(database, copy)
+    with private_file(target) as temporary:
+        if database.sqlite:
+            _copy_file(database, temporary)
+        else:
+            with opened(place(temporary), migrations.current(database)) as copy:
+                _dump(database, copy)
+        _seal(temporary)
+
+
+@contextmanager
+def private_file(target: Path) -> Iterator[Path]:
+    """A path beside `target`, for the eyes of its owner only; it gets the name of `target` when all is on disk."""
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except (OSError, sqlite3.Error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise FinecombError(f"{target}: cannot be written: {reason}; nothing was left there") from None
+    finally:
+        for left in temporary.parent.glob(f"{temporary.name}*"):  # with a journal beside it
+            left.unlink()
 
 
 def _copy_file(source: Database, target: Path) -> None:
     with closing(source.connect()) as connection, closing(sqlite3.connect(target)) as to:
         connection.backup(to)
+        to.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
+
+
+# --- the seal ----------------------------------------------------------------------------------------------------
+
+_SEAL = "backup_seal"
+
+
+@dataclass(frozen=True, slots=True)
+class BackupCheck:
+    """A backup that is sound, and what it holds."""
+
+    rows: int
+    studies: tuple[str, ...]
+    sealed: str
+    """When it was made; empty for one without a seal, which an earlier Finecomb made."""
+
+
+def _seal(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(f"DROP TABLE IF EXISTS {_SEAL}")
+        digest, count = _digest(connection)
+        connection.execute(f"CREATE TABLE {_SEAL} (made TEXT NOT NULL, rows INTEGER NOT NULL, digest TEXT NOT NULL)")
+        made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        connection.execute(f"INSERT INTO {_SEAL} VALUES (?, ?, ?)", (made, count, digest))
+        connection.commit()
+
+
+def _digest(connection: sqlite3.Connection) -> tuple[str, int]:
+    """A digest of all rows of all tables, in whatever order they lie, and how many there are."""
+    names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
+    total, count = 0, 0
+    for (name,) in names:
+        if name == _SEAL or name.startswith("sqlite_"):
+            continue
+        for row in connection.execute(f'SELECT * FROM "{name}"'):
+            total += int.from_bytes(hashlib.sha256(repr((name, row)).encode()).digest())
+            count += 1
+    return f"{total % 2**256:064x}", count
+
+
+def verify(file: Path) -> BackupCheck:
+    """Whether a backup is as it was made: SQLite's own check, the version of its tables, and the digest of its rows."""
+    if not file.is_file():
+        raise FinecombError(f"{file}: no such file")
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=ro", uri=True)) as connection:
+            return _verified(connection, file)
+    except sqlite3.Error as error:
+        raise FinecombError(f"{file}: is not a sound backup: {error}") from None
+
+
+def _verified(connection: sqlite3.Connection, file: Path) -> BackupCheck:
+    (problem,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if problem != "ok":
+        raise FinecombError(f"{file}: is damaged: {problem}")
+    if row := connection.execute("PRAGMA foreign_key_check").fetchone():
+        raise FinecombError(f"{file}: is damaged: a row of the table {row[0]} belongs to nothing")
+    (version,) = connection.execute("SELECT version_num FROM alembic_version").fetchone() or ("",)
+    if not version or not migrations.known(version):
+        raise FinecombError(f"{file}: was made by a later Finecomb (tables {version or 'missing'}); install that one")
+    names = tuple(name for (name,) in connection.execute("SELECT name FROM study ORDER BY key"))
+    if not names:
+        raise FinecombError(f"{file}: holds no study")
+    digest, count = _digest(connection)
+    seal = connection.execute("SELECT name FROM sqlite_master WHERE name = ?", (_SEAL,)).fetchone()
+    if seal is None:
+        return BackupCheck(count, names, "")
+    made, rows, sealed = connection.execute(f"SELECT made, rows, digest FROM {_SEAL}").fetchone()
+    if sealed != digest:
+        raise FinecombError(
+            f"{file}: was changed since it was made at {made}: it holds {count:,} rows, and {rows:,} were written"
+        )
+    return BackupCheck(count, names, made)
+
+
+def _unseal(database: Database) -> None:
+    with closing(database.connect()) as connection:
+        connection.execute(f"DROP TABLE IF EXISTS {_SEAL}")
 
 
 def _dump(source: Database, target: Database) -> None:
@@ -89,10 +195,15 @@ def opened(where: StudyLocation, version: str = "head") -> Iterator[Database]:
 
 
 def restore(source: Path, target: StudyLocation, force: bool = False) -> Path | None:
-    """Put a backup in the place of what is there; that is kept in a backup of its own, whose path is returned."""
-    with tempfile.TemporaryDirectory() as temporary:
+    """Put a backup in the place of what is there; that is kept in a backup of its own, whose path is returned.
+
+    The backup is verified first, and nobody may serve the study meanwhile.
+    """
+    with tempfile.TemporaryDirectory() as temporary, only_process(target, "restore"):
         copied = Path(shutil.copy(source, temporary))
+        _verify_copy(copied, source)
         with opened(place(copied)) as backup, opened(target) as database:
+            _unseal(backup)
             wanted = _wanted(backup, target)
             replaced = _keep(database, wanted, force)
             if database.sqlite:
@@ -101,6 +212,13 @@ def restore(source: Path, target: StudyLocation, force: bool = False) -> Path | 
             else:
                 _transfer(backup, database, wanted)
     return replaced
+
+
+def _verify_copy(copied: Path, source: Path) -> None:
+    try:
+        verify(copied)
+    except FinecombError as error:
+        raise FinecombError(f"{str(error).replace(str(copied), str(source))}; nothing was changed") from None
 
 
 def _wanted(backup: Database, target: StudyLocation) -> dict[str, int]:

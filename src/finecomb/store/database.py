@@ -68,6 +68,7 @@ class Database:
         self.begin = "BEGIN IMMEDIATE" if self.sqlite else f"BEGIN; SELECT pg_advisory_xact_lock({_LOCK})"
         """Begins a transaction that writes; there is never more than one, whichever process it is in."""
         self._idle: list[Any] = []
+        self._inode: int | None = None
         self.compiled = functools.lru_cache(maxsize=1024)(self._compile)
         self._dialect = _dialect(self.sqlite)
 
@@ -85,7 +86,8 @@ class Database:
         return self._connect_sqlite(self.place.file) if self.place.file else self._connect_postgres()
 
     def _connect_sqlite(self, file: Path) -> sqlite3.Connection:
-        mode, is_new = "ro" if self.readonly else "rwc", not file.exists()
+        is_new = not file.exists()
+        mode = "ro" if self.readonly else "rwc" if self._inode is None else "rw"  # a lost file is not made anew
         uri = f"file:{quote(str(file.absolute()))}?mode={mode}"
         try:
             connection = sqlite3.connect(
@@ -95,10 +97,26 @@ class Database:
                 connection.execute(f"PRAGMA {pragma}")
             connection.execute("SELECT count(*) FROM sqlite_master")
         except sqlite3.DatabaseError as error:
-            raise DatabaseError(f"{self.place}: cannot be opened as a SQLite database: {error}") from None
+            raise DatabaseError(
+                f"{self.place}: cannot be opened as a SQLite database: {_sqlite_reason(error)}"
+            ) from None
         if is_new:
             file.chmod(0o600)  # it holds what signs cookies
+        if self._inode is None:
+            self._inode = file.stat().st_ino
+        self.check_file()
         return connection
+
+    def check_file(self) -> None:
+        """Refuse to go on where the file of a SQLite database was moved, deleted or replaced since it was opened."""
+        if self.place.file is None or self._inode is None:
+            return
+        try:
+            inode = self.place.file.stat().st_ino
+        except OSError:
+            raise DatabaseError(f"{self.place}: was moved or deleted while it was in use; put it back") from None
+        if inode != self._inode:
+            raise DatabaseError(f"{self.place}: was replaced while it was in use; restart the server")
 
     def _connect_postgres(self, autocommit: bool = True) -> Any:
         psycopg = _psycopg()
@@ -162,6 +180,11 @@ class Database:
         """Close idle connections."""
         while self._idle:
             self._idle.pop().close()
+
+
+def _sqlite_reason(error: sqlite3.DatabaseError) -> str:
+    hint = "; is its folder writable?" if "readonly" in str(error) or "unable to open" in str(error) else ""
+    return f"{error}{hint}"
 
 
 def _psycopg() -> Any:

@@ -41,7 +41,7 @@ def _insertion(table: sa.Table, names: Iterable[str]) -> Any:
 
 
 _NEW = {
-    table.name: _insertion(table, [column.name for column in table.columns if column.name != "key"])
+    table.name: _insertion(table, [column.name for column in table.columns if column.name not in ("key", "held")])
     for table in (tables.protocol, tables.document, tables.annotator, tables.entry)
 }
 _NEW_ANNOTATION = _insertion(

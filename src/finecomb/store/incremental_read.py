@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,7 @@ from finecomb.store import rows, tables
 from finecomb.store.database import Row, Transaction
 from finecomb.store.store import Store
 from finecomb.store.tables import given
+from finecomb.store.unreadable import RowReader
 
 _MANY = 1000
 """Changed annotations from which on reading all is simpler than naming them."""
@@ -37,7 +39,7 @@ _INSIDE = (
     .order_by(tables.entry.c.key)
 )
 _BODIES = {
-    kind: sa.select(table.c.body).where(table.c.study == given("study")).order_by(table.c.place)
+    kind: sa.select(table.c.id, table.c.body).where(table.c.study == given("study")).order_by(table.c.place)
     for kind, table in ((Protocol, tables.protocol), (Document, tables.document), (Annotator, tables.annotator))
 }
 
@@ -57,20 +59,28 @@ def read_again(store: Store, before: StudyRead | None = None) -> StudyRead:
         prints = {row[0]: row[1:] for row in transaction.all(_PRINTS, study=store.key)}
         changed = [id for id in prints if before is None or before.prints.get(id) != prints[id]]
         items: list[Item] = [store.head.settings]
+        reader = RowReader()
         for kind, bodies in _BODIES.items():
-            items += [kind.model_validate_json(body) for (body,) in transaction.run(bodies, study=store.key)]
+            items += reader.records(kind.__name__.lower(), kind, transaction.run(bodies, study=store.key))
         few = before is not None and len(changed) < _MANY
-        read = _some(transaction, store.key, changed) if few else rows.all_annotations(transaction, store.key)
-        fresh = Study.from_items([*items, *read], origin=str(store.database.place))
+        read = (
+            _some(transaction, store.key, changed, reader)
+            if few
+            else rows.all_annotations(transaction, store.key, reader)
+        )
+        fresh = Study.from_items([*items, *reader.complete(read), *reader.notes()], origin=str(store.database.place))
     return StudyRead(_joined(before.study, fresh, list(prints), changed) if before and few else fresh, prints)
 
 
-def _some(transaction: Transaction, study: int, ids: Iterable[str]) -> Iterator[Annotation]:
+def _some(transaction: Transaction, study: int, ids: Iterable[str], reader: RowReader) -> Iterator[Annotation]:
     for id in ids:
         values = transaction.one(_ONE, study=study, id=id)
         assert values is not None
         row = {column.name: value for column, value in zip(rows.FIELDS, values, strict=True)}
-        yield rows.assemble(row, transaction.all(_INSIDE, annotation=row["key"]))
+        inside = transaction.all(_INSIDE, annotation=row["key"])
+        annotation = reader.record("annotation", id, functools.partial(rows.assemble, row, inside))
+        if annotation is not None:
+            yield annotation
 
 
 def _joined(old: Study, fresh: Study, order: list[str], changed: list[str]) -> Study:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from finecomb.core.records import Annotator
 from finecomb.people.assignment_rules import AssignmentState
 from finecomb.people.onboarding import Item, Step
-from finecomb.store import assignment, onboarding_jobs
+from finecomb.store import annotators, assignment, cells, onboarding_jobs
+from finecomb.store.cells import Place
 from finecomb.store.database import Transaction
 from finecomb.store.onboarding_jobs import OnboardingState
 
@@ -31,9 +32,14 @@ def next_step(store: Store, transaction: Transaction, annotator: str) -> NextSte
     """The first thing on somebody's way that is not done. Who was excluded gets nothing more."""
     if store.head.state == "paused" or store.head.state == "closed":
         return NextStep(why=store.head.state)
+    place = _place(store, transaction, annotator)
+    if place == "not-eligible":
+        return NextStep(why="screened-out")
     state = onboarding_jobs.onboarding_state(store, transaction, annotator)
     if state.annotator.excluded:
         return NextStep(why="ended")
+    if place == "full":
+        return NextStep(why="none-now")
     match state.step:
         case Step():
             onboarding_jobs.show_step(store, transaction, state.annotator, state.step)
@@ -41,10 +47,20 @@ def next_step(store: Store, transaction: Transaction, annotator: str) -> NextSte
         case Item():
             return NextStep(onboarding_jobs.give_item(store, transaction, state, state.step))
         case "screened-out":
+            cells.release(store, transaction, annotator)
             return NextStep(why="screened-out")
         case _:
             task = assignment.next_task(store, transaction, annotator)
             return NextStep(task.id, why=task.why)
+
+
+def _place(store: Store, transaction: Transaction, annotator: str) -> Place:
+    """Whether somebody has a place in the study's design; without a design everybody has, and so has who is done."""
+    if not store.plan().cells or store.head.settings.round:
+        return "held"
+    if annotators.get(store, transaction, annotator).excluded:
+        return "held"
+    return cells.hold(store, transaction, annotator)
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ def step_done(
     if is_survey and (declined := _wrong_answers(protocol, answers)):
         return declined
     wall = store.clock() - datetime.fromisoformat(record.shown).timestamp()
-    facts = {"done": iso(store.clock()), "seconds": round(min(active, wall), 3)}
+    facts = {"done": iso(store.clock()), "seconds": round(max(0.0, min(active, wall)), 3)}
     survey = {"survey": {**state.annotator.survey, **answers}} if is_survey else {}
     person = state.annotator.model_copy(update=survey)
     annotators.replace(store, transaction, onboarding.with_step(protocol, person, step, **facts))

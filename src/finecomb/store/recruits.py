@@ -13,9 +13,12 @@ import sqlalchemy as sa
 
 from finecomb.people.arrivals import Arrival, ArrivalSource
 from finecomb.people.onboarding import recorded_step, with_step
-from finecomb.store import access, annotators, audit, tables
+from finecomb.store import access, annotators, assignment, audit, cells, tables
+from finecomb.store.cells import FullError
 from finecomb.store.database import Database, Transaction
+from finecomb.store.location import FILE, StudyLocation, is_url, place
 from finecomb.store.rows import iso
+from finecomb.store.studies import find, studies
 from finecomb.store.tables import given
 
 if TYPE_CHECKING:
@@ -72,11 +75,16 @@ def returning_annotator(store: Store, transaction: Transaction, source: ArrivalS
     somebody in the browser of the one who came by our open link before."""
     if source.worker:
         row = transaction.one(_WORKER, study=store.key, platform=source.platform, worker=source.worker)
-    elif source.device and store.head.protocol.work.once:
+    elif source.device and is_once(store):
         row = transaction.one(_DEVICE, study=store.key, device=source.device)
     else:
         row = None
     return str(row[0]) if row else None
+
+
+def is_once(store: Store) -> bool:
+    """Whether everybody may take part once only: where the protocol says so, and always in a design."""
+    return store.head.protocol.work.once or store.head.settings.design is not None
 
 
 # --- coming in ---------------------------------------------------------------------------------------------------
@@ -98,6 +106,8 @@ def enter(store: Store, transaction: Transaction, token: str, source: ArrivalSou
     else:
         return None
     arrive(store, transaction, who, source)
+    if store.plan().cells:
+        cells.hold(store, transaction, who)
     return session_token
 
 
@@ -105,6 +115,10 @@ def _by_open_link(store: Store, transaction: Transaction, source: ArrivalSource)
     who = returning_annotator(store, transaction, source)
     if who is None and store.head.state == "closed":
         raise ClosedError
+    if who is None and _took_part_elsewhere(store, transaction, source):
+        raise TookPartError
+    if who is None and not cells.has_room(store, transaction):
+        raise FullError
     if who is None:
         annotator = annotators.new(store, transaction)
         if source.platform:
@@ -112,9 +126,43 @@ def _by_open_link(store: Store, transaction: Transaction, source: ArrivalSource)
         return annotator.id
     before = last_arrival(store, transaction, who)
     again = before is not None and source.session != before.source.session
-    if again and store.head.protocol.work.once and _finished(store, transaction, who):
+    if again and is_once(store) and _finished(store, transaction, who):
         raise TookPartError
     return who
+
+
+def _took_part_elsewhere(store: Store, transaction: Transaction, source: ArrivalSource) -> bool:
+    """Whether a platform's worker came to one of the studies that the design keeps apart from this one."""
+    design = store.head.settings.design
+    if design is None or not source.worker:
+        return False
+    return any(_came_to(store, transaction, name, source) for name in design.apart_from)
+
+
+def _came_to(store: Store, transaction: Transaction, name: str, source: ArrivalSource) -> bool:
+    """Whether a worker came to another study: `#name` in this database, else a folder, file or URL of its own."""
+    worker = {"platform": source.platform, "worker": source.worker}
+    if name.startswith("#"):
+        key = studies(transaction).get(name.removeprefix("#"))
+        return key is not None and transaction.one(_WORKER, study=key, **worker) is not None
+    where = _other_study(store, name)
+    if where.file and not where.file.exists():
+        return False  # nobody has come there yet
+    database = Database(where, readonly=True)
+    try:
+        with database.reading() as there:
+            key, _ = find(there, where)
+            return there.one(_WORKER, study=key, **worker) is not None
+    finally:
+        database.close()
+
+
+def _other_study(store: Store, name: str) -> StudyLocation:
+    """Where a study named in the settings is kept; a relative path begins at this study's folder."""
+    if is_url(name) or store.database.place.file is None:
+        return place(name)
+    path = store.database.place.file.parent / name
+    return place(path / FILE) if path.is_dir() else place(path)
 
 
 def arrive(store: Store, transaction: Transaction, annotator: str, source: ArrivalSource) -> None:
@@ -143,7 +191,8 @@ _SUBMITTED = sa.select(sa.func.count()).where(
 def _finished(store: Store, transaction: Transaction, annotator: str) -> bool:
     """Whether somebody handed in all the texts that a person gets."""
     (done,) = transaction.one(_SUBMITTED, study=store.key, annotator=annotator) or (0,)
-    return int(done) >= (store.head.protocol.work.texts or len(store.plan().documents))
+    cell = annotators.get(store, transaction, annotator).cell
+    return int(done) >= (assignment.texts_in(store, cell) or len(store.plan().documents))
 
 
 # --- forgetting --------------------------------------------------------------------------------------------------

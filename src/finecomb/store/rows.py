@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from finecomb.people.circumstances import Circumstances
 from finecomb.store import tables
 from finecomb.store.database import Row, Transaction
 from finecomb.store.tables import given
+from finecomb.store.unreadable import RowReader
 
 Kind = Literal["mark", "unit", "answers", "decision"]
 """Of an entry: one thing that an annotator did in a task."""
@@ -54,6 +56,7 @@ def annotator_row(annotator: Annotator) -> dict[str, object]:
         "id": annotator.id,
         "kind": annotator.kind,
         "condition": annotator.condition,
+        "cell": annotator.cell,
         "excluded": int(annotator.excluded is not None),
         "body": annotator.to_json(),
     }
@@ -131,22 +134,22 @@ _ALL = _BASE.order_by(_ANNOTATION.key)
 _ALL_ENTRIES = _ENTRIES.where(tables.entry.c.study == given("study"))
 
 
-def all_annotations(transaction: Transaction, study: int) -> Iterator[Annotation]:
-    """Every annotation of a study, in the order they came."""
+def all_annotations(transaction: Transaction, study: int, reader: RowReader | None = None) -> Iterator[Annotation]:
+    """Every annotation of a study that can be read, in the order they came."""
     rows = transaction.run(_ALL, study=study)
     entries = transaction.run(_ALL_ENTRIES, study=study)
-    return _assembled(rows, entries)
+    return _assembled(rows, entries, reader or RowReader())
 
 
 def some_annotations(transaction: Transaction, study: int, only: sa.ColumnElement[bool]) -> list[Annotation]:
-    """The annotations for which a condition on their columns holds."""
+    """The annotations for which a condition on their columns holds, as far as they can be read."""
     chosen = sa.select(_ANNOTATION.key).where(_ANNOTATION.study == study, only)
     rows = transaction.run(_ALL.where(only), study=study)
     entries = transaction.run(_ENTRIES.where(tables.entry.c.annotation.in_(chosen)))
-    return list(_assembled(rows, entries))
+    return list(_assembled(rows, entries, RowReader()))
 
 
-def _assembled(rows: Iterable[Row], entries: Iterable[Row]) -> Iterator[Annotation]:
+def _assembled(rows: Iterable[Row], entries: Iterable[Row], reader: RowReader) -> Iterator[Annotation]:
     """Join rows and entries, both in the order of annotations."""
     groups = itertools.groupby(entries, key=lambda row: row[0])
     key, group = next(groups, (None, iter(())))
@@ -155,7 +158,13 @@ def _assembled(rows: Iterable[Row], entries: Iterable[Row]) -> Iterator[Annotati
         if key == row[0]:
             inside = [entry[1:] for entry in group]
             key, group = next(groups, (None, iter(())))
-        yield assemble(dict(zip(_NAMES, row, strict=True)), inside)
+        annotation = reader.record("annotation", row[1], functools.partial(_from_row, row, inside))
+        if annotation is not None:
+            yield annotation
+
+
+def _from_row(row: Row, inside: Iterable[Row]) -> Annotation:
+    return assemble(dict(zip(_NAMES, row, strict=True)), inside)
 
 
 def assemble(row: Mapping[str, Any], entries: Iterable[Row]) -> Annotation:

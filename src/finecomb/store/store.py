@@ -12,11 +12,12 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 import sqlalchemy as sa
 from pydantic_core import from_json
 
+from finecomb.core.design import design_cells
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Settings
 from finecomb.core.study import Item, Study
-from finecomb.people.assignment_rules import Plan, settings
+from finecomb.people.assignment_rules import CellPlan, Plan, settings
 from finecomb.store import migrations, rows, tables
 from finecomb.store.access import Session
 from finecomb.store.backup import back_up, backup_name
@@ -25,6 +26,7 @@ from finecomb.store.importing import take
 from finecomb.store.location import StudyLocation
 from finecomb.store.studies import find, find_or_make
 from finecomb.store.tables import given
+from finecomb.store.unreadable import WRONG, RowReader, reason
 from finecomb.store.writer import Writer
 
 T = TypeVar("T")
@@ -62,16 +64,20 @@ _HEAD = sa.select(tables.study.c.state, tables.study.c.settings, tables.study.c.
     tables.study.c.key == given("study")
 )
 _PROTOCOLS = (
-    sa.select(tables.protocol.c.body).where(tables.protocol.c.study == given("study")).order_by(tables.protocol.c.place)
+    sa.select(tables.protocol.c.id, tables.protocol.c.body)
+    .where(tables.protocol.c.study == given("study"))
+    .order_by(tables.protocol.c.place)
 )
 _DOCUMENTS = (
-    sa.select(tables.document.c.body).where(tables.document.c.study == given("study")).order_by(tables.document.c.place)
+    sa.select(tables.document.c.id, tables.document.c.body)
+    .where(tables.document.c.study == given("study"))
+    .order_by(tables.document.c.place)
 )
 _DOCUMENT = sa.select(tables.document.c.body).where(
     tables.document.c.study == given("study"), tables.document.c.id == given("id")
 )
 _ANNOTATORS = (
-    sa.select(tables.annotator.c.body)
+    sa.select(tables.annotator.c.id, tables.annotator.c.body)
     .where(tables.annotator.c.study == given("study"))
     .order_by(tables.annotator.c.place)
 )
@@ -147,15 +153,24 @@ class Store:
     def _head(self) -> Head:
         with self.database.reading() as transaction:
             state, settings, secret, joining = transaction.one(_HEAD, study=self.key) or ()
-            protocols = [Protocol.model_validate_json(body) for (body,) in transaction.all(_PROTOCOLS, study=self.key)]
-        by_id = {protocol.id: protocol for protocol in protocols}
-        return Head(state, Settings.model_validate_json(settings), by_id, secret, joining)
+            protocols = transaction.all(_PROTOCOLS, study=self.key)
+        by_id = {protocol.id: protocol for protocol in RowReader().records("protocol", Protocol, protocols)}
+        return Head(state, self._settings(settings), by_id, secret, joining)
+
+    def _settings(self, body: str) -> Settings:
+        """The settings; a study is not served under others than its own."""
+        try:
+            return Settings.model_validate_json(body)
+        except WRONG as error:
+            why = f"the settings in the database cannot be read: {reason(error)}"
+            raise FinecombError(f"{self.database.place}: {why}; `finecomb repair` mends them") from None
 
     def plan(self) -> Plan:
         """What there is to give out; read once."""
         if self._plan is None:
             with self.database.reading() as transaction:
-                metas = dict(_id_and_meta(body) for (body,) in transaction.run(_DOCUMENTS, study=self.key))
+                bodies = transaction.all(_DOCUMENTS, study=self.key)
+            metas = {id: meta for id, body in bodies if (meta := _meta(id, body)) is not None}
             self._plan = _plan(metas, self.head)
         return self._plan
 
@@ -182,7 +197,7 @@ class Store:
     def annotators(self) -> list[Annotator]:
         """Everybody who took part or may."""
         with self.database.reading() as transaction:
-            return [Annotator.model_validate_json(body) for (body,) in transaction.all(_ANNOTATORS, study=self.key)]
+            return list(RowReader().records("annotator", Annotator, transaction.all(_ANNOTATORS, study=self.key)))
 
     def annotations(self, only: sa.ColumnElement[bool]) -> list[Annotation]:
         """Those for which a condition on `tables.annotation` holds."""
@@ -190,36 +205,41 @@ class Store:
             return rows.some_annotations(transaction, self.key, only)
 
 
-def _id_and_meta(body: str) -> tuple[str, dict[str, Any]]:
-    value = from_json(body)
-    return value["id"], value.get("meta", {})
+def _meta(id: str, body: str) -> dict[str, Any] | None:
+    """The facts about a document; None for one that cannot be read and so is not given out."""
+    return RowReader().record("document", id, lambda: dict(from_json(body).get("meta", {})))
 
 
 def _plan(metas: dict[str, dict[str, Any]], head: Head) -> Plan:
     names, checks = head.settings.strata, set(head.settings.attention_checks)
-    within = head.protocol.work.within if head.protocols else ()
+    design = head.settings.design if head.protocols else None
+    within = head.protocol.work.within if head.protocols and design is None else ()
+    texts = {id: meta for id, meta in metas.items() if id not in checks}
+    cells = design_cells(design, head.protocol) if design else []
     return Plan(
         documents=[id for id in metas if id not in checks],
         strata={id: [(name, str(meta[name])) for name in names if name in meta] for id, meta in metas.items()},
         checks=[id for id in metas if id in checks],
-        settings=settings({id: meta for id, meta in metas.items() if id not in checks}, within) if within else {},
+        settings=settings(texts, within) if within else {},
         models={id: str(meta.get("model", "")) for id, meta in metas.items()},
+        cells={cell.name: CellPlan(cell, cell.documents(texts), len(checks & metas.keys())) for cell in cells},
     )
 
 
 def items_of(transaction: Transaction, study: int) -> Iterator[Item]:
-    """Every record of a study."""
+    """Every record of a study that can be read, then a note about each that cannot."""
+    reader = RowReader()
     _, settings, *_ = transaction.one(_HEAD, study=study) or ("", "{}")
-    yield Settings.model_validate_json(settings)
+    yield reader.record("settings", "", lambda: Settings.model_validate_json(settings)) or Settings()
     kinds: list[tuple[Any, type[Protocol] | type[Document] | type[Annotator]]] = [
         (_PROTOCOLS, Protocol),
         (_DOCUMENTS, Document),
         (_ANNOTATORS, Annotator),
     ]
     for statement, kind in kinds:
-        for (body,) in transaction.run(statement, study=study):
-            yield kind.model_validate_json(body)
-    yield from rows.all_annotations(transaction, study)
+        yield from reader.records(kind.__name__.lower(), kind, transaction.run(statement, study=study))
+    yield from reader.complete(rows.all_annotations(transaction, study, reader))
+    yield from reader.notes()
 
 
 # --- opening ---------------------------------------------------------------------------------------------------
@@ -263,7 +283,7 @@ def read_items(place: StudyLocation) -> Iterator[Item]:
     database = Database(place, readonly=True)
     version = migrations.current(database)
     _refuse_later(version, database)
-    if version != migrations.head():
+    if version not in migrations.READABLE:
         what = "was made by an older Finecomb; `finecomb serve` brings it up to date" if version else "holds no study"
         raise FinecombError(f"{place}: {what}")
     try:

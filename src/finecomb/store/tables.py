@@ -81,7 +81,10 @@ annotator = Table(
     Column("kind", Text, nullable=False),
     Column("condition", Text, nullable=False),
     Column("excluded", Integer, nullable=False),  # 1 when all their work is set aside
+    Column("cell", Text, nullable=False, server_default=""),  # of the study's design; empty without one
+    Column("held", Double),  # until when a place in that cell is held for somebody who does nothing
     Column("body", Text, nullable=False),
+    Index(None, "study", "cell"),
 )
 
 annotation = Table(

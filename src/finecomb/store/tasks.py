@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -211,7 +211,12 @@ def _remember(transaction: Transaction, key: int, change: str, version: int) -> 
 
 def _spent(store: Store, facts: Facts, before: float | None, reported: float) -> float:
     """Active seconds: what the browser says, but never less than before and never more than wall time."""
-    return max(before or 0.0, min(reported, store.clock() - facts.started))
+    return max(before or 0.0, min(reported, wall_seconds(store, facts)))
+
+
+def wall_seconds(store: Store, facts: Facts) -> float:
+    """How long ago a task was opened; 0 where the clock was set back since."""
+    return max(0.0, store.clock() - facts.started)
 
 
 # --- handing in --------------------------------------------------------------------------------------------------
@@ -239,18 +244,27 @@ def finish(
         return 0
     if (declined := _declined(store, transaction, facts, status, lease, excluded)) is not None:
         return declined
-    annotation = _row(transaction, key)
+    stored = _row(transaction, key)
     entries = [(kind, id, body) for kind, id, _, body in transaction.all(_ENTRIES, annotation=key)]
-    if absent := missing(rows.assemble(annotation, entries)):
-        return Declined("incomplete", missing=absent)
-    rest = from_json(annotation["rest"]) | {"seconds": round(store.clock() - facts.started, 3)}
     spent = _spent(store, facts, before, active)
-    values = {"status": "submitted", "lease": None, "submitted": iso(store.clock()), "active": spent}
-    _set(transaction, key, rest=rows.dumps(rest), **values)
+    values = {"status": "submitted", "lease": None, "active": spent, **_handed_in(store, facts, stored["rest"])}
+    if absent := missing(rows.assemble(stored | values, entries)):  # checked as it will be read
+        return Declined("incomplete", missing=absent)
+    _set(transaction, key, **values)
     _remember(transaction, key, change, 0)
     if facts.phase == "qualification":
         grade_when_complete(store, transaction, facts.annotator, facts.protocol, facts.round)
     return 0
+
+
+def _handed_in(store: Store, facts: Facts, rest: str) -> dict[str, object]:
+    """When a task was handed in and how long it took; noted where the clock stood before the task was opened."""
+    value, late = from_json(rest), store.clock() - facts.started
+    value["seconds"] = round(wall_seconds(store, facts), 3)
+    if late < 0:
+        circumstances = replace(Circumstances.from_meta(value.get("meta", {})), clock_back=round(-late, 3))
+        value["meta"] = circumstances.to_meta()
+    return {"submitted": iso(max(store.clock(), facts.started)), "rest": rows.dumps(value)}
 
 
 def reopen(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import queue
 import threading
@@ -34,8 +35,8 @@ class Writer:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
-        self._connection = database.connect()
-        self._transaction = Transaction(self._connection, database.compiled)
+        self._connection: Any = None
+        self._connect()
         self._thread = threading.Thread(target=self._work, name="finecomb-writer", daemon=True)
         self.commits = 0
         self._thread.start()
@@ -65,7 +66,8 @@ class Writer:
         """Write what is waiting, then stop."""
         self._queue.put(None)
         self._thread.join()
-        self._connection.close()
+        if self._connection is not None:
+            self._connection.close()
 
     def _work(self) -> None:
         while (first := self._queue.get()) is not None:
@@ -91,10 +93,13 @@ class Writer:
 
     def _commit(self, batch: Iterable[_Waiting]) -> None:
         try:
+            if self._connection is None:
+                self._connect()
             self._transaction.command(self._database.begin)
             for waiting in batch:
                 self._run(waiting)
             self._transaction.command("COMMIT")
+            self._database.check_file()  # what is written to a file that was moved away is not acknowledged
             self.commits += 1
         except Exception as error:  # e.g. the disk is full, or the database was restarted
             log.exception("a commit failed; nothing of it was kept")
@@ -112,14 +117,19 @@ class Writer:
             self._transaction.command("ROLLBACK TO SAVEPOINT job")
         self._transaction.command("RELEASE SAVEPOINT job")
 
+    def _connect(self) -> None:
+        self._connection = self._database.connect()
+        self._transaction = Transaction(self._connection, self._database.compiled)
+
     def _recover(self) -> None:
-        """A fresh connection, where the old one may be anything."""
-        try:
+        """A fresh connection, where the old one may be anything; the next change tries again if there is none yet."""
+        with contextlib.suppress(Exception):
             self._connection.close()
-            self._connection = self._database.connect()
-            self._transaction = Transaction(self._connection, self._database.compiled)
-        except Exception:
-            log.exception("the database cannot be reached; the next change tries again")
+        self._connection = None
+        try:
+            self._connect()
+        except Exception as error:
+            log.error("the database cannot be reached: %s", error)
 
 
 def _tell(waiting: _Waiting) -> None:

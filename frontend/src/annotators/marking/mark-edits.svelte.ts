@@ -15,7 +15,7 @@ export type Panel = "guide" | "settings" | "texts" | "cannot" | "list" | "palett
 export class MarkEdits extends TextSelection {
   panel = $state<Panel>();
   /** "No errors" was pressed once and waits for a second time. */
-  asking = $state(false);
+  asking = $state<"no-errors" | "offers">();
 
   /** Give the selected words a label, or the chosen mark another one. */
   label(name: string): void {
@@ -46,7 +46,7 @@ export class MarkEdits extends TextSelection {
     this.selection = { part: last.part, anchor: last.end, focus: last.end };
     this.chosen = markKey(id);
     this.offer = undefined;
-    this.asking = false;
+    this.asking = undefined;
     this.describe(this.chosen);
   }
 

@@ -1,12 +1,15 @@
 import { tick } from "svelte";
 import { t } from "../../lib/catalogue";
 import { boundsOf, neighbour, surfaceAt, visualTarget, type Place } from "./caret";
-import type { Command } from "./keys";
+import { textCommand, type Command } from "./keys";
 import { missingOfMark, type Missing } from "../work/missing";
 import { digitQuestion, questionsOf } from "../../lib/questions/questions";
 import { quoteOf, type MarkKey } from "../work/work";
 
 import { MarkEdits } from "./mark-edits.svelte";
+
+/** What a key may do to a mark whose row in the list has the focus. */
+const OUTSIDE: readonly Command["do"][] = ["label", "define", "digit", "resize", "antecedent", "add", "remove"];
 
 /** What keys and buttons do on a page with a text to mark, and where the focus goes. */
 export class Marking extends MarkEdits {
@@ -65,6 +68,14 @@ export class Marking extends MarkEdits {
       default:
         return false;
     }
+  }
+
+  /** Keys of the chosen mark while the focus is on its row in the list: what moves the focus or the caret stays as it is. */
+  obeyOutside(event: KeyboardEvent, key: MarkKey): void {
+    const command = textCommand(event, this.session.guide.looks);
+    if (!command || !OUTSIDE.includes(command.do)) return;
+    if (this.chosen !== key) this.choose(key);
+    if (this.obey(command)) event.preventDefault();
   }
 
   define(label: string | undefined): void {
@@ -212,6 +223,6 @@ export class Marking extends MarkEdits {
     this.others = [];
     this.chosen = this.offer = this.panel = this.toast = this.wanted = this.hover = undefined;
     this.mode = "read";
-    this.asking = false;
+    this.asking = undefined;
   }
 }

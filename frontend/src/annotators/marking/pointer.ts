@@ -15,6 +15,7 @@ export function pointers(root: HTMLElement, marking: Marking): () => void {
   let extending = false;
   let pressed = false;
   let consumed = false; // the touch that ends is not a tap on what appears under it
+  let touched = false; // the last finger went down on the text
 
   const down = (event: PointerEvent) => {
     const target = event.target as HTMLElement;
@@ -36,8 +37,8 @@ export function pointers(root: HTMLElement, marking: Marking): () => void {
   };
   const up = (event: PointerEvent) => {
     if (!pressed) return;
-    consumed = extending || drag !== undefined;
     const tapped = finger && !extending;
+    consumed = extending || drag !== undefined;
     const resting = event.pointerType !== "touch" || tapped;
     if (!drag && resting) released(event, marking);
     lift();
@@ -73,10 +74,22 @@ export function pointers(root: HTMLElement, marking: Marking): () => void {
     clearTimeout(hovering);
     marking.hover = undefined;
   };
+  const press = (event: PointerEvent) => {
+    touched = event.pointerType === "touch" && (event.target as HTMLElement).closest(".surface") !== null;
+  };
+  /** A finger that went down on the text presses nothing else, whatever appears under it before it is lifted. */
+  const guard = (event: MouseEvent) => {
+    if (!touched || event.detail === 0 || (event.target as HTMLElement).closest(".surface")) return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
   const menu = (event: Event) => {
     if (extending || finger) event.preventDefault();
   };
 
+  document.addEventListener("pointerdown", press, { capture: true });
+  for (const type of ["mousedown", "mouseup", "click"] as const)
+    document.addEventListener(type, guard, { capture: true });
   root.addEventListener("pointerdown", down);
   root.addEventListener("contextmenu", menu);
   root.addEventListener("touchmove", still, { passive: false });
@@ -86,6 +99,9 @@ export function pointers(root: HTMLElement, marking: Marking): () => void {
   document.addEventListener("pointercancel", cancel);
   document.addEventListener("scroll", stop, { capture: true, passive: true });
   return () => {
+    document.removeEventListener("pointerdown", press, { capture: true });
+    for (const type of ["mousedown", "mouseup", "click"] as const)
+      document.removeEventListener(type, guard, { capture: true });
     document.removeEventListener("pointermove", move);
     document.removeEventListener("pointerup", up);
     document.removeEventListener("pointercancel", cancel);

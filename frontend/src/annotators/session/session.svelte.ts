@@ -17,7 +17,7 @@ import { fromWire, patched, sourcesOf, workFromWire, type Key, type Patch } from
 import { channel, type Message } from "../sync/channel";
 import { newId } from "../sync/ids";
 import { Journal } from "../sync/journal";
-import { known, unsent } from "../sync/outbox";
+import { EMPTY, known, unsent, type Outbox } from "../sync/outbox";
 import { Sender } from "../sync/sender";
 import { openStore } from "../sync/store";
 import { deviceStorage } from "../../lib/device-storage";
@@ -79,6 +79,7 @@ export class Session extends TaskSaving {
     this.post = channel((message) => this.heard(message));
     this.post({ type: "hello" });
     addEventListener("online", () => (this.sender.go(), this.onboarding.retry()));
+    addEventListener("offline", () => void this.sender.tell());
     addEventListener("pageshow", (event) => event.persisted && this.page !== "join" && void this.enter());
     this.clock.watch(() => this.keep());
     if (location.pathname.startsWith("/join/")) await this.greet();
@@ -125,8 +126,9 @@ export class Session extends TaskSaving {
   /** The next page or text. */
   async next(): Promise<void> {
     await this.guarded(async () => {
+      const before = await this.store.outboxes();
       const { task, page, why } = await this.api.post<NextResponse>("/api/next");
-      if (task) return this.show(task);
+      if (task) return this.show(task, before.get(task.id));
       await this.signIn();
       this.task = this.exercise = undefined;
       if (page) return this.showStep(page);
@@ -187,7 +189,10 @@ export class Session extends TaskSaving {
 
   /** A text that was begun or handed in before. */
   async open(id: string): Promise<void> {
-    await this.guarded(async () => this.show(await this.api.get<Task>(`/api/tasks/${id}`)));
+    await this.guarded(async () => {
+      const before = await this.store.outboxes();
+      await this.show(await this.api.get<Task>(`/api/tasks/${id}`), before.get(id));
+    });
   }
 
   /** Take back that the text was handed in. */
@@ -245,19 +250,24 @@ export class Session extends TaskSaving {
       this.me = { ...this.me, tasks: this.me.tasks.map((task) => (task.id === id ? { ...task, status } : task)) };
   }
 
-  /** Put a text on the page: what the server has, and on top of it what this device has not sent yet. */
-  private async show(task: Task): Promise<void> {
+  /**
+   * Put a text on the page: what the server has, and on top of it what this device has not sent yet. What arrived there
+   * after the server had answered is neither in its answer nor unsent any more; `before` still has it.
+   */
+  private async show(task: Task, before: Outbox = EMPTY): Promise<void> {
     const sources = sourcesOf(task);
-    const waiting = await this.store.change(task.id, (outbox) => {
-      const next = known(outbox, versionsOf(task));
-      return [next, next];
-    });
+    const versions = versionsOf(task);
+    const waiting = await this.store.change(task.id, (outbox) => [known(outbox, versions), outbox]);
     const local = await this.store.local(task.id);
-    const patch = Object.fromEntries([...unsent(waiting)].map(([key, body]) => [key, fromWire(key, body, sources)]));
+    const arrived = [...unsent(before)].filter(([key]) => (versions[key] ?? 0) < (waiting.versions[key] ?? 0));
+    const patch = Object.fromEntries(
+      [...arrived, ...unsent(waiting)].map(([key, body]) => [key, fromWire(key, body, sources)]),
+    );
     this.segmented.clear();
     this.clock.begin(Math.max(task.active, local?.active ?? 0));
     this.partBegan = this.clock.seconds;
     this.handingIn = waiting.changes.some((change) => change.key === "finish");
+    this.declined = undefined;
     this.refusedHints = local?.refusedHints ?? [];
     this.state = {
       work: patched(workFromWire(task, sources), patch as Patch),

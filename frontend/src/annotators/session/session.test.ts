@@ -21,13 +21,15 @@ class Server {
   text = task("Some text.", { parts: [{ start: 0, end: 4, title: "", role: "" }], units: [judged("yes", 1)] });
   refusal: ErrorResponse | undefined;
   down = false;
+  /** An answer that takes its time. */
+  held: Promise<Task> | undefined;
   readonly bases: unknown[] = [];
 
   answer = (path: string, { method, body }: RequestInit): Promise<Response> => {
     if (this.down) return Promise.reject(new TypeError("no network"));
     if (path === "/api/me") return Promise.resolve(Response.json(this.me()));
     if (path === "/api/next") return Promise.resolve(Response.json({ task: this.text, why: "" }));
-    if (method === "GET") return Promise.resolve(Response.json(this.text));
+    if (method === "GET") return Promise.resolve(this.held ?? this.text).then((text) => Response.json(text));
     return Promise.resolve(this.take(JSON.parse(body as string) as Sent));
   };
   private take({ change, base = 0 }: Sent): Response {
@@ -95,6 +97,21 @@ test("a change made on one version does not go over another that a reload brings
   await session.open("t1");
   await settled(() => expect(session.refused).toMatchObject([{ problem: { code: "conflict" } }]));
   expect(new Set(server.bases)).toEqual(new Set([1]));
+  expect(said(session)).toBe("mine");
+});
+
+test("a change that arrives while the text is fetched is shown, though it is neither in the answer nor unsent", async () => {
+  const session = await begun();
+  server.down = true;
+  say(session, "mine");
+  await settled(() => expect(session.saving.unsent).toBe(1));
+  server.down = false;
+  const stale = server.text; // what the server has before the change arrives
+  server.held = new Promise((resolve) => {
+    session.retry();
+    void settled(() => expect(session.saving.unsent).toBe(0)).then(() => resolve(stale));
+  });
+  await session.open("t1");
   expect(said(session)).toBe("mine");
 });
 

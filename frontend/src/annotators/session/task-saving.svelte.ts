@@ -23,6 +23,7 @@ export class TaskSaving extends TaskState {
   /** Do something with the text: it is shown, kept on the device and sent. */
   dispatch(event: Event): void {
     if (this.readOnly) return;
+    this.declined = undefined;
     const before = this.state.work;
     this.state = update(this.state, event);
     this.save(difference(before, this.state.work), event.type === "answer" && typeof event.value === "string");
@@ -31,6 +32,7 @@ export class TaskSaving extends TaskState {
 
   /** Hand the text in; what is missing is asked for before. */
   finish(): void {
+    this.declined = undefined;
     this.handingIn = true;
     void this.sender.save(this.task!.id, "finish", null, this.active());
   }
@@ -80,8 +82,11 @@ export class TaskSaving extends TaskState {
     this.saving = saving;
   }
 
-  incomplete(task: string): void {
-    if (task === this.task?.id) this.handingIn = false;
+  /** Handing in was declined: what the server misses is said where it can be mended. */
+  incomplete(task: string, missing: readonly string[]): void {
+    if (task !== this.task?.id) return;
+    this.handingIn = false;
+    this.declined = missing;
   }
 
   protected save(patch: Patch, typing: boolean): void {

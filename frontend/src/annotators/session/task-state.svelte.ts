@@ -21,6 +21,8 @@ export class TaskState {
   refusedHints = $state.raw<readonly string[]>([]);
   /** The text was handed in here and waits for the server. */
   handingIn = $state(false);
+  /** What the server missed when the text was to be handed in, as `kind/id: what`. */
+  declined = $state.raw<readonly string[]>();
   partAt = $state(0);
   /** What is asked of the present text: by the protocol, or by a question of its own. */
   readonly guide: Guide = $derived(guideOf(this.me!.guide, this.task));

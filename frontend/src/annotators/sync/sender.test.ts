@@ -77,7 +77,11 @@ test("a dead server is tried again with growing pauses and the same change", asy
   await sender.save("t", "units/a", body(2), 1); // tries at once, too
   await settled(() => expect(saving().retryAt).toBeDefined());
   while (saving().state === "queued") await vi.advanceTimersByTimeAsync(1000);
-  expect(saving().state).toBe("offline");
+  expect(saving().state).toBe("unreachable");
+  vi.stubGlobal("navigator", { onLine: false });
+  await sender.tell();
+  expect(saving().state).toBe("offline"); // the browser knows that it has no network
+  vi.unstubAllGlobals();
   server.fault = () => undefined;
   await vi.advanceTimersByTimeAsync(70_000);
   await settled(() => expect(saving()).toMatchObject({ state: "saved", unsent: 0 }));

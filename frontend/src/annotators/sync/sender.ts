@@ -6,7 +6,7 @@ import type { Store } from "./store";
 
 /** How saving stands, for the top bar and the notes. */
 export interface Saving {
-  readonly state: "saved" | "saving" | "queued" | "offline" | "refused";
+  readonly state: "saved" | "saving" | "queued" | "offline" | "unreachable" | "refused";
   /** Changes the server does not have. */
   readonly unsent: number;
   /** When the next attempt is made, as `Date.now()` has it. */
@@ -31,7 +31,7 @@ export interface Listener {
 const TYPING_REST = 400;
 const FIRST_PAUSE = 1000;
 const LONGEST_PAUSE = 60_000;
-const OFFLINE_AFTER = 3; // failed attempts in a row
+const UNREACHABLE_AFTER = 3; // failed attempts in a row
 const ENTRY_CODES: readonly Code[] = ["conflict", "refused", "too-large"];
 const TASK_CODES: readonly Code[] = ["lease-over", "not-found", "finished", "closed"];
 
@@ -151,7 +151,8 @@ export class Sender {
     if (refused > 0) return "refused";
     if (unsent === 0) return "saved";
     if (this.failures === 0) return stranded > 0 ? "queued" : "saving";
-    return this.failures >= OFFLINE_AFTER || globalThis.navigator?.onLine === false ? "offline" : "queued";
+    if (globalThis.navigator?.onLine === false) return "offline";
+    return this.failures >= UNREACHABLE_AFTER ? "unreachable" : "queued";
   }
 
   private async run(): Promise<void> {

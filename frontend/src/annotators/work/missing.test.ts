@@ -51,10 +51,10 @@ describe("what is missing", () => {
     expect(found({ answers: { answers: { quality: "good" }, noErrors: false } })).toEqual([]);
     expect(found({ answers: { answers: { quality: "bad" }, noErrors: false } })).toEqual(["answers answer why"]);
   });
-  test("nothing is missing in a text that cannot be judged", () => {
-    expect(
-      found({ "marks/a": marked("30-20", "word"), answers: { answers: { cannot_judge: "cut off" }, noErrors: false } }),
-    ).toEqual([]);
+  test("of a text that cannot be judged nothing is asked, but its marks must be whole", () => {
+    const answers = { answers: { cannot_judge: "cut off" }, noErrors: false };
+    expect(found({ answers })).toEqual([]);
+    expect(found({ "marks/a": marked("30-20", "word"), answers })).toEqual(["marks/a answer severity"]);
   });
   test("an empty answer is none", () => {
     expect(found({ answers: { answers: { quality: "  " }, noErrors: false } })).toEqual(["answers answer quality"]);

@@ -9,12 +9,16 @@ export interface Missing {
   readonly question?: Question;
 }
 
-/** All that is missing, in the order of the text, then of the parts, then about the whole text. */
+/**
+ * All that is missing, in the order of the text, then of the parts, then about the whole text. Marks must be whole even
+ * where the text cannot be judged, since the server takes no half ones.
+ */
 export function missing(work: Work, guide: Guide, parts: readonly UnitKey[] = []): Missing[] {
   const whole = work.answers ?? NOTHING_SAID;
-  if (whole.answers.cannot_judge !== undefined) return [];
+  const inMarks = marksOf(work).flatMap(([key, mark]) => missingOfMark(key, mark, guide));
+  if (whole.answers.cannot_judge !== undefined) return inMarks;
   return [
-    ...marksOf(work).flatMap(([key, mark]) => missingOfMark(key, mark, guide)),
+    ...inMarks,
     ...parts.flatMap((key) => missingOfPart(work, key, guide)),
     ...unanswered(wholeQuestions(guide), whole.answers).map((question) => ({
       key: "answers" as const,

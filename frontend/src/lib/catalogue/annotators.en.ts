@@ -17,6 +17,10 @@ export default {
   marksInPart: "Marks in part {n}",
   earlierParts: "Earlier parts",
   partLower: "part {n}",
+  thisMark: "This mark",
+  allMarks: { one: "All marks {n}", other: "All marks {n}" },
+  letGo: "Tap the text to let go of this mark.",
+  noneChosen: "No mark is chosen. Tap one in the text, or choose one from the list.",
   chosenMark: "The chosen mark",
   change: "Change",
   changeLabel: "Change the label",
@@ -65,6 +69,10 @@ export default {
   explanationsMissing: { one: "{n} explanation missing", other: "{n} explanations missing" },
   answersMissing: { one: "{n} answer missing", other: "{n} answers missing" },
   show: "show",
+  showIt: "Show",
+  stillMissing: "This text is not handed in yet. Still missing:",
+  sureOffers: { one: "{n} suggestion is not decided.", other: "{n} suggestions are not decided." },
+  sureOffersSay: "Accept or reject each, or press the button again to leave them as they are.",
 
   // the text
   textToJudge: "Text to judge",
@@ -118,6 +126,11 @@ export default {
   queuedBrief: "Not sent yet",
   offline: { one: "Offline · {n} change kept on this device", other: "Offline · {n} changes kept on this device" },
   offlineBrief: "Offline · {n}",
+  silent: {
+    one: "The server does not answer · {n} change kept on this device",
+    other: "The server does not answer · {n} changes kept on this device",
+  },
+  silentBrief: "No answer · {n}",
   refusedCount: { one: "{n} change was not accepted", other: "{n} changes were not accepted" },
   refusedBrief: "Not accepted",
   notAccepted: "Not accepted",
@@ -135,6 +148,12 @@ export default {
     one: "Your last change is kept on this device and will be sent when the connection is back. Nothing is lost if you close the page.",
     other:
       "Your last {n} changes are kept on this device and will be sent when the connection is back. Nothing is lost if you close the page.",
+  },
+  serverSilent: "The server does not answer. Keep going.",
+  serverSilentKept: {
+    one: "Your connection seems fine. Your last change is kept on this device and will be sent when the server is back. Nothing is lost if you close the page.",
+    other:
+      "Your connection seems fine. Your last {n} changes are kept on this device and will be sent when the server is back. Nothing is lost if you close the page.",
   },
   noRoom: "This device has no room left to keep changes.",
   noRoomSay: "Stay on this page until Saved appears.",

@@ -168,5 +168,5 @@ def _scores(gold: Study, folds: Sequence[Fold], basis: Basis, annotator: str) ->
     people = list(gold.iter_annotators())
     true = Study.from_items([gold.settings, protocol, *texts, *people, *truth])
     checked = Study.from_items([gold.settings, protocol, *texts, Annotator(id=NAME, kind="checker"), *annotations])
-    scores = score(true, checked, gold_annotator=annotator, draws=0).rows
+    scores = score(true, checked, "task", gold_annotator=annotator, draws=0).rows
     return {str(row.columns["label"]): row.row() for row in scores}

@@ -367,17 +367,17 @@ def _costs(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure |
         return None
     spent = cost(settings, earned(made_from.study, (), made_from.view.protocol))
     parts = [("Pay to people", spent.pay), ("Staff time", spent.staff), ("Fees", spent.fees), ("Bonuses", spent.bonus)]
-    shown = tuple((name, amount, f"{settings.currency} {amount:,.2f}") for name, amount in parts if amount)
+    shown = tuple((name, amount, f"{settings.money} {amount:,.2f}") for name, amount in parts if amount)
     texts = max(1, made_from.study.work().annotations["document"].n_unique())
-    facts = [("per text", f"{settings.currency} {spent.total / texts:,.2f}")]
+    facts = [("per text", f"{settings.money} {spent.total / texts:,.2f}")]
     if spent.per_hour is not None:
-        facts.append(("pay per hour, median", f"{settings.currency} {spent.per_hour:,.2f}"))
-    facts.append(("half as wide an interval", f"about {settings.currency} {3 * spent.total:,.0f} more"))
+        facts.append(("pay per hour, median", f"{settings.money} {spent.per_hour:,.2f}"))
+    facts.append(("half as wide an interval", f"about {settings.money} {3 * spent.total:,.0f} more"))
     return BarFigure(
-        "costs", "What it cost", f"From the first text to this page, in {settings.currency}.",
+        "costs", "What it cost", f"From the first text to this page, in {settings.money}.",
         tuple({"part": name, "amount": amount} for name, amount, _ in shown), f"costs|price:{settings.price}",
         _command(made_from, "pay"), "" if shown else "Nothing was paid.", "", shown,
-        f"{settings.currency} {spent.total:,.2f}", tuple(facts),
+        f"{settings.money} {spent.total:,.2f}", tuple(facts),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from finecomb.core.protocol import Label
 from finecomb.core.question import Question
 from finecomb.core.records import Answers, Antecedents, Id, Json, Record, Text, Time
 from finecomb.core.span import Span
-from finecomb.gold.disputes import What
+from finecomb.gold.decisions import What
 from finecomb.server.researchers.schema import Figure, Sent
 from finecomb.server.schema import LabelLook
 

@@ -84,7 +84,18 @@ def once(source: ArrivalSource) -> str:
         if source.platform
         else ""
     )
-    return f"You have taken part in this study before, and everybody can take part once only. Thank you.{back}"
+    before = "You have taken part in this study before, or in one that belongs to it"
+    return f"{before}, and everybody can take part once only. Thank you.{back}"
+
+
+def full(source: ArrivalSource) -> str:
+    """What to say to somebody new when every place in the study is taken."""
+    back = (
+        f" Give the task back on {PLATFORM_TITLES[source.platform]}; that has no disadvantage."
+        if source.platform
+        else ""
+    )
+    return f"Every place in this study is taken at the moment. Thank you for coming.{back}"
 
 
 def at_door(auth: Auth, request: Request) -> ArrivalSource:

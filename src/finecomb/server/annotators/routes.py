@@ -198,7 +198,7 @@ async def save_mark(task: OwnTask, id: EntryId, change: MarkChange) -> Response:
 async def save_unit(task: OwnTask, id: EntryId, change: UnitChange) -> Response:
     """Judge a part."""
     text, protocol = task.cache.task_text(task.facts), task.cache.asked_protocol(task.facts)
-    wall = task.store.clock() - task.facts.started
+    wall = tasks.wall_seconds(task.store, task.facts)
     body = None if change.body is None else entry_checks.unit(id, change.body, text, protocol, wall)
     return await _save(task, "unit", id, change.change, change.base, body, change.active)
 

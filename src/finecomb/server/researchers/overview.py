@@ -47,7 +47,7 @@ def overview(snapshot: Snapshot, people: People) -> Overview:
         pay=_pay(of_people, settings.price),
         spent=None if cost is None else spent,
         budget=None if cost is None else spent + cost * (progress.of - progress.done),
-        currency=settings.currency,
+        currency=settings.money,
         labels=tuple(_labels(snapshot, findings)),
         models=tuple(_models(snapshot, done)),
         people=tuple(of_people),

@@ -63,7 +63,7 @@ def recruiting_page(pages: StudyPages) -> schema.Recruiting:
             total=cost.total,
             per_hour=cost.per_hour,
         ),
-        currency=snapshot.study.settings.currency,
+        currency=snapshot.study.settings.money,
         qualification=_scores(snapshot.protocol, records.values()),
         as_of=snapshot.now,
     )

@@ -11,6 +11,9 @@ from alembic.script import ScriptDirectory
 
 from finecomb.store.database import Database
 
+READABLE = ("2", "3")
+"""Versions whose studies can be read as they are: what later ones added is not needed for reading."""
+
 
 def _config() -> Config:
     config = Config()

@@ -1,0 +1,325 @@
+"""A dress rehearsal: pretended people walk the real server over HTTP, and a pretended researcher rejects bad work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.practice import Choice, Exercise
+from finecomb.core.protocol import Protocol
+from finecomb.core.question import Question
+from finecomb.core.records import Annotation, Annotator, Answer, Document, Mark
+from finecomb.core.study import Item, Study
+from finecomb.engine.seeds import generator
+from finecomb.people import onboarding
+from finecomb.people.design import CellState
+from finecomb.server.local import Browser, served
+from finecomb.simulate.people import CrowdTraits, Reading, SimulatedPerson, person, read_text, truth_of
+from finecomb.store import access, cells, researcher_actions, tasks
+from finecomb.store.store import Store
+from finecomb.store.tasks import Facts
+
+_PAGE_SECONDS = 45.0
+_EXERCISE_SECONDS = 40.0
+_MOST_STEPS = 10_000
+Outcome = Literal["done", "left", "screened-out", "nothing", "full"]
+"""How somebody's visit ended: all handed in, stopped, not passed, no text for them, or no place for them."""
+
+
+class RehearsalClock:
+    """A clock that goes on as fast as pretended people work."""
+
+    def __init__(self, now: float = 1_767_225_600.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        """Seconds since 1970."""
+        return self.now
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One person's visit to the study."""
+
+    number: int
+    annotator: str
+    outcome: Outcome
+    texts: int
+    """Handed in."""
+    rejected: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What came out of a rehearsal."""
+
+    visits: Sequence[Visit]
+    states: Sequence[CellState]
+    """How each cell of the design is filled; none without a design."""
+    study: Study
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether every cell has all its people."""
+        return all(state.is_full for state in self.states)
+
+
+def without_people(study: Study) -> Iterator[Item]:
+    """A study as it is before anybody has come: settings, protocols, texts and gold."""
+    kept = {one.id for one in study.iter_annotators() if one.kind != "human"}
+    for item in study.items():
+        is_theirs = isinstance(item, Annotator) and item.id not in kept
+        if not is_theirs and not (isinstance(item, Annotation) and item.annotator not in kept):
+            yield item
+
+
+def rehearse(
+    store: Store,
+    clock: RehearsalClock,
+    traits: CrowdTraits,
+    arrivals: int,
+    seed: int,
+    watch: Callable[[Visit], None] = lambda _: None,
+) -> Rehearsal:
+    """Let people come one after another, `arrivals` at most, until there is no place or no text for anybody."""
+    gold = _gold(store)
+    visits = []
+    with served(store) as port:
+        researcher = _researcher(store, port)
+        walker = _Walker(store, clock, traits, gold, port, seed)
+        for number in range(1, arrivals + 1):
+            visit = walker.visit(number)
+            if visit.outcome == "done" and not walker.person(number).is_honest:
+                _reject(researcher, visit.annotator, walker.person(number))
+                visit = replace(visit, rejected=True)
+            visits.append(visit)
+            watch(visit)
+            if visit.outcome in ("full", "nothing") and not _frees_up(store, clock):
+                break
+        researcher.close()
+    with store.database.reading() as transaction:
+        states = cells.cell_states(store, transaction) if store.plan().cells else []
+    return Rehearsal(visits, states, store.study())
+
+
+def _frees_up(store: Store, clock: RehearsalClock) -> bool:
+    """Wait until places of those who left are given back; says whether there is one then."""
+    if not store.plan().cells:
+        return False
+    clock.now += 60 * store.head.settings.lease + 1
+    with store.database.reading() as transaction:
+        return cells.has_room(store, transaction)
+
+
+def _gold(store: Store) -> dict[str, Annotation]:
+    study = store.study()
+    golden = {one.id for one in study.iter_annotators() if one.kind == "gold"}
+    return {
+        annotation.document: annotation for annotation in study.iter_annotations() if annotation.annotator in golden
+    }
+
+
+def _researcher(store: Store, port: int) -> Browser:
+    browser = Browser(port)
+    link = store.do_now(researcher_actions.invite, "finecomb rehearse", "owner", "owner")
+    browser.ask("POST", f"/sign-in/{link}")
+    _, session = browser.ask("GET", "/api/admin/session")
+    browser.token = session["csrf"]
+    return browser
+
+
+def _reject(researcher: Browser, annotator: str, person: SimulatedPerson) -> None:
+    reason = (
+        "the explanations are copied from the texts" if person.habit == "copies" else "the explanations say nothing"
+    )
+    status, answer = researcher.ask("PUT", f"/api/admin/annotator/excluded?id={annotator}", {"reason": reason})
+    if status != 200:
+        raise FinecombError(f"the server did not let {annotator} be excluded: {answer}")
+
+
+# --- one person --------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Walker:
+    """Whoever comes, one after another."""
+
+    store: Store
+    clock: RehearsalClock
+    traits: CrowdTraits
+    gold: Mapping[str, Annotation]
+    port: int
+    seed: int
+    documents: dict[str, Document] = field(default_factory=dict)
+
+    def person(self, number: int) -> SimulatedPerson:
+        """The person who comes as number so and so."""
+        place = max((place.texts for place in self.store.plan().cells.values()), default=0)
+        texts = place or self.store.head.protocol.work.texts or len(self.store.plan().documents)
+        return person(number, self.traits, texts, self.seed)
+
+    def visit(self, number: int) -> Visit:
+        """From the open link to the end, wherever that is."""
+        browser = Browser(self.port)
+        try:
+            parameters = _parameters(self.store.head.settings.recruitment.platform, number)
+            status, answer = browser.ask("POST", f"/api/join/{access.open_token(self.store)}{parameters}")
+            if status != 200:
+                return Visit(number, "", "full", 0)
+            browser.token = answer["csrf"]
+            return self._walk(browser, number, str(answer["annotator"]))
+        finally:
+            browser.close()
+
+    def _walk(self, browser: Browser, number: int, annotator: str) -> Visit:
+        who, texts = self.person(number), 0
+        for _ in range(_MOST_STEPS):
+            _, following = browser.ask("POST", "/api/next")
+            if following["page"]:
+                self._turn(browser, following["page"], number)
+            elif not following["task"]:
+                return Visit(number, annotator, _outcome(following["why"], texts), texts)
+            elif following["task"]["phase"] != "work":
+                self._practise(browser, following["task"], who)
+            elif who.leaves_after is not None and texts >= who.leaves_after:
+                return Visit(number, annotator, "left", texts)
+            else:
+                self._work(browser, following["task"], who, annotator)
+                texts += 1
+        raise FinecombError(f"person {number} of the rehearsal came to no end after {_MOST_STEPS:,} steps")
+
+    def _facts(self, task: str) -> Facts:
+        with self.store.database.reading() as transaction:
+            facts = tasks.facts(self.store, transaction, task)
+        assert facts is not None
+        return facts
+
+    # --- before the work ---
+
+    def _turn(self, browser: Browser, page: Any, number: int) -> None:
+        """Read a page, or answer it as somebody would who may take part."""
+        rng = generator(self.seed, "page", number, page["step"])
+        wanted = {
+            name: answers[0]
+            for place in self.store.plan().cells.values()
+            for group in place.cell.eligible
+            for name, answers in group.items()
+        }
+        asked = [Question.model_validate(question) for question in page["questions"]]
+        answers = {
+            question.name: wanted.get(question.name, question.kind.example(question, rng))
+            for question in asked
+            if question.when is None
+        }
+        seconds = float(rng.gamma(4, _PAGE_SECONDS / 4))
+        self.clock.now += seconds
+        browser.change(f"/api/steps/{page['step']}", answers=answers, active=round(seconds, 1))
+
+    def _practise(self, browser: Browser, task: Any, who: SimulatedPerson) -> None:
+        """Do an exercise or a question of the test, as well as the person's habits let them."""
+        facts, protocol = self._facts(task["id"]), self.store.head.protocol
+        item = onboarding.items(protocol, facts.round)[facts.document].given
+        rng = generator(self.seed, "practice", who.number, facts.document, facts.round)
+        skill = 0.95 if who.habit != "careless" else 0.2
+        if isinstance(item, Choice):
+            others = [option.value for option in item.options if option.value != item.answer]
+            answer = item.answer if rng.random() < skill else others[int(rng.integers(len(others)))]
+            browser.change(f"/api/tasks/{task['id']}/answers", body={"answers": {"answer": answer}})
+        else:
+            self._solve(browser, task, item, rng, skill)
+        self._finish(browser, task["id"], float(rng.gamma(4, _EXERCISE_SECONDS / 4)))
+
+    def _solve(self, browser: Browser, task: Any, item: Exercise, rng: np.random.Generator, skill: float) -> None:
+        protocol = self.store.head.protocol
+        known = [number for number in range(len(item.solutions)) if rng.random() < skill]
+        for number in known:
+            solution, span = item.solutions[number], item.spans()[number]
+            answers = _answers(protocol.questions_of(solution.label), rng) | dict(solution.answers)
+            label = protocol.named(solution.label)
+            needed = label is not None and label.antecedent == "required"
+            before = {"spans": [[0, 3]], "quotes": [task["text"][:3]]} if needed else None
+            body = {"spans": [span.on_wire()], "quotes": [solution.quote], "label": solution.label, "answers": answers}
+            body["antecedent"] = before
+            browser.change(f"/api/tasks/{task['id']}/marks/{task['id']}-{number}", body=body)
+        for part, right in zip(task["parts"], item.units or [{}] * len(task["parts"]), strict=False):
+            body = {"answers": _answers(protocol.unit_questions, rng) | dict(right)}
+            browser.change(f"/api/tasks/{task['id']}/units/{part['start']}-{part['end']}", body=body)
+        answers = _answers(protocol.document_questions, rng) | dict(item.answers)
+        body = {"answers": answers, "no_errors": bool(protocol.labels) and not known}
+        browser.change(f"/api/tasks/{task['id']}/answers", body=body)
+
+    # --- the work ---
+
+    def _work(self, browser: Browser, task: Any, who: SimulatedPerson, annotator: str) -> None:
+        facts, protocol = self._facts(task["id"]), self.store.head.protocol
+        document = self._document(facts.document)
+        parts = [f"{part['start']}-{part['end']}" for part in task["parts"]]
+        truth = truth_of(document, protocol, parts, self.gold.get(document.id), self.seed, facts.about)
+        condition = self._condition(annotator)
+        reading = read_text(who, self.traits, condition, document, protocol, truth)
+        self._save(browser, task, reading, protocol)
+
+    def _document(self, id: str) -> Document:
+        return self.documents.setdefault(id, self.store.document(id))
+
+    def _condition(self, annotator: str) -> str:
+        from finecomb.store import annotators
+
+        with self.store.database.reading() as transaction:
+            return annotators.get(self.store, transaction, annotator).condition
+
+    def _save(self, browser: Browser, task: Any, reading: Reading, protocol: Protocol) -> None:
+        id = task["id"]
+        for number, mark in enumerate(reading.marks):
+            browser.change(f"/api/tasks/{id}/marks/{id}-{number}", body=_mark_body(mark))
+        for part in task["parts"]:
+            key = f"{part['start']}-{part['end']}"
+            body = {"answers": _sent(reading.units.get(key, {})), "seconds": 0}
+            browser.change(f"/api/tasks/{id}/units/{key}", body=body)
+        body = {"answers": _sent(reading.answers), "no_errors": bool(protocol.labels) and not reading.marks}
+        browser.change(f"/api/tasks/{id}/answers", body=body)
+        self._finish(browser, id, reading.seconds)
+
+    def _finish(self, browser: Browser, task: str, seconds: float) -> None:
+        self.clock.now += seconds
+        browser.change(f"/api/tasks/{task}/finish", active=round(seconds, 1))
+
+
+def _outcome(why: str, texts: int) -> Outcome:
+    if why == "screened-out":
+        return "screened-out"
+    return "done" if why == "all-done" or texts else "nothing"
+
+
+def _parameters(platform: str, number: int) -> str:
+    """What a platform adds to the link, for a worker of its own for each person."""
+    if platform == "prolific":
+        return f"?PROLIFIC_PID=rehearsal{number}&STUDY_ID=rehearsal&SESSION_ID=rehearsal{number}"
+    if platform == "mturk":
+        return f"?workerId=REHEARSAL{number}&hitId=REHEARSAL&assignmentId=REHEARSAL{number}"
+    return ""
+
+
+def _answers(questions: Sequence[Question], rng: np.random.Generator) -> dict[str, Answer]:
+    required = (question for question in questions if question.required and question.when is None)
+    return {question.name: question.kind.example(question, rng) for question in required}
+
+
+def _sent(answers: Mapping[str, Answer]) -> dict[str, Any]:
+    return {name: list(answer) if isinstance(answer, tuple) else answer for name, answer in answers.items()}
+
+
+def _mark_body(mark: Mark) -> dict[str, Any]:
+    before = mark.antecedents
+    earlier = {"spans": [span.on_wire() for span in before.spans], "quotes": list(before.quotes)} if before else None
+    return {
+        "spans": [span.on_wire() for span in mark.spans],
+        "quotes": list(mark.quotes),
+        "label": mark.label,
+        "answers": _sent(mark.answers),
+        "antecedent": earlier,
+    }

@@ -1,0 +1,82 @@
+"""The marking page at every width: the text never moves under the hand, and nothing is cut."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.served import FIND, Server, new_reader
+
+WIDTHS = [(1440, 900), (1280, 800), (1024, 768), (820, 1180), (768, 1024), (720, 450)]
+_STILL = FIND.replace('.scrollIntoView({ block: "center" })', "")
+_CUT = """() => [...document.querySelectorAll("[data-action=finish], [data-action=guide], [data-action=gap]")]
+  .filter((each) => {
+    const box = each.getBoundingClientRect();
+    const whole = box.left >= 0 && box.right <= innerWidth && box.top >= 0 && box.bottom <= innerHeight;
+    const top = document.elementFromPoint(box.right - 3, box.top + box.height / 2);
+    return !whole || each.scrollWidth > each.clientWidth + 1 || !(top && (each.contains(top) || top.contains(each)));
+  }).map((each) => each.dataset.action)"""
+
+
+def word(page: Page) -> list[float]:
+    """Where a word near the beginning lies in the window, had nobody scrolled."""
+    scrolled = page.evaluate("document.querySelector('.stage').scrollTop")
+    left, top, right, bottom = page.evaluate(_STILL, ["text", "spring", 1])
+    return [round(left), round(top + scrolled), round(right), round(bottom + scrolled)]
+
+
+@pytest.mark.parametrize(("width", "height"), WIDTHS)
+def test_the_text_stays_where_it_is(browser: Browser, scarecrow: Server, width: int, height: int) -> None:
+    """Choosing a mark rewrapped the whole text between 720 and 1179 pixels; picking moved it everywhere."""
+    reader = new_reader(browser, scarecrow, viewport={"width": width, "height": height})
+    page = reader.page
+    before = word(page)
+    assert page.evaluate(_CUT) == []
+    reader.select("fiftieth year")
+    assert word(page) == before
+    reader.label("self-contradiction")
+    expect(page.locator("[data-question=severity]")).to_be_visible()
+    assert word(page) == before
+    page.locator("[data-action=pick]").first.click()
+    expect(page.locator("[data-banner=pick]")).to_be_visible()
+    assert word(page) == before
+    reader.action("cancel")
+    reader.press("Escape")
+    expect(page.locator("[data-question=severity]")).to_have_count(0)
+    assert word(page) == before
+    assert page.evaluate(_CUT) == []
+
+
+@pytest.mark.parametrize(("width", "height"), [(1024, 768), (768, 1024)])
+def test_a_tablet_has_everything_at_hand_from_the_start(
+    browser: Browser, scarecrow: Server, width: int, height: int
+) -> None:
+    reader = new_reader(browser, scarecrow, viewport={"width": width, "height": height})
+    page = reader.page
+    expect(page.locator("[data-tab=list]")).to_be_visible()
+    expect(page.locator("[data-action=gap]")).to_be_visible()
+    label = page.locator("[data-label=self-contradiction]")
+    expect(label).to_contain_text("Self-contradiction")
+    assert label.bounding_box()["height"] >= 44  # type: ignore[index]
+    reader.select("carry")
+    reader.label("grammar-usage")
+    expect(page.locator("[data-panel=mark] [data-question=severity]")).to_be_visible()
+    page.locator("[data-tab=list]").click()
+    expect(page.locator("[data-list=marks] button")).to_have_count(1)
+
+
+def test_the_card_of_a_mark_lets_the_pointer_through(browser: Browser, scarecrow: Server) -> None:
+    """It caught the mouse, and a drag that began on it selected its words instead of the text's."""
+    reader = new_reader(browser, scarecrow)
+    page = reader.page
+    reader.select("fiftieth year")
+    reader.label("self-contradiction")
+    reader.press("Escape")
+    left, top, right, _ = page.evaluate(_STILL, ["text", "fiftieth", 1])
+    page.mouse.move((left + right) / 2, top)
+    card = page.locator(".hover")
+    expect(card).to_be_visible()
+    box = card.bounding_box()
+    assert box is not None
+    inside = [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
+    assert page.evaluate("([x, y]) => document.elementFromPoint(x, y).closest('.hover') === null", inside)

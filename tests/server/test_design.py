@@ -1,0 +1,205 @@
+"""A design is filled over HTTP: to so many accepted people in each cell, whoever is excluded or leaves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from finecomb import protocols
+from finecomb.core.records import Design, Document, Recruitment, Settings
+from finecomb.core.study import Item
+from finecomb.people import pay
+from finecomb.store import recruits, researcher_actions
+from finecomb.store.store import Store
+from tests.databases import Client, Clocked
+from tests.walking import walk
+
+TURING = protocols.load("turing")
+DESIGN = Design.model_validate(
+    {
+        "people": 2,
+        "texts": 2,
+        "pay": 1.25,
+        "currency": "USD",
+        "cells": [
+            {"factors": {"condition": "none", "model": ["gpt2", "gpt3"], "domain": ["news"]}},
+            {"factors": {"condition": "examples", "model": "gpt3", "domain": "news"}, "pay": 1.75},
+        ],
+    }
+)
+NAMES = ["none/gpt2/news", "none/gpt3/news", "examples/gpt3/news"]
+
+
+@pytest.fixture
+def items() -> list[Item]:
+    texts = [
+        Document(id=f"{model}-{n}", text=f"Text {n} of {model}.", meta={"domain": "news", "model": model})
+        for model in ("human", "gpt2", "gpt3")
+        for n in range(3)
+    ]
+    return [Settings(protocols=(TURING.id,), design=DESIGN, lease=60), TURING, *texts]
+
+
+def join(client: Client) -> str:
+    """Somebody new in a browser of their own; returns their id, or empty where there is no place."""
+    client.cookies.clear()
+    try:
+        client.joined()
+    except AssertionError:
+        return ""
+    return str(client.get("/api/me").json()["annotator"])
+
+
+def rate(client: Client, most: int = 99) -> int:
+    """Go through everything and rate the texts that come, at most so many; returns how many."""
+    walk(client, TURING)
+    count = 0
+    while count < most and (now := client.post("/api/next").json())["task"]:
+        answers = {"answers": {"rating": 1, "why": "The middle sentence decided it for me."}}
+        assert client.save(now["task"]["id"], "answers", answers)[0] == 200
+        assert client.finish(now["task"]["id"])[0] == 200
+        count += 1
+    return count
+
+
+def cells(store: Store, excluded: bool = False) -> Counter[str]:
+    return Counter(one.cell for one in store.annotators() if bool(one.excluded) == excluded)
+
+
+def fill(client: Client) -> int:
+    """People come until there is no place any more; returns how many took part."""
+    count = 0
+    while join(client):
+        assert rate(client) == 2
+        count += 1
+        assert count < 20
+    return count
+
+
+def test_every_cell_gets_its_people_and_then_nobody_is_let_in(client: Client, store: Store) -> None:
+    assert fill(client) == 6
+    assert cells(store) == dict.fromkeys(NAMES, 2)
+    answer = client.get(f"/api/join/{_token(store)}")
+    assert answer.status_code == 423
+    assert "Every place in this study is taken" in answer.json()["say"]
+    assert len(store.annotators()) == 6
+
+
+def _token(store: Store) -> str:
+    from finecomb.store import access
+
+    return access.open_token(store)
+
+
+def test_somebody_excluded_reopens_a_place_in_the_same_cell(client: Client, store: Store) -> None:
+    fill(client)
+    victim = next(one for one in store.annotators() if one.cell == NAMES[2])
+    store.change_now(researcher_actions.exclude_annotator, "tests", victim.id, "copied the text")
+    assert fill(client) == 1
+    assert cells(store) == dict.fromkeys(NAMES, 2)
+    assert cells(store, excluded=True) == {NAMES[2]: 1}
+
+
+def test_the_cell_has_factors_and_only_its_texts_are_read(client: Client, store: Store) -> None:
+    fill(client)
+    study = store.study()
+    models = {document.id: document.meta["model"] for document in study.iter_documents()}
+    for one in study.iter_annotators():
+        assert "/".join(one.factors.values()) == one.cell
+        assert one.condition == one.factors["condition"]
+        read = {models[done.document] for done in study.iter_annotations() if done.annotator == one.id}
+        assert read <= {"human", one.factors["model"]}
+
+
+def test_who_leaves_gives_the_place_back_and_may_return_while_it_is_free(
+    client: Client, store: Store, clock: Clocked
+) -> None:
+    leaver = join(client)
+    session, csrf = dict(client.cookies), dict(client.headers)
+    assert rate(client, most=1) == 1
+    assert fill(client) == 5  # the place is held
+    clock.now += 3601
+    assert fill(client) == 1
+    client.cookies.clear()
+    client.cookies.update(session)
+    client.headers.update(csrf)
+    assert client.get("/api/me").json()["annotator"] == leaver
+    assert client.post("/api/next").json() == {"task": None, "page": None, "why": "none-now"}
+
+
+def test_who_returns_while_the_place_is_free_goes_on(client: Client, clock: Clocked) -> None:
+    join(client)
+    assert rate(client, most=1) == 1
+    clock.now += 3601
+    assert client.post("/api/next").json()["task"]
+
+
+def test_pay_is_that_of_the_cell_and_a_share_for_who_left(client: Client, store: Store) -> None:
+    join(client)
+    rate(client, most=1)
+    fill(client)
+    earned = pay.earned(store.study(), (), TURING)
+    by_cell = {one.id: one.cell for one in store.annotators()}
+    half = [one.pay for one in earned if one.texts == 1]
+    whole = {(by_cell[one.annotator], one.pay) for one in earned if one.texts == 2}
+    assert half in ([0.625], [0.875])
+    assert whole == {(NAMES[0], 1.25), (NAMES[1], 1.25), (NAMES[2], 1.75)}
+
+
+def test_nobody_takes_part_twice_within_a_study(store: Store, client: Client) -> None:
+    settings = store.head.settings.model_copy(update={"recruitment": Recruitment(platform="prolific")})
+    store.change_now(researcher_actions.set_settings, "tests", settings)
+    who: dict[str, Any] = {"PROLIFIC_PID": "p1", "STUDY_ID": "s", "SESSION_ID": "first"}
+    answer = client.post(f"/api/join/{_token(store)}", params=who)
+    client.headers["X-Finecomb-Token"] = answer.json()["csrf"]
+    rate(client)
+    client.cookies.clear()
+    again = client.post(f"/api/join/{_token(store)}", params=who | {"SESSION_ID": "second"})
+    assert again.status_code == 403
+    assert "once only" in again.json()["say"]
+
+
+def test_nobody_takes_part_in_two_studies_that_are_kept_apart(store: Store, items: list[Item]) -> None:
+    """The other study is in the same database; its people are known by their workers' ids."""
+    from dataclasses import replace
+
+    from finecomb.people.arrivals import ArrivalSource
+    from finecomb.store.store import open_store
+
+    apart = DESIGN.model_copy(update={"apart_from": (f"#{store.name}",)})
+    settings = Settings(protocols=(TURING.id,), design=apart)
+    other = open_store(replace(store.database.place, study="other"), [settings, *items[1:]], store.clock)
+    try:
+        worker = ArrivalSource(platform="mturk", worker="w1", session="a1")
+        assert store.do_now(recruits.enter, _token(store), worker)
+        with pytest.raises(recruits.TookPartError):
+            other.do_now(recruits.enter, _token(other), replace(worker, session="a2"))
+        assert other.do_now(recruits.enter, _token(other), replace(worker, worker="w2"))
+    finally:
+        other.close()
+
+
+def test_the_survey_decides_who_is_eligible(store: Store, client: Client) -> None:
+    from finecomb.core.question import Question
+
+    survey = (Question(name="adult", ask="Are you an adult?", scale="yes-no"),)
+    asked = TURING.model_copy(update={"version": "9", "survey": survey})
+    store.change_now(researcher_actions.add_protocol, "tests", asked)
+    design = DESIGN.model_copy(update={"eligible": {"adult": (True,)}})
+    settings = store.head.settings.model_copy(update={"design": design})
+    store.change_now(researcher_actions.set_settings, "tests", settings)
+    who = join(client)
+    page = client.post("/api/next").json()["page"]
+    assert page["kind"] == "survey"
+    assert not store.annotators()[-1].cell
+    sent = {"change": "c1", "answers": {"adult": False}, "active": 1}
+    assert client.put("/api/steps/survey", json=sent).status_code == 200
+    assert client.post("/api/next").json()["why"] == "screened-out"
+    assert not next(one for one in store.annotators() if one.id == who).cell
+    join(client)
+    client.post("/api/next")
+    assert client.put("/api/steps/survey", json=sent | {"answers": {"adult": True}}).status_code == 200
+    assert client.post("/api/next").json()["page"]["kind"] == "instructions"
+    assert store.annotators()[-1].cell in NAMES
