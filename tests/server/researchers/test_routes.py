@@ -56,6 +56,7 @@ def refused(answer: Any, status: int, code: str) -> str:
 CHANGES: list[tuple[str, str, dict[str, str], Any]] = [
     ("PUT", "annotator/excluded", {"id": "reader-1"}, {"reason": "copied"}),
     ("DELETE", "annotator/excluded", {"id": "reader-1"}, None),
+    ("DELETE", "annotator/browser", {"id": "reader-1"}, None),
     ("PUT", "annotation/excluded", {"id": "harbour-a/reader-1"}, {"reason": "asleep"}),
     ("DELETE", "annotation/excluded", {"id": "harbour-a/reader-1"}, None),
     ("PUT", "annotator/name", {"id": "reader-1"}, {"name": "Ash"}),
