@@ -71,6 +71,12 @@ COMMANDS = (
         "From any format to any other, checked on the way; what the target cannot hold is said.",
     ),
     CommandRow(
+        "merge",
+        "studies",
+        Panel.START,
+        "A study with the marks of others: a colleague's file, a language model's replies, another tool's export.",
+    ),
+    CommandRow(
         "select",
         "studies",
         Panel.START,
@@ -184,6 +190,26 @@ COMMANDS = (
         "gold",
         Panel.TRUST,
         "Recall and precision of any person, model, detector or metric against gold, with intervals.",
+    ),
+    CommandRow(
+        "calibrate",
+        "judges",
+        Panel.TRUST,
+        "May a judge stand in for people? Agreement, the alternative annotator test, bias, misses, probes, "
+        "and an answer.",
+    ),
+    CommandRow(
+        "validate",
+        "judges",
+        Panel.TRUST,
+        "Does a judge's mark vanish when the error is corrected? Gold corrections written in, the judge run again.",
+    ),
+    CommandRow(
+        "estimate",
+        "judges",
+        Panel.TRUST,
+        "What many cheap judges and a few people say together, with intervals that hold, "
+        "and what the judges were worth.",
     ),
     CommandRow(
         "rounds",
