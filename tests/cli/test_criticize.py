@@ -106,8 +106,8 @@ def test_seeds_give_splits_that_know_nothing_of_each_other() -> None:
 
 def test_real_documents_that_were_fitted_on_are_refused(corpora: Path) -> None:
     message = refused("criticize", "real.jsonl", "alike.jsonl", "--fit", "real.jsonl")
-    assert message.startswith("160 real documents are also fitted on, e.g. '0-0'")
-    with pytest.raises(FinecombError, match="also fitted on"):
+    assert message.startswith("all 160 real documents, e.g. '0-0', have texts that the critic was fitted on")
+    with pytest.raises(FinecombError, match="have texts that the critic was fitted on"):
         criticize("sections", articles(0, 20), {}, fit=articles(0, 20))
 
 
@@ -249,7 +249,8 @@ def test_what_could_not_be_fitted_on_is_told(corpora: Path) -> None:
 
 
 def test_a_short_step_is_shown_with_the_words_around_it(corpora: Path) -> None:
-    people = [Document(id=f"p{at}", text="Anna met Paul. She thanked him, and he smiled at her.") for at in range(20)]
+    story = "Anna met Paul. She thanked him, and he smiled at her."
+    people = [Document(id=f"p{at}", text=f"{story} It was day {at}.") for at in range(20)]
     odd = [Document(id=f"o{at}", text="Anna met Paul. He thanked her, and Anna smiled at Paul.") for at in range(3)]
     write(corpora / "people.jsonl", people)
     write(corpora / "odd.jsonl", odd)
@@ -301,3 +302,83 @@ def test_progress_is_shown_to_whoever_watches() -> None:
     assert ("fitting section classifiers", 3) in watched_work
     assert ("sections critic: a", 5) in watched_work
     assert list(track(np.arange(3), "unwatched")) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--show", "outlier"], "there is no such table; did you mean 'outliers'?"),
+        (["--show", "correlations"], "--show correlations: needs --people"),
+        (["--document", "1-3"], "--document 1-3: goes with --show parts or --show text"),
+        (["--beside", "missing.csv"], "missing.csv: no such file or folder"),
+        (["--fit", "missing.jsonl"], "missing.jsonl: no such file or folder"),
+        (["--set", "min_count=x"], "min_count=x: input should be a valid integer"),
+        (["--set", "smoothing=much"], "smoothing=much: expected auto or add:X"),
+        (["--set", "cost=much"], "cost=much: expected auto or a number above 0"),
+    ],
+)
+def test_mistakes_are_found_before_anything_is_fitted(
+    corpora: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
+) -> None:
+    """What cannot be done is said at once: before, a table's name was looked at after the fit."""
+
+    def fit_nothing(*_: object, **__: object) -> None:
+        raise AssertionError("a classifier was fitted")
+
+    monkeypatch.setattr("finecomb.critics.sections._cross_fitted", fit_nothing)
+    assert message in refused("criticize", "real.jsonl", "alike.jsonl", *words)
+
+
+def test_what_was_fitted_is_saved_even_if_showing_fails(corpora: Path) -> None:
+    words = ("real.jsonl", "alike.jsonl", "--set", "min_count=5", "--draws", "0", "--save", "kept")
+    assert "has this id" in refused("criticize", *words, "--show", "parts", "--document", "nobody")
+    assert (corpora / "kept" / "critic.json").exists()
+
+
+def test_a_saved_critic_leaves_out_what_it_was_fitted_on(corpora: Path) -> None:
+    """By the command's own hint, on the same real documents."""
+    first = table("real.jsonl", "alike.jsonl", "--set", "min_count=5", "--draws", "50", "--save", "kept")
+    again = table("real.jsonl", "alike.jsonl", "--critic", "kept", "--draws", "50")
+    assert again[0]["documents"] == first[0]["documents"]
+    assert again[0]["real"] == pytest.approx(first[0]["real"])
+    assert again[0]["p"] == first[0]["p"]
+
+
+def test_one_fit_shows_several_tables_and_systems_against_each_other(corpora: Path) -> None:
+    words = ("criticize", "real.jsonl", "swapped.jsonl", "alike.jsonl", "--set", "min_count=5", "--draws", "50")
+    printed = run(*words, "--show", "systems,contrasts,diversity,unused").stdout
+    titles = ("Systems", "Contrasts", "Diversity")
+    assert [title in printed for title in titles] == [True] * 3
+    rows = table(*words[1:], "--show", "contrasts")
+    assert [(row["system"], row["against"]) for row in rows] == [("swapped", "alike")] * 2
+
+
+def test_a_document_is_chosen_by_its_system_too(corpora: Path) -> None:
+    write(
+        corpora / "twin.jsonl",
+        [document.model_copy(update={"id": f"1-{at}"}) for at, document in enumerate(articles(9, 9))],
+    )
+    words = ("criticize", "real.jsonl", "swapped.jsonl", "twin.jsonl", "--set", "min_count=5", "--draws", "0")
+    shown = ("--show", "parts", "--document", "1-3")
+    assert "Parts of 1-3 in swapped" in run(*words, *shown).stdout
+    assert "Parts of 1-3 in twin" in run(*words, *shown, "--system", "twin").stdout
+    assert "there is no such system; did you mean 'twin'" in refused(*words, *shown, "--system", "twins")
+
+
+def test_clusters_and_splits_stand_in_the_signature(corpora: Path) -> None:
+    prompted = [
+        document.model_copy(update={"meta": {"prompt": str(at // 3)}}) for at, document in enumerate(articles(7, 30))
+    ]
+    write(corpora / "prompted.jsonl", prompted)
+    words = ("real.jsonl", "prompted.jsonl", "--set", "min_count=5", "--draws", "50", "--cluster", "prompt")
+    result = json.loads(run("criticize", *words, "--splits", "2", "--json").stdout)
+    assert "cluster:prompt|splits:2" in result["signature"]
+    assert "units:cluster" in result["table"][0]["signature"]
+    assert "cannot be fitted to other documents" in refused(
+        "criticize", *(*words[:2], "--critic", saved_here(corpora)), "--splits", "2"
+    )
+
+
+def saved_here(folder: Path) -> str:
+    run("criticize", "real.jsonl", "alike.jsonl", "--set", "min_count=5", "--draws", "0", "--save", folder / "kept")
+    return str(folder / "kept")

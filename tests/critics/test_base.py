@@ -1,4 +1,4 @@
-"""The seam: Latent NLL and PPL from a posterior and a prior, parts, outliers, storage."""
+"""The seam: Latent NLL and PPL from a posterior and a prior, parts, storage."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ from finecomb.critics import (
     latent_ppl,
     load,
     named,
-    outliers,
     parts,
     save,
     scores,
@@ -258,28 +257,6 @@ def test_samples_give_the_mean_over_samples() -> None:
 def test_transition_counts_are_those_of_pairs() -> None:
     counts = transition_counts([["a", "b", "a"], ["b"]], ["a", "b"])
     assert counts.tolist() == [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
-
-
-# --- outliers ----------------------------------------------------------------------------------------------------
-
-
-def test_conformal_p_counts_the_real_documents_at_least_as_unlikely() -> None:
-    critic = Letters.fit(REAL, RNG)
-    real, other = scores(critic, texts("a b", "b", "a a b")), scores(critic, texts("b a b a b a", "a b"))
-    ranked = outliers(real, other)
-    assert [outlier.id for outlier in ranked] == ["d0", "d1"]
-    assert ranked[0].p == pytest.approx(1 / 4)
-    assert ranked[1].p == pytest.approx((1 + sum(real.rates >= other.rates[1])) / 4)
-
-
-def test_conformal_p_is_uniform_when_documents_are_exchangeable() -> None:
-    rng = np.random.default_rng(5)
-    critic = Vectors(GaussianPrior(np.zeros(2), np.eye(2)))
-    p = []
-    for _ in range(300):
-        drawn = texts(*(" ".join(map(str, rng.normal(size=2))) for _ in range(20)))
-        p.append(outliers(scores(critic, drawn[1:]), scores(critic, drawn[:1]))[0].p)
-    assert np.mean(np.array(p) <= 0.1) == pytest.approx(0.1, abs=0.06)
 
 
 # --- storage -----------------------------------------------------------------------------------------------------

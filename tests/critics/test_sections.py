@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import random
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -15,7 +17,14 @@ from finecomb import formats
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, Segment
 from finecomb.critics import Factorised, latent_nll, load, parts, save, scores
-from finecomb.critics.sections import SectionOptions, Sections, expected_counts
+from finecomb.critics.base import Ints
+from finecomb.critics.sections import (
+    SectionOptions,
+    Sections,
+    _best_costs,
+    _SectionFolds,
+    expected_counts,
+)
 from finecomb.critics.sections_tables import organisations, transition_errors
 from finecomb.critics.storage import option_names
 from finecomb.critics.transition_graph import transition_graph
@@ -133,9 +142,12 @@ def test_equal_neighbours_are_joined_with_their_text() -> None:
     assert rows[0].text == "words of a\n\nwords of a"
 
 
-def test_a_section_type_never_seen_is_a_reason() -> None:
+def test_section_types_of_which_none_was_seen_are_a_reason() -> None:
     critic = fit([titled("1", ["a", "b"]), titled("2", ["a", "b"])], labels="title")
-    assert scores(critic, [titled("x", ["a", "c"])]).dropped[0].why.startswith("state 'c' was never seen")
+    losses = scores(critic, [titled("x", ["c"]), titled("y", ["a", "c"])]).dropped
+    assert [(loss.id, loss.why) for loss in losses] == [
+        ("x", "has no transition between section types that were seen in fitting")
+    ]
 
 
 def test_smoothing_is_chosen_on_held_out_documents() -> None:
@@ -296,3 +308,59 @@ def test_titles_too_rare_for_the_chain_are_counted() -> None:
         ("odd", "has a section type with fewer than 20 sections")
     ]
     assert fit([*REAL, odd]).unused == ()
+
+
+def noisy_articles(count: int, seed: int = 0) -> list[Document]:
+    """Sections of which two words tell the type, half of them wrongly, among 25 that tell nothing."""
+    rng = np.random.default_rng(seed)
+
+    def text(title: str) -> str:
+        source = str(rng.choice(list(WORDS))) if rng.random() < 0.5 else title
+        return " ".join([*(f"word{at}" for at in rng.integers(100, size=25)), *rng.choice(WORDS[source].split(), 2)])
+
+    return [sectioned(str(number), [(title, text(title)) for title in WORDS]) for number in range(count)]
+
+
+def test_the_cost_of_an_error_is_chosen_inside_the_folds() -> None:
+    documents = noisy_articles(150)
+    accuracies = {cost: fit(documents, min_count=5, cost=cost).facts["accuracy"] for cost in ("auto", "10")}
+    assert accuracies["auto"] > accuracies["10"] + 0.015
+    with pytest.raises(FinecombError, match="cost=x: expected auto or a number above 0"):
+        fit(documents, min_count=5, cost="x")
+
+
+def test_the_cost_for_a_fold_knows_nothing_of_its_documents() -> None:
+    """A fold whose types are all wrong changes the choice for others, and not its own."""
+    rng = np.random.default_rng(0)
+    calls: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+
+    class Recorder:
+        classes = ("a", "b")
+
+        def __init__(self, rows: Ints) -> None:
+            self.rows = tuple(rows.tolist())
+
+    def learn(rows: Ints, titles: Sequence[str], cost: float) -> Any:
+        return Recorder(rows)
+
+    def apply(model: Any, rows: Ints) -> Any:
+        calls.append((model.rows, tuple(rows.tolist())))
+        return np.full((len(rows), 2), 0.5)
+
+    fold = np.repeat(np.arange(3), 4)
+    titles = rng.choice(["a", "b"], 12)
+    sections = _SectionFolds(learn, apply, titles, np.ones(12, bool), fold)
+    by_fold, overall = _best_costs(sections, (0.1, 1.0, 10.0), 3)
+    assert (by_fold, overall) == ([0.1] * 3, 0.1)  # all alike: the first
+    for learnt, judged in calls:
+        assert len({fold[row] for row in learnt}) == len({fold[row] for row in judged}) == 1
+        assert not set(learnt) & set(judged)
+    assert _best_costs(sections, (0.1, 1.0, 10.0), 2) == ([1.0, 1.0], 1.0)
+
+
+def test_parts_of_a_document_with_an_unseen_title_keep_their_texts() -> None:
+    critic = fit([titled(str(at), ["a", "b", "c"]) for at in range(20)], labels="title", smoothing="add:1")
+    rows = parts(critic, titled("odd", ["a", "zzz", "b", "c"]))
+    assert [(row.state, row.text) for row in rows] == [("a", "words of a"), ("c", "words of c"), ("</s>", "")]
+    table = transition_errors(critic.prior, "s", scores(critic, [titled("odd", ["a", "zzz", "b", "c"])]))
+    assert table.filter(table["from"] == "zzz").is_empty()

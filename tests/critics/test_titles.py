@@ -27,6 +27,13 @@ from finecomb.critics.titles import normalised
         ("SINOPSIS", "sinopsis"),
         ("Author's note", "author's note"),
         ("2024", ""),
+        ("Movies", "movie"),
+        ("Viruses and causes", "virus and cause"),
+        ("News", "news"),
+        ("Bias", "bias"),
+        ("Biases", "bias"),
+        ("Houses, buses and campuses", "house bus and campus"),
+        ("结果", "结果"),
     ],
 )
 def test_a_title_becomes_a_type(title: str, type: str) -> None:

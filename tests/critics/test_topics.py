@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.critics.base import latent_ppl, outliers, scores
+from finecomb.critics.base import latent_ppl, scores
+from finecomb.critics.outliers import outliers
 from finecomb.critics.storage import load, save
 from finecomb.critics.topics import Topics
 from finecomb.critics.topics_figure import cluster_order, colours, covariance_figure, png
@@ -149,3 +150,12 @@ def test_two_topics_need_no_clustering() -> None:
 def test_a_document_without_known_words_is_not_fitted_on() -> None:
     real = [*documents(np.random.default_rng(0), 40), Document(id="numbers", text="1 2 3")]
     assert [loss.id for loss in Topics.fit(real, np.random.default_rng(0), topics=2).unused] == ["numbers"]
+
+
+def test_more_topics_than_documents_is_said() -> None:
+    texts = documents(np.random.default_rng(5), 12)
+    critic = Topics.fit(texts, np.random.default_rng(0), topics=20, least=1, iterations=2)
+    assert critic.cautions == (
+        "20 topics were fitted on 12 documents; say --set topics=N with fewer topics than documents",
+    )
+    assert Topics.fit(texts, np.random.default_rng(0), topics=3, least=1, iterations=2).cautions == ()

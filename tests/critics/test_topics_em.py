@@ -74,6 +74,40 @@ def test_inference_finds_the_best_bound() -> None:
         assert slow_bound(row, mean, variance, model) == pytest.approx(-best.fun, abs=0.02)
 
 
+def hard_problem(words: int, length: int, seed: int) -> tuple[CorrelatedTopics, Floats]:
+    """Thirty topics that share their words: coordinate ascent stops up to two nats below the summit here."""
+    rng = np.random.default_rng(seed)
+    topics, root = rng.dirichlet(np.ones(words), 30), rng.normal(size=(30, 30))
+    model = CorrelatedTopics(topics, rng.normal(size=30), 8 * (root @ root.T / 30 + 0.1 * np.eye(30)))
+    shares = np.exp(rng.multivariate_normal(model.mean, model.covariance, 12))
+    chances = shares / shares.sum(axis=1, keepdims=True) @ topics
+    return model, np.stack([rng.multinomial(length, row / row.sum()) for row in chances]).astype(float)
+
+
+def loss_and_slope(x: Floats, row: Floats, model: CorrelatedTopics) -> tuple[float, Floats]:
+    """Minus the bound at lambda and log nu^2, and its gradient, for SciPy."""
+    mean, log_variance = np.split(x, 2)
+    precision, variance = np.linalg.inv(model.covariance), np.exp(log_variance)
+    shares, wide = softmax(mean), row.sum() * softmax(mean + variance / 2)
+    slope = shares * (model.topics @ (row / (shares @ model.topics))) - wide - precision @ (mean - model.mean)
+    flat = 0.5 - 0.5 * variance * (np.diag(precision) + wide)
+    silent = slow_bound(np.zeros(1), mean, variance, model)  # prior and entropy alone
+    spread = logsumexp(mean + variance / 2) - logsumexp(mean)
+    return -silent - row @ np.log(shares @ model.topics) + row.sum() * spread, -np.concatenate([slope, flat])
+
+
+@pytest.mark.parametrize(("words", "length", "seed"), [(400, 200, 2), (200, 300, 3)])
+def test_inference_reaches_the_optimum_of_its_bound_as_l_bfgs_does(words: int, length: int, seed: int) -> None:
+    model, counts = hard_problem(words, length, seed)
+    beliefs = infer(model, csr_array(counts))
+    for row, mean, variance in zip(counts[:6], *beliefs, strict=False):
+        start = np.concatenate([mean, np.log(variance)])
+        value = slow_bound(row, mean, variance, model)
+        assert -loss_and_slope(start, row, model)[0] == pytest.approx(value)
+        best = optimize.fmin_l_bfgs_b(loss_and_slope, start, args=(row, model), factr=1e3, maxiter=200)
+        assert -best[1] - value < 0.01
+
+
 def test_a_document_is_inferred_as_if_it_were_alone() -> None:
     rng = np.random.default_rng(1)
     data, topics = planted(rng, 20)

@@ -186,6 +186,26 @@ COMMANDS = (
         "Recall and precision of any person, model, detector or metric against gold, with intervals.",
     ),
     CommandRow(
+        "calibrate",
+        "judges",
+        Panel.TRUST,
+        "May a judge stand in for people? Agreement, the alternative annotator test, bias, misses, probes, "
+        "and an answer.",
+    ),
+    CommandRow(
+        "validate",
+        "judges",
+        Panel.TRUST,
+        "Does a judge's mark vanish when the error is corrected? Gold corrections written in, the judge run again.",
+    ),
+    CommandRow(
+        "estimate",
+        "judges",
+        Panel.TRUST,
+        "What many cheap judges and a few people say together, with intervals that hold, "
+        "and what the judges were worth.",
+    ),
+    CommandRow(
         "rounds",
         "second_pass",
         Panel.TRUST,

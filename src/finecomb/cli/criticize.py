@@ -24,9 +24,21 @@ from finecomb.core.estimate import Signature
 from finecomb.core.records import Document
 from finecomb.core.study import Study
 from finecomb.critics import human_judgments, synthetic
-from finecomb.critics.base import Critic, Outlier, Statistic, annotated, outliers, parts
-from finecomb.critics.comparison import Comparison, compare, corrected, dropped_words, unused_words
-from finecomb.critics.criticism import Criticism, criticism, fitted, is_for_fitting, refuse_overlap, scores_by_system
+from finecomb.critics.base import Critic, Statistic, annotated, parts
+from finecomb.critics.comparison import (
+    Comparison,
+    combined,
+    compare,
+    contrasts,
+    corrected,
+    domain_words,
+    dropped_words,
+    unused_words,
+)
+from finecomb.critics.criticism import Criticism, criticism, fitted, is_for_fitting, scores_by_system
+from finecomb.critics.diversity import diversity_rows, unused_rows
+from finecomb.critics.human_judgments import REAL
+from finecomb.critics.outliers import Outlier, outliers
 from finecomb.critics.progress import track, watched
 from finecomb.critics.storage import (
     CRITICS,
@@ -38,6 +50,7 @@ from finecomb.critics.storage import (
     option_names,
     save,
 )
+from finecomb.measure.permutation import Correction
 from finecomb.report.tables import Row, as_json, print_rows, rows_of
 
 _SHOWN = 20  # outliers printed
@@ -99,9 +112,27 @@ def criticize(
     ] = "markov",
     self_test: Annotated[bool, typer.Option("--synthetic", help="The self-test on a process that is known.")] = False,
     show: Annotated[
-        str, typer.Option(help="systems, outliers, parts, text, correlations, incoherent, or a table of the critic.")
+        str,
+        typer.Option(
+            help="With commas: systems, contrasts, diversity, unused, outliers, parts, text, correlations, incoherent, "
+            "or tables of the critic."
+        ),
     ] = "systems",
     document: Annotated[str, typer.Option(help="For parts and text: which document.", show_default=False)] = "",
+    system: Annotated[str, typer.Option(help="For parts and text: of which system, or real.", show_default=False)] = "",
+    cluster: Annotated[
+        str,
+        typer.Option(
+            help="Document meta, e.g. prompt: documents that share it change sides and are resampled together.",
+            show_default=False,
+        ),
+    ] = "",
+    paired: Annotated[
+        bool, typer.Option("--paired", help="Compare real and generated documents of one --cluster, or of one id.")
+    ] = False,
+    splits: Annotated[
+        int, typer.Option(min=1, help="Ways to cut REAL into fitting and held-out documents; medians are reported.")
+    ] = 1,
     beside: Annotated[
         Path | None,
         typer.Option(help="A CSV with a column `system`: other figures to print beside.", show_default=False),
@@ -140,31 +171,129 @@ def criticize(
     if real is None or not generated:
         raise FinecombError("give REAL and at least one file of GENERATED documents, or --synthetic")
     _refuse_existing(output, save_to, force)
-    corpora = _Corpora(real, generated, fit, fit_share, by, seed, from_)
+    corpora = _Corpora(real, generated, fit, fit_share, by, seed, from_, cluster)
     wanted = [_choice(name, prior, code or ()) for name in names(critic)]
+    shows = names(show)
     _refuse_unneeded_code(code or (), wanted)
+    _check_options([choice for choice in wanted if isinstance(choice, tuple)], given)
+    _check_shows(wanted, shows, (document, system), readers is not None)
+    _check_splits(wanted, splits)
+    _check_files([real, *generated, fit, beside, readers])
+    study = read(readers) if readers else None
+    figures = human_judgments.figures_from_table(pl.read_csv(beside), str(beside)) if beside else {}
+    test = _Test(correction, draws, seed, paired)
     with _bars():
-        ready = zip(wanted, _critics(wanted, corpora, given), strict=True)
-        criticisms = [corpora.criticism(fitted_critic, isinstance(kind, Critic), stat) for kind, fitted_critic in ready]
-        compared = [compare(result.real, result.systems, correction, draws, seed) for result in criticisms]
-    rows = corrected(itertools.chain.from_iterable(compared), correction)
-    tables = _tables(criticisms, rows, read(readers) if readers else None, beside, corpora)
-    if show not in tables and show not in _OF_ONE:
-        raise FinecombError(f"--show {show}: there is no such table{did_you_mean(show, [*tables, *_OF_ONE])}")
-    title, table_rows = show.capitalize(), tables.get(show, list)()
-    if show in _OF_ONE:
-        system, chosen = _wanted_document(criticisms[0], corpora, document)
-        title += f" of {chosen.id} in {system}"
-        table_rows = [row for result in criticisms for row in _OF_ONE[show](result.critic, chosen, stat)]
+        criticisms, rows = _split_comparisons(wanted, corpora, given, stat, test, splits, save_to)
+        tables = _tables(criticisms, rows, study, figures, corpora, test)
     signature = Signature.of(
         statistic="criticize", critic=critic, stat=stat, by=by or None, fit="corpus" if fit else fit_share,
+        cluster=cluster or None, paired=paired or None, splits=splits if splits > 1 else None,
         correction=correction, draws=draws, seed=seed, **given,
     )  # fmt: skip
-    _print(table_rows, as_json_, title, str(signature), _notes(criticisms, wanted), running=show == "text")
+    notes = _notes(criticisms, wanted)
+    for place, name in enumerate(shows, 1):
+        title, table_rows = _shown(name, tables, criticisms, corpora, (document, system), stat)
+        ending = (str(signature), notes) if place == len(shows) else ("", [])
+        _print(table_rows, as_json_, title, *ending, running=name == "text")
     if output:
         _write(criticisms, {name: make() for name, make in tables.items()}, output)
-    if save_to:
-        _save(criticisms, save_to)
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """How systems are tested."""
+
+    correction: Correction
+    draws: int
+    seed: int
+    paired: bool
+
+    def comparisons(self, result: Criticism) -> list[Comparison]:
+        """Systems against real documents."""
+        return compare(result.real, result.systems, self.correction, self.draws, self.seed, self.paired)
+
+    def contrast_rows(self, criticisms: Sequence[Criticism]) -> list[Row]:
+        """Systems against each other, by every critic."""
+        rows = [
+            row for result in criticisms for row in contrasts(result.systems, self.correction, self.draws, self.seed)
+        ]
+        return [row.row() for row in corrected(rows, self.correction)]
+
+
+def _split_comparisons(
+    wanted: Sequence[UnfittedCritic | Critic],
+    corpora: _Corpora,
+    given: Mapping[str, str],
+    stat: Statistic | None,
+    test: _Test,
+    splits: int,
+    save_to: Path | None,
+) -> tuple[list[Criticism], list[Comparison]]:
+    """Criticisms by the first split of the real documents, and comparisons over all splits."""
+    first: list[Criticism] = []
+    compared: list[list[Comparison]] = []
+    for number in range(splits):
+        part = replace(corpora, seed=corpora.seed + number)
+        critics = list(_critics(wanted, part, given))
+        if save_to and not number:
+            _save(critics, save_to)  # before anything else can fail
+        pairs = zip(wanted, critics, strict=True)
+        results = [part.criticism(critic, isinstance(choice, Critic), stat) for choice, critic in pairs]
+        first = first or results
+        compared.append([row for result in results for row in test.comparisons(result)])
+    return first, combined(compared, test.correction)
+
+
+def _shown(
+    name: str,
+    tables: Tables,
+    criticisms: Sequence[Criticism],
+    corpora: _Corpora,
+    wish: tuple[str, str],
+    stat: Statistic | None,
+) -> tuple[str, Sequence[Row]]:
+    """The title and the rows of what was asked for."""
+    if name in _OF_ONE:
+        system, chosen = _wanted_document(criticisms[0], corpora, *wish)
+        rows = [row for result in criticisms for row in _OF_ONE[name](result.critic, chosen, stat)]
+        return f"{name.capitalize()} of {chosen.id} in {system}", rows
+    if name not in tables:
+        raise FinecombError(f"--show {name}: there is no such table{did_you_mean(name, [*tables, *_OF_ONE])}")
+    return name.capitalize(), tables[name]()
+
+
+# --- what cannot be done, found before a critic is fitted --------------------------------------------------------
+
+_EVERYWHERE = ("systems", "contrasts", "diversity", "unused", "outliers")
+_OF_READERS = ("correlations", "incoherent")
+
+
+def _check_shows(
+    wanted: Sequence[UnfittedCritic | Critic], shows: Sequence[str], wish: tuple[str, str], has_readers: bool
+) -> None:
+    kinds = [type(choice) if isinstance(choice, Critic) else named(choice[0]) for choice in wanted]
+    known = [*_EVERYWHERE, *_OF_ONE, *(_OF_READERS if has_readers else ())]
+    known += [name for kind in kinds for name in kind.table_names]
+    other_tables = any(kind.tables is not Critic.tables and not kind.table_names for kind in kinds)
+    for name in shows:
+        if name in _OF_READERS and not has_readers:
+            raise FinecombError(f"--show {name}: needs --people, a study with the sections protocol")
+        if name not in known and not other_tables:
+            raise FinecombError(f"--show {name}: there is no such table{did_you_mean(name, known)}")
+    for flag, value in zip(("--document", "--system"), wish, strict=True):
+        if value and not set(shows) & set(_OF_ONE):
+            raise FinecombError(f"{flag} {value}: goes with --show parts or --show text")
+
+
+def _check_splits(wanted: Sequence[UnfittedCritic | Critic], splits: int) -> None:
+    if splits > 1 and any(isinstance(choice, Critic) for choice in wanted):
+        raise FinecombError(f"--splits {splits}: a critic that came fitted cannot be fitted to other documents")
+
+
+def _check_files(paths: Iterable[Path | None]) -> None:
+    for path in paths:
+        if path is not None and not path.exists() and "://" not in str(path):
+            raise FinecombError(f"{path}: no such file or folder")
 
 
 def _refuse_existing(output: Path | None, save_to: Path | None, force: bool) -> None:
@@ -189,15 +318,14 @@ class _Corpora:
     by: str
     seed: int
     from_: str
+    cluster: str = ""
 
     def for_fitting(self) -> list[Document]:
         """What critics are fitted on."""
         if self.fit is None:
             source = track(self._read(self.real), "reading documents to fit on")
             return [document for document in source if is_for_fitting(document.id, self.share, self.seed)]
-        documents = list(track(self._read(self.fit), "reading documents to fit on"))
-        refuse_overlap(documents, self._read(self.real))
-        return documents
+        return list(track(self._read(self.fit), "reading documents to fit on"))
 
     def held_out(self, whole: bool) -> Iterator[Document]:
         """Real documents that take no part in fitting; all of them when the critic came fitted."""
@@ -211,19 +339,19 @@ class _Corpora:
     def criticism(self, critic: Critic, whole: bool, stat: Statistic | None) -> Criticism:
         """Scores of all of them."""
         if self.by:
-            real_scores = criticism(critic, self.held_out(whole), {}, stat)
+            real_scores = criticism(critic, self.held_out(whole), {}, stat, self.cluster)
             documents = itertools.chain.from_iterable(map(self._read, self.generated))
-            return replace(real_scores, systems=scores_by_system(critic, documents, self.by, stat))
+            return replace(real_scores, systems=scores_by_system(critic, documents, self.by, stat, self.cluster))
         systems = {path.stem: self._read(path) for path in self.generated}
         if len(systems) < len(self.generated):
             raise FinecombError("two files of generated documents have the same name; tell systems apart with --by")
-        return criticism(critic, self.held_out(whole), systems, stat)
+        return criticism(critic, self.held_out(whole), systems, stat, self.cluster)
 
     def documents(self) -> Iterator[tuple[str, Document]]:
         """Every generated document with its system, then every real one."""
         for path in self.generated:
             yield from ((self._system(document, path), document) for document in self._read(path))
-        yield from (("real", document) for document in self._read(self.real))
+        yield from ((REAL, document) for document in self._read(self.real))
 
     def _system(self, document: Document, path: Path) -> str:
         return str(document.meta[self.by]) if self.by else path.stem
@@ -241,7 +369,6 @@ def _critics(
 ) -> Iterator[Critic]:
     """Every critic, fitted."""
     unfitted = [choice for choice in wanted if isinstance(choice, tuple)]
-    _check_options(unfitted, given)
     documents = corpora.for_fitting() if unfitted else []
     for choice in wanted:
         yield _fitted(choice, documents, corpora.seed, given) if isinstance(choice, tuple) else choice
@@ -287,20 +414,23 @@ def _tables(
     criticisms: Sequence[Criticism],
     rows: Sequence[Comparison],
     readers: Study | None,
-    beside: Path | None,
+    figures: human_judgments.Figures,
     corpora: _Corpora,
+    test: _Test,
 ) -> Tables:
     """Every table there is, by name."""
-    figures = human_judgments.figures_from_table(pl.read_csv(beside), str(beside)) if beside else {}
     human = human_judgments.coherent_shares(readers, corpora.by or "model") if readers else {}
-    columns = figures | ({"people": human} if human else {})
+    columns = {**figures, **({"people": human} if human else {})}
     tables: Tables = {
         "systems": lambda: human_judgments.with_figures((row.row() for row in rows), columns),
+        "contrasts": lambda: test.contrast_rows(criticisms),
+        "diversity": lambda: [row for result in criticisms for row in diversity_rows(result, test.draws, test.seed)],
+        "unused": lambda: [row for result in criticisms for row in unused_rows(result)],
         "outliers": lambda: [row for result in criticisms for row in _outlier_rows(result, corpora)],
     }
     if readers:
         tables["correlations"] = lambda: human_judgments.correlations(
-            human_judgments.latent_figures(rows) | figures, human
+            {**human_judgments.latent_figures(rows), **figures}, human
         )
         tables["incoherent"] = lambda: rows_of(human_judgments.incoherent_organisations(readers))
     for result in criticisms:
@@ -320,7 +450,8 @@ def _outlier_rows(result: Criticism, corpora: _Corpora) -> Iterator[Row]:
     for (system, id), outlier in ranked.items():
         yield {
             "critic": result.critic.name, "system": system, "document": id, "nats": outlier.value,
-            "nats per step": outlier.per_step, "p": outlier.p, "text": _excerpt(result, documents[system, id]),
+            "nats per step": outlier.per_step, "usual": outlier.usual, "p": outlier.p,
+            "text": _excerpt(result, documents[system, id]),
         }  # fmt: skip
 
 
@@ -340,13 +471,18 @@ def _excerpt(result: Criticism, document: Document) -> str:
     return " ".join(f"... {before}[{worst.text}]{after} ...".split())
 
 
-def _wanted_document(result: Criticism, corpora: _Corpora, wanted: str) -> tuple[str, Document]:
-    """The document asked for and its system; without a wish the most unlikely one of the first system."""
-    id = wanted or next((outlier.id for outlier in _outliers(result, next(iter(result.systems)))), "")
-    document = next(((system, candidate) for system, candidate in corpora.documents() if candidate.id == id), None)
-    if document is None:
-        raise FinecombError(f"--document {id}: no document has this id")
-    return document
+def _wanted_document(result: Criticism, corpora: _Corpora, wanted: str, of: str) -> tuple[str, Document]:
+    """The document asked for and its system; without a wish the most unlikely one of the system, or of the first."""
+    if of and of not in (REAL, *result.systems):
+        raise FinecombError(f"--system {of}: there is no such system{did_you_mean(of, [REAL, *result.systems])}")
+    system = of or ("" if wanted else next(iter(result.systems)))
+    scores = result.real if system in ("", REAL) else result.systems[system]
+    id = wanted or next((outlier.id for outlier in outliers(result.real, scores)), "")
+    places = ((name, document) for name, document in corpora.documents() if not system or name == system)
+    place = next(((name, document) for name, document in places if document.id == id), None)
+    if place is None:
+        raise FinecombError(f"--document {id}: no document{f' of {system}' if system else ''} has this id")
+    return place
 
 
 def _part_rows(critic: Critic, document: Document, stat: Statistic | None) -> Iterator[Row]:
@@ -379,10 +515,13 @@ def _notes(criticisms: Sequence[Criticism], wanted: Sequence[UnfittedCritic | Cr
     for result, kind in zip(criticisms, wanted, strict=True):
         sides = {"real": result.real, **result.systems}
         notes += [words for side, scores in sides.items() if (words := dropped_words(side, scores))]
+        notes += [words for side, scores in sides.items() if (words := domain_words(side, scores, result.real))]
         notes += [words] if (words := unused_words(result.critic)) else []
-        if isinstance(kind, Critic):
+        notes += [f"the {result.critic.name} critic: {caution}" for caution in result.critic.cautions]
+        if isinstance(kind, Critic) and not kind.fitted_on:
             notes.append(
-                f"the {kind.name} critic came fitted: make sure that it was not fitted on these real documents"
+                f"the {kind.name} critic came fitted and does not say on what: make sure that it was not fitted on "
+                "these real documents"
             )
     return notes
 
@@ -399,7 +538,8 @@ def _print(
             out.print(f"{title} ({row['critic']} critic)\n{row['text']}", soft_wrap=True)
     else:
         print_rows(out, rows, title)
-    say(f"{signature} (95% intervals; nats)")
+    if signature:
+        say(f"{signature} (95% intervals; nats)")
     for note in notes:
         say(note)
 
@@ -421,13 +561,13 @@ def _file_name(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name)
 
 
-def _save(criticisms: Sequence[Criticism], folder: Path) -> None:
+def _save(critics: Sequence[Critic], folder: Path) -> None:
     """The fitted critic, or each of several in a folder of its name."""
-    for result in criticisms:
-        place = folder if len(criticisms) == 1 else folder / result.critic.name
-        save(result.critic, place)
-        code = "".join(f" --code {name}" for name in code_needed(result.critic))
-        say(f"{place}: the fitted {result.critic.name} critic; use it with --critic {place}{code}")
+    for critic in critics:
+        place = folder if len(critics) == 1 else folder / critic.name
+        save(critic, place)
+        code = "".join(f" --code {name}" for name in code_needed(critic))
+        say(f"{place}: the fitted {critic.name} critic; use it with --critic {place}{code}")
 
 
 def _self_test(given: Mapping[str, str], seed: int, as_json_: bool) -> None:

@@ -49,6 +49,9 @@ def demo(
     folder: Annotated[Path, typer.Argument(help="Where to put the demo study.")] = Path("demo-study"),
     readers: Annotated[int, typer.Option(min=2, help="How many simulated annotators.")] = 5,
     seed: Annotated[int, typer.Option(help="Another seed, other annotators.")] = 0,
+    model: Annotated[
+        str, typer.Option(help="A language model that reads one text too, e.g. local:smollm2.", show_default=False)
+    ] = "",
 ) -> None:
     """The whole tour on our own small study: texts with marks, counts, coverage and agreement.
 
@@ -58,7 +61,21 @@ def demo(
         say(f"{folder} is there already and is used as it is")
     else:
         formats.save(tour.demo_items(readers, seed), folder)
+    if model:
+        _model_reads_one(folder, model)
     tour.show(formats.read(folder), folder, out)
+
+
+def _model_reads_one(folder: Path, model: str) -> None:
+    """Let a language model read the text that the tour shows; say how to get one where there is none."""
+    from finecomb.cli.annotate import add_model
+    from finecomb.llm.local import install_hint
+
+    if hint := install_hint(model):
+        say(f"a language model would read a text here: {hint}")
+        return
+    say(f"{model} reads a text; on a slow machine that takes a minute")
+    add_model(folder, model, tour.SHOWN)
 
 
 @app.command("formats")

@@ -5,17 +5,16 @@ from __future__ import annotations
 from finecomb.critics.base import (
     Critic,
     CriticScores,
-    Outlier,
     PriorCritic,
     StateStep,
     annotated,
     latent_nll,
     latent_ppl,
-    outliers,
     parts,
     scores,
 )
 from finecomb.critics.comparison import Comparison, compare
+from finecomb.critics.outliers import Outlier, outliers
 from finecomb.critics.posteriors import Dirichlet, Factorised, Gaussian, Point, Posterior, Samples
 from finecomb.critics.priors import DirichletPrior, GaussianPrior, Markov, Prior, ProjectionError
 from finecomb.critics.storage import CRITICS, load, named, save

@@ -23,6 +23,7 @@ from finecomb.core.estimate import Estimate, Signature
 from finecomb.core.records import Document
 from finecomb.critics.posteriors import Floats, Point, Posterior, Samples, Z
 from finecomb.critics.priors import Prior, ProjectionError, State
+from finecomb.critics.vocabulary import word_count
 from finecomb.measure.inference import Sums, estimated_sums, ratio, undefined
 
 Statistic = Literal["nll", "plugin", "kl"]
@@ -43,6 +44,12 @@ class Critic(ABC):
     """What is compared unless another statistic is asked for."""
     unused: tuple[Dropped, ...] = ()
     """Documents that `fit` was given and could not use, and why; not stored."""
+    table_names: tuple[str, ...] = ()
+    """Names of the tables that it adds, so that a wish for another is refused before the work."""
+    fitted_on: frozenset[str] = frozenset()
+    """Fingerprints of the documents it was fitted on, stored with it; empty where they are not known."""
+    cautions: tuple[str, ...] = ()
+    """What whoever reads its figures should know about how it was fitted; not stored."""
 
     @classmethod
     @abstractmethod
@@ -73,6 +80,10 @@ class Critic(ABC):
                 yield document, self.project(document)
             except ProjectionError as error:
                 yield document, error
+
+    def familiarity(self, document: Document) -> float:
+        """The share of a document's words that the critic knows; NaN where it reads no words."""
+        return math.nan
 
     def names(self, z: Z) -> Sequence[str]:
         """What each step of z is called."""
@@ -176,6 +187,10 @@ class CriticScores:
     points: tuple[Z, ...]
     """The most probable z of each document, for tables and figures."""
     dropped: tuple[Dropped, ...] = ()
+    clusters: tuple[str, ...] = ()
+    """What each document belongs to, e.g. its prompt; empty where every document stands for itself."""
+    familiarity: float = math.nan
+    """The median share of a document's words that the critic knows."""
 
     def only(self, ids: Collection[str]) -> CriticScores:
         """The scores of some documents."""
@@ -188,6 +203,7 @@ class CriticScores:
             lengths=self.lengths[at],
             points=tuple(self.points[place] for place in at),
             dropped=tuple(loss for loss in self.dropped if loss.id in ids),
+            clusters=tuple(self.clusters[place] for place in at) if self.clusters else (),
         )
 
     @property
@@ -201,11 +217,21 @@ class CriticScores:
         return self.values / self.steps
 
 
-def scores(critic: Critic, documents: Iterable[Document], statistic: Statistic | None = None) -> CriticScores:
-    """T(x) of every document; what cannot be projected or has no finite value is listed with its reason."""
+_SAMPLE = 200  # documents whose words are counted to tell whether the critic knows them
+
+
+def scores(
+    critic: Critic, documents: Iterable[Document], statistic: Statistic | None = None, cluster: str = ""
+) -> CriticScores:
+    """T(x) of every document; what cannot be projected or has no finite value is listed with its reason.
+
+    `cluster` names the document meta, e.g. `prompt`, by which documents belong together; one that lacks it stands for
+    itself.
+    """
     statistic = statistic or critic.statistic
-    rows: list[tuple[str, float, int, int, Z]] = []
+    rows: list[tuple[str, float, int, int, Z, str]] = []
     dropped: list[Dropped] = []
+    familiar: list[float] = []
     for document, posterior in critic.project_all(documents):
         try:
             if isinstance(posterior, ProjectionError):
@@ -214,11 +240,18 @@ def scores(critic: Critic, documents: Iterable[Document], statistic: Statistic |
         except ProjectionError as error:
             dropped.append(Dropped(document.id, str(error)))
             continue
-        length = len(terms) if critic.discrete else len(document.text.split())
-        rows.append((document.id, float(terms.sum()), len(terms), length, posterior.point()))
-    ids, values, steps, lengths, points = zip(*rows, strict=True) if rows else ((),) * 5
+        length = len(terms) if critic.discrete else word_count(document.text)
+        if len(familiar) < _SAMPLE:
+            familiar.append(critic.familiarity(document))
+        group = str(document.meta.get(cluster, f"document {document.id}")) if cluster else ""
+        rows.append((document.id, float(terms.sum()), len(terms), length, posterior.point(), group))
+    ids, values, steps, lengths, points, groups = zip(*rows, strict=True) if rows else ((),) * 6
     numbers = np.array(values, float), np.array(steps, np.int64), np.array(lengths, np.int64)
-    return CriticScores(critic.name, statistic, critic.discrete, tuple(ids), *numbers, tuple(points), tuple(dropped))
+    clusters = tuple(groups) if cluster else ()
+    return CriticScores(
+        critic.name, statistic, critic.discrete, tuple(ids), *numbers, tuple(points), tuple(dropped), clusters,
+        float(np.median(familiar)) if familiar else math.nan,
+    )  # fmt: skip
 
 
 def _finite(terms: Floats, statistic: Statistic) -> Floats:
@@ -328,28 +361,3 @@ def annotated(text: str, steps: Sequence[StateStep], below: float = UNLIKELY) ->
 
 def _short(value: float) -> str:
     return f"{round(value, 1) + 0.0:.1f}"  # never -0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Outlier:
-    """A document by how unlikely its structure is among real ones."""
-
-    id: str
-    value: float
-    """T(x)."""
-    per_step: float
-    p: float
-    """Conformal: the share of real documents, itself among them, at least as unlikely per step."""
-
-
-def outliers(real: CriticScores, other: CriticScores) -> list[Outlier]:
-    """Documents of `other`, the most unlikely first, with conformal p-values against held-out `real` ones.
-
-    p = (1 + real documents at least as unlikely) / (1 + real documents): if a document is exchangeable with the real
-    ones, p is at most u with probability at most u, whatever the critic (Vovk et al. 2005).
-    """
-    ranked = np.sort(real.rates)
-    above = len(ranked) - np.searchsorted(ranked, other.rates, side="left")
-    p = (1 + above) / (1 + len(ranked))
-    order = np.argsort(-other.rates, kind="stable")
-    return [Outlier(other.ids[at], float(other.values[at]), float(other.rates[at]), float(p[at])) for at in order]

@@ -22,6 +22,7 @@ from scipy import optimize, sparse, special
 from finecomb.critics.classifier_models import Encoder, Transformer
 from finecomb.critics.posteriors import Floats
 from finecomb.critics.priors import State
+from finecomb.critics.vocabulary import is_unspaced, unspaced_words
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 Matrix = Any
@@ -61,6 +62,11 @@ class TfIdf:
     def _index(self) -> dict[str, int]:
         return {word: at for at, word in enumerate(self.words)}
 
+    def share(self, text: str) -> float:
+        """The share of the words, signs and pairs of a text that are known."""
+        words = _words(text)
+        return float(np.mean([word in self._index for word in words])) if words else float("nan")
+
     def __call__(self, texts: Sequence[str]) -> Matrix:
         """(texts, words), sparse."""
         columns: list[int] = []
@@ -92,7 +98,8 @@ def _words(text: str) -> list[str]:
     >>> _words("Ann: see!")
     ['ann', ':', 'see', '!', 'ann :', ': see', 'see !']
     """
-    tokens = _TOKEN.findall(text[:_READ].lower())
+    text = text[:_READ]
+    tokens = unspaced_words(text) if is_unspaced(text) else _TOKEN.findall(text.lower())
     return tokens + [f"{first} {second}" for first, second in itertools.pairwise(tokens)]
 
 

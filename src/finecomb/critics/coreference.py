@@ -47,6 +47,7 @@ class Coreference(PriorCritic):
     """An n-gram model of mentions, and how mentions are found."""
 
     name = "coreference"
+    table_names = ("contributions", "unlikely", "more", "less")
 
     prior: ChainModel
     resolver: str = "sieve"

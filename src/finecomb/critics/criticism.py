@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.critics.base import Critic, CriticScores, Statistic, scores
+from finecomb.critics.base import Critic, CriticScores, Dropped, Statistic, scores
+from finecomb.critics.comparison import COPIED
 from finecomb.critics.progress import track
 from finecomb.critics.storage import checked_options, named
 
@@ -41,7 +42,6 @@ def criticize(
     """
     if not isinstance(critic, Critic):
         for_fitting, real = (fit, real) if fit is not None else split(real, share, seed)
-        refuse_overlap(for_fitting, real)
         critic = fitted(critic, for_fitting, seed, options)
     return criticism(critic, real, systems, statistic)
 
@@ -60,15 +60,41 @@ def is_for_fitting(id: str, share: float = 0.5, seed: int = 0) -> bool:
     return int.from_bytes(digest) < share * 2**64
 
 
-def refuse_overlap(fit: Iterable[Document], real: Iterable[Document]) -> None:
-    """Real documents that a critic was fitted on always look likelier than they should, so they are refused."""
-    pairs = {(document.id, document.text) for document in fit}
-    both = [document.id for document in real if (document.id, document.text) in pairs]
-    if both:
-        raise FinecombError(
-            f"{len(both)} real documents are also fitted on, e.g. {both[0]!r}; generated ones can only be compared "
-            "with real ones that the critic has not seen"
-        )
+# --- who was fitted on -------------------------------------------------------------------------------------------
+
+FITTED = "has the text of a document that the critic was fitted on"
+REPEATED = "has the text of another real document"
+
+
+def fingerprint(document: Document) -> str:
+    """What a document says, whatever its id: a hash of its words and of the titles and words of its sections."""
+    parts = [document.text[segment.start : segment.end] for segment in document.segments or ()]
+    titles = [segment.title for segment in document.segments or ()]
+    content = "\x1f".join(" ".join(part.split()) for part in (document.text, *titles, *parts))
+    return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
+
+
+def fresh_real(documents: Iterable[Document], fitted_on: Collection[str], lost: list[Dropped]) -> Iterator[Document]:
+    """Real documents that were not fitted on, by what they say and not by id, each text once; others go to `lost`."""
+    earlier: set[str] = set()
+    for document in documents:
+        mark = fingerprint(document)
+        if mark in fitted_on or mark in earlier:
+            lost.append(Dropped(document.id, FITTED if mark in fitted_on else REPEATED))
+        else:
+            earlier.add(mark)
+            yield document
+
+
+def without_copies(
+    documents: Iterable[Document], fitted_on: Collection[str], lost: list[Dropped]
+) -> Iterator[Document]:
+    """Generated documents that are no copies of texts that were fitted on; copies go to `lost`."""
+    for document in documents:
+        if fitted_on and fingerprint(document) in fitted_on:
+            lost.append(Dropped(document.id, COPIED))
+        else:
+            yield document
 
 
 def fitted(
@@ -81,7 +107,9 @@ def fitted(
         raise FinecombError(
             f"the {kind.name} critic needs at least two documents to be fitted on, not {len(documents)}"
         )
-    return kind.fit(documents, np.random.default_rng(seed), **checked)
+    model = kind.fit(documents, np.random.default_rng(seed), **checked)
+    object.__setattr__(model, "fitted_on", frozenset(map(fingerprint, documents)))  # critics may be frozen
+    return model
 
 
 def criticism(
@@ -89,25 +117,57 @@ def criticism(
     real: Iterable[Document],
     systems: Mapping[str, Iterable[Document]],
     statistic: Statistic | None = None,
+    cluster: str = "",
 ) -> Criticism:
-    """Scores of everybody; documents are read once and not kept."""
-    scores_by_name = {
-        name: _scored(critic, documents, name, statistic) for name, documents in {"real": real, **systems}.items()
-    }
-    return Criticism(critic, scores_by_name["real"], {name: scores_by_name[name] for name in systems})
+    """Scores of everybody; documents are read once and not kept.
+
+    Real documents that the critic was fitted on, by text, and repeated ones take no part. Generated documents that copy
+    a text that was fitted on take no part either and are reported as copies.
+    """
+    lost: list[Dropped] = []
+    judged = _scored(critic, fresh_real(real, critic.fitted_on, lost), "real", statistic, cluster)
+    real_scores = replace(judged, dropped=judged.dropped + tuple(lost))
+    if lost and not real_scores.ids:
+        raise FinecombError(
+            f"all {len(lost)} real documents, e.g. {lost[0].id!r}, have texts that the critic was fitted on; generated "
+            "documents can only be compared with real ones that the critic has not seen"
+        )
+    return Criticism(
+        critic,
+        real_scores,
+        {name: generated_scores(critic, systems[name], name, statistic, cluster) for name in systems},
+    )
 
 
-def _scored(critic: Critic, documents: Iterable[Document], name: str, statistic: Statistic | None) -> CriticScores:
+def generated_scores(
+    critic: Critic, documents: Iterable[Document], name: str, statistic: Statistic | None, cluster: str = ""
+) -> CriticScores:
+    """Scores of generated documents; copies of texts that were fitted on are among `dropped`."""
+    lost: list[Dropped] = []
     total = len(documents) if isinstance(documents, Sequence) else None
-    return scores(critic, track(documents, f"{critic.name} critic: {name}", total), statistic)
+    judged = _scored(critic, without_copies(documents, critic.fitted_on, lost), name, statistic, cluster, total)
+    return replace(judged, dropped=judged.dropped + tuple(lost))
+
+
+def _scored(
+    critic: Critic,
+    documents: Iterable[Document],
+    name: str,
+    statistic: Statistic | None,
+    cluster: str,
+    total: int | None = None,
+) -> CriticScores:
+    return scores(critic, track(documents, f"{critic.name} critic: {name}", total), statistic, cluster)
 
 
 def scores_by_system(
-    critic: Critic, documents: Iterable[Document], name: str, statistic: Statistic | None
+    critic: Critic, documents: Iterable[Document], name: str, statistic: Statistic | None, cluster: str = ""
 ) -> dict[str, CriticScores]:
     """Scores of systems that stand in one stream and are told apart by document meta."""
     system: dict[str, str] = {}
-    generated = _scored(critic, _with_system_recorded(documents, name, system), "generated", statistic)
+    generated = generated_scores(
+        critic, _with_system_recorded(documents, name, system), "generated", statistic, cluster
+    )
     return {
         system_name: generated.only({id for id, other in system.items() if other == system_name})
         for system_name in sorted(set(system.values()))

@@ -33,6 +33,7 @@ class Languages(PriorCritic):
     """Latent Dirichlet allocation of few topics, and the vocabulary it reads documents with."""
 
     name = "languages"
+    table_names = ("languages", "mixing")
     discrete = False
     statistic = "kl"
 
@@ -88,6 +89,10 @@ class Languages(PriorCritic):
                 has_words = len(text) > 0
                 none = ProjectionError(NO_WORD)
                 yield document, Dirichlet(self.prior.alpha + shares) if has_words else none
+
+    def familiarity(self, document: Document) -> float:
+        """The share of its words that are in the vocabulary."""
+        return self.vocabulary.share(document.text)
 
     def tables(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, pl.DataFrame]:
         """`languages` (Table 10): the words of each; `mixing`: how much of documents is not of their main language."""

@@ -79,6 +79,11 @@ class Markov:
     def _index(self) -> dict[str, int]:
         return {state: at for at, state in enumerate(self.states)}
 
+    @property
+    def index(self) -> dict[str, int]:
+        """Where each state stands."""
+        return self._index
+
     def path(self, z: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Row and column of each transition of `z` in `log_transitions`."""
         if not len(z):
@@ -136,14 +141,18 @@ class Markov:
 def transition_counts(paths: Iterable[Sequence[str]], states: Sequence[str]) -> Floats:
     """How often each state follows each, (1 + states, states + 1): first row the begin, last column the end.
 
+    A transition from or into a state that is not listed is not counted.
+
     >>> transition_counts([["a", "b"], ["a"]], ["a", "b"]).tolist()
     [[2.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]
     """
     index = {state: at for at, state in enumerate(states)}
     counts = np.zeros((len(states) + 1, len(states) + 1))
     for path in paths:
-        at = [index[state] for state in path]
-        np.add.at(counts, ([0, *(place + 1 for place in at)], [*at, len(states)]), 1)
+        at = [index.get(state, -1) for state in path]
+        rows, columns = np.array([0, *(place + 1 if place >= 0 else -1 for place in at)]), np.array([*at, len(states)])
+        known = (rows >= 0) & (columns >= 0)
+        np.add.at(counts, (rows[known], columns[known]), 1)
     return counts
 
 

@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
@@ -32,7 +33,7 @@ from finecomb.critics.classifier import (
 )
 from finecomb.critics.classifier_models import Encoder, Transformer
 from finecomb.critics.posteriors import Factorised, Floats, Point, Posterior, Spans
-from finecomb.critics.priors import Markov, ProjectionError, State, transition_counts
+from finecomb.critics.priors import END, Markov, ProjectionError, State, transition_counts
 from finecomb.critics.progress import track
 from finecomb.critics.titles import normalised
 
@@ -40,6 +41,8 @@ log = logging.getLogger(__name__)
 
 _BATCH = 256  # documents whose sections are classified together
 _FOLDS = 5
+_COSTS = (0.1, 0.3, 1.0, 3.0, 10.0)  # candidates for cost=auto
+_FEW_SECTIONS = 3_000  # that each trial of a cost learns from
 _ADDED = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # candidates for smoothing=auto
 
 
@@ -104,6 +107,7 @@ class Sections(PriorCritic):
     """Types of sections, by a classifier or by their titles, and a Markov chain over them."""
 
     name = "sections"
+    table_names = ("data", "transition-errors", "organisations")
     prior: Markov
 
     def __init__(
@@ -127,6 +131,7 @@ class Sections(PriorCritic):
         smoothing: str = "auto",
         merge_repeats: bool = False,
         classifier: str = "tfidf",
+        cost: str = "auto",
         epochs: int = 3,
         rate: float = 2e-5,
         folds: int = 3,
@@ -141,11 +146,14 @@ class Sections(PriorCritic):
 
         With `prior=predicted` the chain is fitted to labels that a classifier gave to documents it had not seen: what
         the critic will read in other documents (Appendix B taken at its word). With `prior=title` it is fitted to the
-        titles, as the authors did. Types with fewer than `min_count` sections are left to the classifier. `epochs` and
-        the learning `rate` are for classifier=transformer:NAME.
+        titles, as the authors did. Types with fewer than `min_count` sections are left to the classifier. `cost` is
+        what an error weighs against large weights in the regressions: a number, or `auto`, chosen without the documents
+        that are then classified. `epochs` and the learning `rate` are for classifier=transformer:NAME.
         """
         if merge_repeats and posterior == "full":
             raise FinecombError("merge_repeats joins states, so it goes with posterior=map only")
+        _added(smoothing)  # a mistake is found before the work
+        costs, learner = _costs(cost, classifier), _learner(classifier, epochs, rate, rng)
         choices = SectionOptions(labels, posterior, merge_repeats, drop, min_sections, min_words, max_words, split)
         corpus, unused = _readable(real, choices)
         titles = [tuple(section.title for section in sections) for _, sections in corpus]
@@ -155,7 +163,7 @@ class Sections(PriorCritic):
             chain = _chain(_counted(titles, states, merge_repeats), states, smoothing, rng)
             return cls(chain, None, choices, facts, unused)
         types = _types(titles, min_count, classifier)
-        model, held_out = _cross_fitted(corpus, types, _learner(classifier, epochs, rate, rng), folds, rng)
+        model, held_out = _cross_fitted(corpus, types, learner, costs, folds, posterior, rng)
         posteriors = [Factorised(model.classes, table) for table in held_out]
         tables: Iterable[Floats]
         if prior == "title":
@@ -167,6 +175,31 @@ class Sections(PriorCritic):
             tables = _counted((factors.point() for factors in posteriors), model.classes, merge_repeats)
         chain = _chain(tables, model.classes, smoothing, rng)
         return cls(chain, model, choices, facts | _accuracy(titles, posteriors, types), unused)
+
+    def log_prior(self, z: Sequence[str]) -> Floats:
+        """log P of each transition; one from or into a title never seen in fitting is skipped."""
+        logs: Floats = self.prior.log_transitions[self._seen_transitions(z)[:2]]
+        return logs
+
+    def names(self, z: Sequence[str]) -> Sequence[str]:
+        """The states that transitions which count lead to, the end among them."""
+        return [(*z, END)[at] for at in self._seen_transitions(z)[2]]
+
+    def likeliest(self, z: Sequence[str]) -> Sequence[tuple[str, float]]:
+        """The most probable successor of each predecessor."""
+        rows = self.prior.log_transitions[self._seen_transitions(z)[0]]
+        called = (*self.prior.states, END)
+        return [(called[int(row.argmax())], float(row.max())) for row in rows]
+
+    def _seen_transitions(self, z: Sequence[str]) -> tuple[Ints, Ints, Ints]:
+        """Rows and columns of the chain for each transition that counts, and the number of the state it leads to."""
+        at = np.array([self.prior.index.get(state, -1) for state in z], np.int64)
+        rows = np.concatenate([[0], np.where(at >= 0, at + 1, -1)])
+        columns = np.concatenate([at, [len(self.prior.states)]])
+        seen = np.flatnonzero((rows >= 0) & (columns >= 0))
+        if not len(seen):
+            raise ProjectionError("has no transition between section types that were seen in fitting")
+        return rows[seen], columns[seen], seen
 
     def project(self, document: Document) -> Posterior:
         """The types of its sections."""
@@ -186,7 +219,18 @@ class Sections(PriorCritic):
         ]
         tables = iter(self._probabilities(readable))
         for document, sections in zip(batch, cut, strict=True):
-            yield document, self._posterior(sections, next(tables)) if isinstance(sections, list) else sections
+            if isinstance(sections, list):
+                yield document, self._posterior_or_reason(sections, next(tables))
+            else:
+                yield document, sections
+
+    def _posterior_or_reason(
+        self, sections: Sequence[Section], probabilities: Floats | None
+    ) -> Posterior | ProjectionError:
+        try:
+            return self._posterior(sections, probabilities)
+        except ProjectionError as error:
+            return error
 
     def _probabilities(self, corpus: Sequence[tuple[Document, list[Section]]]) -> list[Floats | None]:
         """(sections, types) of each document; None where titles are believed."""
@@ -197,11 +241,21 @@ class Sections(PriorCritic):
     def _posterior(self, sections: Sequence[Section], probabilities: Floats | None) -> Posterior:
         spans = tuple((section.start, section.end) for section in sections)
         if probabilities is None:
-            return _point([section.title for section in sections], spans, self.choices.merge_repeats)
+            return self._titled(_point([section.title for section in sections], spans, self.choices.merge_repeats))
         factors = Factorised(self.prior.states, probabilities, spans)
         return (
             factors if self.choices.posterior == "full" else _point(factors.point(), spans, self.choices.merge_repeats)
         )
+
+    def _titled(self, point: Point) -> Point:
+        """The same with the texts of those states only to which a transition that counts leads."""
+        seen = self._seen_transitions(point.z)[2]
+        return Point(point.z, tuple(point.spans[at] for at in seen if at < len(point.spans)))
+
+    def familiarity(self, document: Document) -> float:
+        """The share of words and pairs of neighbours that the classifier knows; NaN where it reads none."""
+        features = getattr(self.classifier, "features", None)
+        return features.share(document.text) if isinstance(features, TfIdf) else math.nan
 
     def tables(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, pl.DataFrame]:
         """Data (Table 11), transition errors (Table 12) and organisations (Table 18)."""
@@ -276,8 +330,8 @@ def _learnt_throughout(
     return [*itertools.compress(paths, learnt)], tuple(unused)
 
 
-Learn = Callable[[Ints, Sequence[str]], Classifier]
-"""From the numbers of sections and their types."""
+Learn = Callable[[Ints, Sequence[str], float], Classifier]
+"""From the numbers of sections, their types, and the cost of an error."""
 Apply = Callable[[Any, Ints], Floats]
 """What a classifier so learnt says of the sections with these numbers."""
 Learner = Callable[[Sequence[str]], tuple[Learn, Apply]]
@@ -300,7 +354,7 @@ def _learner(name: str, epochs: int, rate: float, rng: np.random.Generator) -> L
 def _regression(features: Features, texts: Sequence[str]) -> tuple[Learn, Apply]:
     table = features(texts)
     return (
-        lambda rows, titles: LogisticRegression.fit(table[rows], titles, features),
+        lambda rows, titles, cost: LogisticRegression.fit(table[rows], titles, features, cost),
         lambda fitted, rows: fitted.of_features(table[rows]),
     )
 
@@ -310,32 +364,109 @@ def _fine_tuned(model: str, seed: int, epochs: int, rate: float, texts: Sequence
         return [texts[at] for at in rows]
 
     return (
-        lambda rows, titles: Transformer.fit(model, chosen(rows), titles, seed, epochs, rate),
+        lambda rows, titles, _: Transformer.fit(model, chosen(rows), titles, seed, epochs, rate),
         lambda fitted, rows: fitted(chosen(rows)),
     )
 
 
+def _costs(cost: str, classifier: str) -> tuple[float, ...]:
+    """The candidates for the cost of an error; a transformer has none."""
+    if classifier.startswith("transformer:"):
+        return (1.0,)
+    if cost == "auto":
+        return _COSTS
+    try:
+        value = float(cost)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise FinecombError(f"cost={cost}: expected auto or a number above 0")
+    return (value,)
+
+
+@dataclass(frozen=True)
+class _SectionFolds:
+    """All sections with their types and the folds of their documents, for learning from some and judging others."""
+
+    learn: Learn
+    apply: Apply
+    titles: NDArray[np.str_]
+    learnt: NDArray[np.bool_]
+    """Whether the type of each section is common enough to be learnt."""
+    fold: Ints
+    """The fold of each section: that of its document."""
+    posterior: Literal["map", "full"] = "map"
+    """What will be read: the most probable type alone, or all probabilities."""
+
+    def without(self, left_out: Collection[int], cost: float, most: int | None = None) -> Classifier:
+        """A classifier learnt from other folds, or from the first `most` of their sections."""
+        rows = np.flatnonzero(~np.isin(self.fold, list(left_out)) & self.learnt)[:most]
+        return self.learn(rows, self.titles[rows].tolist(), cost)
+
+    def loss(self, model: Classifier, number: int) -> float:
+        """How badly a model does in a fold: minus the mean log P of the right types, at least log 1e-6.
+
+        Where only the most probable types are read, their share of errors, and a thousandth of that log P for ties.
+        """
+        rows = np.flatnonzero((self.fold == number) & self.learnt)
+        places = {name: at for at, name in enumerate(model.classes)}
+        table = np.column_stack([self.apply(model, rows), np.full(len(rows), 1e-6)])
+        columns = [places.get(title, len(places)) for title in self.titles[rows].tolist()]
+        if not len(rows):
+            return 0.0
+        surprise = -float(np.log(np.maximum(table[np.arange(len(rows)), columns], 1e-6)).mean())
+        wrong = float(np.mean(table.argmax(axis=1) != columns))
+        return surprise if self.posterior == "full" else wrong + surprise / 1000
+
+    def losses(self, cost: float, folds: int) -> Floats:
+        """(folds, folds): the loss in fold j of a classifier that has seen neither fold j nor fold k; 0 for j = k."""
+        table = np.zeros((folds, folds))
+        for first, second in itertools.combinations(range(folds), 2):
+            model = self.without((first, second), cost, _FEW_SECTIONS)
+            table[first, second], table[second, first] = self.loss(model, first), self.loss(model, second)
+        return table
+
+
+def _best_costs(sections: _SectionFolds, costs: Sequence[float], folds: int) -> tuple[list[float], float]:
+    """For each fold the cost that does best without it, and the cost that does best altogether.
+
+    With two folds nothing is left to try costs on, and the middle one is taken.
+    """
+    middle = costs[len(costs) // 2]
+    if len(costs) == 1 or folds < 3:
+        return [middle] * folds, middle
+    losses = np.stack([sections.losses(cost, folds) for cost in track(costs, "choosing a cost", len(costs))])
+    by_fold, overall = losses.sum(axis=1), losses.sum(axis=(1, 2))
+    log.info("cost of an error: %g", costs[int(overall.argmin())])
+    return [costs[at] for at in by_fold.argmin(axis=0)], costs[int(overall.argmin())]
+
+
 def _cross_fitted(
-    corpus: Corpus, types: set[str], learner: Learner | Classifier, folds: int, rng: np.random.Generator
+    corpus: Corpus,
+    types: set[str],
+    learner: Learner | Classifier,
+    costs: Sequence[float],
+    folds: int,
+    posterior: Literal["map", "full"],
+    rng: np.random.Generator,
 ) -> tuple[Classifier, list[Floats]]:
     """The classifier fitted on all, and what classifiers that had not seen a document say of its sections."""
     if isinstance(learner, Transformer):
         return learner, list(_classified(learner, corpus))
     texts = [document.text[section.start : section.end] for document, sections in corpus for section in sections]
     titles = np.array([section.title for _, sections in corpus for section in sections])
-    learn, apply = learner(texts)
     ends = np.cumsum([len(sections) for _, sections in corpus])
-    learnt = np.isin(titles, sorted(types))
     folds = max(2, min(folds, len(corpus)))
-    fold = np.repeat(rng.permutation(len(corpus)) % folds, np.diff(ends, prepend=0))  # of each section
+    fold = np.repeat(rng.permutation(len(corpus)) % folds, np.diff(ends, prepend=0))
+    learn, apply = learner(texts)
+    parts = _SectionFolds(learn, apply, titles, np.isin(titles, sorted(types)), fold, posterior)
+    by_fold, cost = _best_costs(parts, costs, folds)
     classes, held_out = sorted(types), np.zeros((len(texts), len(types)))
     for number in track(range(folds), "fitting section classifiers", folds):
-        inside, others = np.flatnonzero(fold == number), np.flatnonzero((fold != number) & learnt)
-        part = learn(others, titles[others].tolist())
-        columns = np.array([classes.index(name) for name in part.classes])
-        held_out[inside[:, None], columns] = apply(part, inside)
-    whole = learn(np.flatnonzero(learnt), titles[learnt].tolist())
-    return whole, np.split(held_out, ends[:-1])
+        model, inside = parts.without((number,), by_fold[number]), np.flatnonzero(fold == number)
+        columns = np.array([classes.index(name) for name in model.classes])
+        held_out[inside[:, None], columns] = parts.apply(model, inside)
+    return parts.without((), cost), np.split(held_out, ends[:-1])
 
 
 def _classified(classifier: Classifier, corpus: Corpus) -> Iterator[Floats]:

@@ -54,7 +54,7 @@ def transition_errors(
 
     The last two rows are the total, and how many of the errors are a section followed by its like.
     """
-    counts = Counter(_transitions(scores))
+    counts = Counter(pair for pair in _transitions(scores) if {*pair} <= {BEGIN, END, *prior.states})
     total = sum(counts.values())
     errors = {pair: count for pair, count in counts.items() if _probability(prior, pair) < below}
     failures = sum(errors.values())

@@ -79,7 +79,12 @@ def save(critic: Critic, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Any] = {}
     state = _without_arrays(critic.state(), "", arrays)
-    head = {"critic": registered_name(critic), "version": __version__, "state": state}
+    head = {
+        "critic": registered_name(critic),
+        "version": __version__,
+        "fitted_on": sorted(critic.fitted_on),
+        "state": state,
+    }
     (folder / "critic.json").write_text(json.dumps(head, ensure_ascii=False, indent=1), encoding="utf-8")
     np.savez_compressed(folder / "arrays.npz", **arrays)
 
@@ -111,7 +116,9 @@ def load(folder: Path, code: Collection[str] = ()) -> Critic:
         _refuse_code(kind.code_of(state), code, folder)
         with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
             arrays = dict(stored)
-        return kind.from_state(_with_arrays(state, arrays))
+        critic = kind.from_state(_with_arrays(state, arrays))
+        object.__setattr__(critic, "fitted_on", frozenset(map(str, head.get("fitted_on", ()))))  # critics may be frozen
+        return critic
     except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
         raise FinecombError(f"{folder}: holds no fitted critic that can be read ({error}); fit it again") from None
 

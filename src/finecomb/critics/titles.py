@@ -25,6 +25,12 @@ _SPELLINGS = {
 }
 _SINGULAR = {
     "analyses": "analysis",
+    "aliases": "alias",
+    "atlases": "atlas",
+    "bias": "bias",
+    "biases": "bias",
+    "buses": "bus",
+    "canvases": "canvas",
     "appendices": "appendix",
     "bases": "basis",
     "children": "child",
@@ -34,15 +40,23 @@ _SINGULAR = {
     "indices": "index",
     "men": "man",
     "people": "person",
+    "movies": "movie",
+    "news": "news",
     "series": "series",
     "species": "species",
     "synopses": "synopsis",
     "theses": "thesis",
     "women": "woman",
 }
+_ENDING_IN_USE = ("auses", "ouses", "fuses", "abuses", "excuses", "muses", "reuses")
+"""Plurals of -use: causes, houses; other words in -uses are those of -us, as viruses."""
 _KEPT = ("ss", "us", "is", "ics", "'s", "’s")
 """Endings in s that are no plural."""
-_PLURALS = (("ies", "y"), ("sses", "ss"), ("shes", "sh"), ("ches", "ch"), ("xes", "x"), ("zes", "z"), ("s", ""))
+_IE = {"calorie", "cookie", "genie", "lie", "movie", "pie", "rookie", "selfie", "tie", "zombie"}
+"""Words whose plural in -ies does not come from -y."""
+_PLURALS = (
+    ("uses", "us"), ("ies", "y"), ("sses", "ss"), ("shes", "sh"), ("ches", "ch"), ("xes", "x"), ("zes", "z"), ("s", ""),
+)  # fmt: skip
 
 
 def normalised(title: str) -> str:
@@ -65,6 +79,8 @@ def _singular(word: str) -> str:
         return _SINGULAR[word]
     if word.endswith(_KEPT) or len(word) <= 3:
         return word
+    if word[:-1] in _IE or word.endswith(_ENDING_IN_USE):
+        return word[:-1]
     for plural, singular in _PLURALS:
         if word.endswith(plural) and len(word) - len(plural) >= 2:
             return word[: -len(plural)] + singular

@@ -33,6 +33,7 @@ class Topics(PriorCritic):
     """A correlated topic model, and the vocabulary it reads documents with."""
 
     name = "topics"
+    table_names = ("topics",)
     discrete = False
     statistic = "kl"
 
@@ -41,6 +42,7 @@ class Topics(PriorCritic):
     """(K, words): P(word | topic)."""
     prior: GaussianPrior
     unused: tuple[Dropped, ...] = ()
+    cautions: tuple[str, ...] = ()
 
     @classmethod
     def fit(
@@ -63,7 +65,8 @@ class Topics(PriorCritic):
         bags, unused = _with_words(vocabulary.bags(document.text for document in real), real)
         steps = track(itertools.islice(em(bags, topics, rng), iterations), f"fitting {topics} topics", iterations)
         model = _converged(steps, tolerance * float(bags.sum())).model
-        return cls(vocabulary, model.topics, GaussianPrior(model.mean, model.covariance), unused)
+        prior = GaussianPrior(model.mean, model.covariance)
+        return cls(vocabulary, model.topics, prior, unused, _few_documents(bags.shape[0], topics))
 
     def project(self, document: Document) -> Posterior:
         """The variational posterior of one document."""
@@ -87,6 +90,10 @@ class Topics(PriorCritic):
             else:
                 yield ProjectionError(NO_WORD)
 
+    def familiarity(self, document: Document) -> float:
+        """The share of its words that are in the vocabulary."""
+        return self.vocabulary.share(document.text)
+
     def tables(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, pl.DataFrame]:
         """`topics`: the share of each in real documents, and its words."""
         return {"topics": top_words(self, real)}
@@ -105,6 +112,15 @@ class Topics(PriorCritic):
     def from_state(cls, state: State) -> Self:
         """From storage."""
         return cls(Vocabulary(tuple(state["words"])), state["topics"], GaussianPrior.from_state(state["prior"]))
+
+
+def _few_documents(documents: int, topics: int) -> tuple[str, ...]:
+    """A caution where topics exceed documents: most of them then hold the words of one document or of none."""
+    if topics <= documents:
+        return ()
+    return (
+        f"{topics} topics were fitted on {documents} documents; say --set topics=N with fewer topics than documents",
+    )
 
 
 def _with_words(bags: csr_array, real: Sequence[Document]) -> tuple[csr_array, tuple[Dropped, ...]]:

@@ -25,13 +25,14 @@ from scipy import linalg
 from scipy.sparse import csr_array
 
 from finecomb.core.errors import FinecombError
+from finecomb.critics.batched_lbfgs import minimised
 
 Floats = NDArray[np.float64]
 Bags = csr_array  # (documents, vocabulary): how often each word occurs
 
 SMOOTHING = 1e-3  # what every word of every topic is given beside its expected count
 _CONJUGATE_STEPS, _VARIANCE_STEPS, _HALVINGS = 4, 3, 8
-_INFERENCE_STEPS, _INFERENCE_TOLERANCE = 100, 1e-5
+_INFERENCE_STEPS, _INFERENCE_TOLERANCE, _REACH = 300, 1e-6, 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,25 +82,39 @@ def em(bags: Bags, topics: int, rng: np.random.Generator) -> Iterator[EmStep]:
 def infer(model: CorrelatedTopics, bags: Bags) -> Beliefs:
     """The posterior of each document under a fitted model, whatever the other documents are.
 
-    A document is done when a step raises its bound by less than 1e-5 nats a word.
+    The bound is climbed by L-BFGS in lambda and log nu^2 together until about 1e-6 nats are left to be won. It has
+    several summits; the climb starts where a document's words point if all topics were equally likely.
     """
-    documents, lengths = bags.shape[0], _lengths(bags)
-    precision = _inverse(model.covariance)
-    mean, variance = np.tile(model.mean, (documents, 1)), np.tile(1 / np.diag(precision), (documents, 1))
-    active, last = np.arange(documents), np.full(documents, -np.inf)
-    for _ in range(_INFERENCE_STEPS):
-        here, beliefs = csr_array(bags[active]), Beliefs(mean[active], variance[active])
-        evidence = _word_evidence(here, _softmax(beliefs.mean), model.topics)
-        bounds = _bounds(here, beliefs, model, precision, evidence.log_likelihood)
-        rising = bounds - last[active] > _INFERENCE_TOLERANCE * np.maximum(lengths[active], 1)
-        last[active] = bounds
-        active, beliefs = active[rising], Beliefs(beliefs.mean[rising], beliefs.variance[rising])
-        if not len(active):
-            break
-        mean[active], variance[active] = _improved(
-            beliefs, evidence.counts[rising], lengths[active], model.mean, precision
-        )
-    return Beliefs(mean, variance)
+    mean, precision = model.mean, _inverse(model.covariance)
+    lengths, diagonal, topics = _lengths(bags), np.diag(precision), len(model.mean)
+    read = np.flatnonzero(lengths)
+    beliefs = Beliefs(np.tile(mean, (bags.shape[0], 1)), np.tile(1 / diagonal, (bags.shape[0], 1)))
+    words = csr_array(bags[read])
+
+    def objective(rows: NDArray[np.int64], points: Floats) -> tuple[Floats, Floats]:
+        here, point = csr_array(words[rows]), Beliefs(points[:, :topics], np.exp(points[:, topics:]))
+        evidence = _word_evidence(here, _softmax(point.mean), model.topics)
+        value = _bounds(here, point, model, precision, evidence.log_likelihood)
+        expected = lengths[read[rows], None] * _softmax(point.mean + point.variance / 2)
+        slope = evidence.counts - expected - (point.mean - mean) @ precision
+        return -value, -np.concatenate([slope, 0.5 - 0.5 * point.variance * (diagonal + expected)], axis=1)
+
+    start = _word_start(words, model)
+    shares = lengths[read, None] * _softmax(start)
+    scale = np.concatenate([1 / (diagonal + shares), np.full(shares.shape, 2.0)], axis=1)
+    first = np.concatenate([start, np.log(1 / (diagonal + shares))], axis=1)
+    points = minimised(objective, first, scale, _INFERENCE_TOLERANCE, _INFERENCE_STEPS, _REACH)
+    beliefs.mean[read], beliefs.variance[read] = points[:, :topics], np.exp(points[:, topics:])
+    return beliefs
+
+
+def _word_start(bags: Bags, model: CorrelatedTopics) -> Floats:
+    """(documents, K): strengths that a document's words point to when all topics are equally likely beforehand."""
+    topics = len(model.mean)
+    counts = _word_evidence(bags, np.full((bags.shape[0], topics), 1 / topics), model.topics).counts + 1.0
+    logs: Floats = np.log(counts)
+    start: Floats = logs - logs.mean(axis=1, keepdims=True) + model.mean.mean()
+    return start
 
 
 def word_log_likelihood(model: CorrelatedTopics, bags: Bags, beliefs: Beliefs) -> float:

@@ -9,15 +9,40 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from finecomb.core.errors import FinecombError
+from finecomb.core.tokens import words
 
 _WORD = re.compile(r"(?<![\\@])\b[^\W\d_]{2,}\b")
 _FORMULA = ("xmath", "xcite")
 NO_WORD = "has no word of the critic's vocabulary"
 """Why a document has no place in the latent space of a critic that reads bags of words."""
+
+
+_UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+
+
+def is_unspaced(text: str) -> bool:
+    """Whether a text has letters of a script that is written without spaces between words, as Chinese and Thai."""
+    return not text.isascii() and _UNSPACED.search(text) is not None
+
+
+def unspaced_words(text: str) -> list[str]:
+    """Words of such a text by our own rule for tokens: a character each, and words of other scripts as elsewhere.
+
+    >>> unspaced_words("我们用 BERT 模型。")
+    ['我', '们', '用', 'bert', '模', '型']
+    """
+    tokens = (text[start:end].lower() for start, end in words(text).tolist())
+    return [token for token in tokens if token[0].isalpha() and (len(token) > 1 or _UNSPACED.match(token))]
+
+
+def word_count(text: str) -> int:
+    """How long a text is: words between spaces, or tokens where no spaces are written."""
+    return len(unspaced_words(text)) if is_unspaced(text) else len(text.split())
 
 
 def terms(text: str) -> list[str]:
@@ -26,8 +51,10 @@ def terms(text: str) -> list[str]:
     >>> terms(r"The mass \\alpha of @xmath0 is 3 kg, isn't it?")
     ['the', 'mass', 'of', 'is', 'kg', 'isn', 'it']
     """
-    words = _WORD.findall(text.lower())
-    return [word for word in words if not word.startswith(_FORMULA)] if "x" in text else words
+    if is_unspaced(text):
+        return unspaced_words(text)
+    letters = _WORD.findall(text.lower())
+    return [word for word in letters if not word.startswith(_FORMULA)] if "x" in text else letters
 
 
 _PROSE = re.compile(r"""(?<![^\s("'’«„“‹¿¡])[^\W\d_]{2,}(?=[.,;:!?…)"'’»“”›]*(?:\s|$)|['’])""")
@@ -39,7 +66,7 @@ def prose(text: str) -> list[str]:
     >>> prose("L'option --all-files de ls(1) montre (aussi) /etc/passwd.")
     ['option', 'de', 'montre', 'aussi']
     """
-    return _PROSE.findall(text.lower())
+    return unspaced_words(text) if is_unspaced(text) else _PROSE.findall(text.lower())
 
 
 @dataclass(frozen=True)
@@ -77,6 +104,11 @@ class Vocabulary:
     def numbers(self, text: str) -> NDArray[np.int64]:
         """The words of a text by their places; other words are left out."""
         return np.array([at for word in self.read(text) if (at := self.index.get(word)) is not None], np.int64)
+
+    def share(self, text: str) -> float:
+        """The share of the words of a text that are in the vocabulary; NaN without words."""
+        words_there = self.read(text)
+        return float(np.mean([word in self.index for word in words_there])) if words_there else float("nan")
 
     def bags(self, texts: Iterable[str]) -> csr_array:
         """(texts, words): how often each word occurs in each text; other words are left out."""

@@ -145,6 +145,12 @@ def only_label(whole: View, label: str) -> View:
     return replace(whole, study=replace(whole.study, marks=whole.study.marks.filter(pl.col("label") == label)))
 
 
+def pairing_keys(view: View, by: str, key: str = "") -> pl.DataFrame:
+    """Columns document and key: which documents of different systems belong together, as `compare` pairs them."""
+    parts = [(str(group[by]), part) for group, part in view.split([by]) if group[by] is not None]
+    return _keys(view, parts, key)
+
+
 def _keys(view: View, parts: Iterable[tuple[str, View]], key: str) -> pl.DataFrame:
     """Columns document and key; key is null where the document has none."""
     texts = view.study.documents

@@ -1,0 +1,185 @@
+"""How often the critics' tests reject where nothing differs, and how often they see planted damage.
+
+    python -m benchmarks critics_power
+
+The tables of docs/critics/power.md. The world is small and known: documents of sections whose types follow a chain.
+All is done each time: real documents are cut in two, a critic is fitted, held-out and generated ones are scored and
+compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from finecomb.core.records import Document, Segment
+from finecomb.critics import compare, scores
+from finecomb.critics.base import CriticScores
+from finecomb.critics.comparison import Comparison, combined
+from finecomb.critics.criticism import Criticism, criticize, split
+
+STATES = "abcdefgh"
+RUNS, DRAWS = 400, 199
+
+
+def process(rng: np.random.Generator) -> np.ndarray:
+    """A chain over eight types from a begin state into an end; it cannot end at once."""
+    table = rng.dirichlet(np.full(len(STATES) + 1, 0.5), len(STATES) + 1)
+    table[0, -1], table[1:, -1] = 0, 0.25
+    table[0] /= table[0].sum()
+    table[1:, :-1] *= 0.75 / table[1:, :-1].sum(axis=1, keepdims=True)
+    return table
+
+
+def path(rng: np.random.Generator, table: np.ndarray) -> list[str]:
+    at, states = 0, list[str]()
+    while (step := int(rng.choice(len(STATES) + 1, p=table[at]))) < len(STATES):
+        states.append(STATES[step])
+        at = step + 1
+    return states
+
+
+def document(id: str, states: Iterable[str], **meta: str) -> Document:
+    texts = [f"{id} {state} {at}" for at, state in enumerate(states)]
+    ends = np.cumsum([len(text) + 1 for text in texts]) - 1
+    titles = [text.split()[1] for text in texts]
+    spans = zip(ends.tolist(), texts, titles, strict=True)
+    segments = tuple(Segment(start=end - len(text), end=end, title=title) for end, text, title in spans)
+    return Document(id=id, text=" ".join(texts), segments=segments, meta=meta)
+
+
+def corpus(rng: np.random.Generator, table: np.ndarray, count: int, name: str) -> list[Document]:
+    return [document(f"{name}{at}", path(rng, table)) for at in range(count)]
+
+
+def swapped(rng: np.random.Generator, page: Document) -> Document:
+    """Two neighbouring sections change places."""
+    titles = [segment.title for segment in page.segments]
+    if len(titles) > 1:
+        at = int(rng.integers(len(titles) - 1))
+        titles[at], titles[at + 1] = titles[at + 1], titles[at]
+    return document(f"swapped {page.id}", titles)
+
+
+def looped(rng: np.random.Generator, page: Document) -> Document:
+    """A section is said again."""
+    titles = [segment.title for segment in page.segments]
+    at = int(rng.integers(len(titles)))
+    return document(f"looped {page.id}", [*titles[: at + 1], *titles[at:]])
+
+
+def judged(real: list[Document], generated: list[Document], seed: int) -> Criticism:
+    return criticize("sections", real, {"s": generated}, seed=seed, labels="title", smoothing="add:0.1")
+
+
+def mean(rows: list[Comparison]) -> Comparison:
+    return next(row for row in rows if row.statistic != "ppl")
+
+
+def tested(result: Criticism, seed: int) -> Comparison:
+    return mean(compare(result.real, result.systems, draws=DRAWS, seed=seed))
+
+
+# --- nothing differs ---------------------------------------------------------------------------------------------
+
+
+def plain_null(seed: int) -> dict[str, float]:
+    rng = np.random.default_rng(seed)
+    table = process(rng)
+    real, generated = corpus(rng, table, 80, "r"), corpus(rng, table, 40, "g")
+    result = judged(real, generated, seed)
+    fitted_on = replace(result, real=scores(result.critic, split(real, seed=seed)[0]))
+    return {
+        "held-out real documents": tested(result, seed).p,
+        "fitted documents taken for real": tested(fitted_on, seed).p,
+    }
+
+
+def prompt_null(seed: int) -> dict[str, float]:
+    """Ten prompts with six continuations each, against forty real documents; half of a value is the prompt's."""
+    rng = np.random.default_rng(seed)
+
+    def side(prompts: int, times: int) -> CriticScores:
+        effects = np.repeat(rng.normal(size=prompts), times)
+        values = 10 + effects + rng.normal(size=len(effects))
+        ones = np.ones(len(values), np.int64)
+        names = tuple(str(at // times) for at in range(len(values)))
+        return CriticScores(
+            "c", "nll", False, tuple(map(str, range(len(values)))), values, ones, ones, names, (), names
+        )
+
+    real, generated = side(40, 1), side(10, 6)
+    alone = [replace(scored, clusters=()) for scored in (real, generated)]
+    p_alone = mean(compare(alone[0], {"s": alone[1]}, draws=DRAWS, seed=seed)).p
+    p_cluster = mean(compare(real, {"s": generated}, draws=DRAWS, seed=seed)).p
+    return {"six continuations of a prompt": p_alone, "the same with --cluster prompt": p_cluster}
+
+
+def length_null(seed: int) -> dict[str, float]:
+    """Generated documents are the shorter half of what the process writes."""
+    rng = np.random.default_rng(seed)
+    table = process(rng)
+    drawn = sorted(corpus(rng, table, 80, "g"), key=lambda page: (len(page.segments), page.id))[:40]
+    row = tested(judged(corpus(rng, table, 160, "r"), drawn, seed), seed)
+    return {"shorter documents, p": row.p, "shorter documents, p_matched": row.p_matched}
+
+
+def split_null(seed: int) -> dict[str, float]:
+    rng = np.random.default_rng(seed)
+    table = process(rng)
+    real, generated = corpus(rng, table, 80, "r"), corpus(rng, table, 40, "g")
+    rows = []
+    for number in range(5):
+        result = judged(real, generated, 100 * seed + number)
+        rows.append(compare(result.real, result.systems, draws=DRAWS, seed=seed))
+    pvalues = [mean(row).p for row in rows]
+    return {"--splits 5": mean(combined(rows)).p, "range of p over five splits": max(pvalues) - min(pvalues)}
+
+
+def null_table(runs: int) -> None:
+    print("rejections at 5% where nothing differs, in per cent")
+    for world in (plain_null, prompt_null, length_null, split_null):
+        rows = [world(seed) for seed in range(runs if world is not split_null else runs // 4)]
+        for name in rows[0]:
+            values = np.array([row[name] for row in rows])
+            figure = (
+                f"median {np.median(values):.2f}"
+                if name.startswith("range")
+                else f"{100 * np.mean(values <= 0.05):.1f}"
+            )
+            print(f"  {name:40} {figure:>12}   of {len(rows)} runs", flush=True)
+
+
+# --- planted damage ----------------------------------------------------------------------------------------------
+
+
+def power(damage: Callable[[np.random.Generator, Document], Document], share: float, count: int, runs: int) -> float:
+    """The share of runs that reject when a share of the generated documents is damaged."""
+    hits = 0
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        table = process(rng)
+        pages = corpus(rng, table, count, "g")
+        generated = [damage(rng, page) if rng.random() < share else page for page in pages]
+        hits += tested(judged(corpus(rng, table, 2 * count, "r"), generated, seed), seed).p <= 0.05
+    return hits / runs
+
+
+def power_table(runs: int) -> None:
+    print("runs that reject at 5%, in per cent, by documents on each side")
+    for name, damage in (("two sections swapped", swapped), ("a section said again", looped)):
+        for share in (0.1, 0.5, 1.0):
+            figures = [f"{100 * power(damage, share, count, runs):5.0f}" for count in (20, 40, 80, 160)]
+            print(f"  {name}, {100 * share:3.0f}% of documents  {' '.join(figures)}", flush=True)
+
+
+def main() -> None:
+    """Both tables."""
+    null_table(RUNS)
+    power_table(RUNS // 2)
+
+
+if __name__ == "__main__":
+    main()
