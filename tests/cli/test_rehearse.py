@@ -67,3 +67,13 @@ def test_a_design_that_no_text_can_fill_is_one_line_of_check(study: Path) -> Non
     result = CliRunner().invoke(app, ["check", str(study)])
     assert result.exit_code == 1
     assert "cell none/m/news cannot be filled: 2 texts fit" in result.output
+
+
+def test_new_leaves_phases_out(tmp_path: Path) -> None:
+    (tmp_path / "texts.jsonl").write_text('{"id": "a", "text": "The ferry left."}\n', encoding="utf-8")
+    made = tmp_path / "made"
+    begin = ["new", str(made), "-p", "scarecrow", "-d", str(tmp_path / "texts.jsonl")]
+    result = CliRunner().invoke(app, [*begin, "--skip", "qualification,training"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert fc.read(made).settings.skip == ("training", "qualification")
+    assert "did you mean 'training'" in str(CliRunner().invoke(app, [*begin, "--skip", "trainng"]).exception)

@@ -41,7 +41,7 @@ def clark(people: int) -> list[Item]:
 
 def test_a_small_clark_study_fills_in_spite_of_rejections_and_leavers(tmp_path: Path) -> None:
     design = Design.model_validate({**CLARK, "people": 2, "cells": CLARK["cells"][2:3], "texts": 2})
-    items = [Settings(protocols=(TURING.id,), design=design), TURING, *texts(3)]
+    items: list[Item] = [Settings(protocols=(TURING.id,), design=design), TURING, *texts(3)]
     rehearsal = rehearsed(tmp_path, items, CrowdTraits(copies=0.3, leaves=0.2), 60)
     assert rehearsal.is_filled
     assert [state.accepted for state in rehearsal.states] == [2, 2, 2]
@@ -58,14 +58,14 @@ def test_people_go_through_any_protocol(tmp_path: Path, name: str) -> None:
     documents = [
         Document(id=f"d{n}", text="" if pair else TEXT.format(n), context=pair, meta={"model": "m"}) for n in range(2)
     ]
-    items = [Settings(protocols=(protocol.id,), annotators=2, skip=skip), protocol, *documents]
+    items: list[Item] = [Settings(protocols=(protocol.id,), annotators=2, skip=skip), protocol, *documents]
     rehearsal = rehearsed(tmp_path, items, CrowdTraits(), 2)
     assert Counter(visit.outcome for visit in rehearsal.visits) == {"done": 2}
     assert len(rehearsal.study.work().annotations) == 4
 
 
 def test_a_study_begins_without_those_who_were_there(tmp_path: Path) -> None:
-    rehearsal = rehearsed(tmp_path, clark(1)[:2] + texts(2), CrowdTraits(), 2)
+    rehearsal = rehearsed(tmp_path, [*clark(1)[:2], *texts(2)], CrowdTraits(), 2)
     again = list(without_people(rehearsal.study))
     assert len(again) == 2 + len(texts(2))
 

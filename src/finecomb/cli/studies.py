@@ -24,6 +24,7 @@ from finecomb.cli.shared import (
     emit,
     mapping,
     out,
+    phases,
     progress,
     read,
     say,
@@ -31,7 +32,7 @@ from finecomb.cli.shared import (
 from finecomb.core.check import check as check_study
 from finecomb.core.check import checked
 from finecomb.core.errors import FinecombError, Problem, StudyError, did_you_mean
-from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
+from finecomb.core.records import PHASES, Annotation, Annotator, Document, Note, Settings
 from finecomb.core.study import Item, Study
 from finecomb.formats import Options
 from finecomb.measure.counts import counts, label_counts, meta_names, totals
@@ -107,6 +108,12 @@ def new(
     ] = None,
     columns: Columns = None,
     from_: From = "",
+    skip: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Phases to leave out, with commas: {', '.join(PHASES)}; may be repeated.", show_default=False
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="For assignment and sampling.")] = 0,
     force: Force = False,
 ) -> None:
@@ -120,7 +127,11 @@ def new(
     if not texts:
         raise FinecombError(f"{documents}: has no texts; a study needs at least one")
     settings = Settings(
-        title=title or study.name, protocols=(chosen.id,), annotators=annotators or chosen.work.annotators, seed=seed
+        title=title or study.name,
+        protocols=(chosen.id,),
+        annotators=annotators or chosen.work.annotators,
+        skip=phases(skip or ()),
+        seed=seed,
     )
     items: list[Item] = [settings, chosen, *texts]
     formats.save(checked(items), study, "folder", force=force)
