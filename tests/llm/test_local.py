@@ -8,8 +8,8 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, ModelSettings
 from finecomb.core.study import Study
 from finecomb.llm import annotate
-from finecomb.llm.annotate import note_of
 from finecomb.llm.local import LocalEndpoint, has_runtime, install_hint, is_local, model_file
+from finecomb.llm.runs import note_of
 from finecomb.protocols import load
 
 MODEL = "local:smollm2"

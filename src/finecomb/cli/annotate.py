@@ -39,11 +39,11 @@ from finecomb.formats import folder
 from finecomb.report.tables import Row
 
 try:
-    from finecomb.llm.annotate import ModelPlan, ModelRun, collect, execute, judge, note_of, plan, verify
     from finecomb.llm.budget import Price
     from finecomb.llm.calls import CallProgress, Watcher
     from finecomb.llm.injections import injections
     from finecomb.llm.prompt import VARIABLES, PromptTemplate, prompt_text
+    from finecomb.llm.runs import ModelPlan, ModelRun, collect, execute, judge, note_of, plan, verify
 except ModuleNotFoundError as error:
     raise FinecombError(f"language models need the package {error.name}; pip install 'finecomb[llm]'") from None
 
@@ -169,7 +169,7 @@ def _price(text: str) -> tuple[float, float]:
 
 def _protocol(study: Study, name: str) -> Protocol:
     """One of the study's protocols, or a shipped one or a file that is not in it yet."""
-    if not name or any(name in (each.name, each.id) for each in study.protocols.values()):
+    if not name or any(name in (candidate.name, candidate.id) for candidate in study.protocols.values()):
         return study.protocol(name)
     return protocols.load(name)
 
@@ -190,8 +190,8 @@ def _refuse_other_prompt(study: Study, run_plan: ModelPlan) -> None:
         if annotator.kind != "llm":
             raise FinecombError(f"annotator {annotator.id!r} is a {annotator.kind} already; name this one with --name")
         same_protocol = any(
-            each.annotator == annotator.id and each.protocol == run_plan.protocol.id
-            for each in study.iter_annotations()
+            annotation.annotator == annotator.id and annotation.protocol == run_plan.protocol.id
+            for annotation in study.iter_annotations()
         )
         for key in ("model", "endpoint", "prompt") if same_protocol else ():
             if annotator.meta.get(key) != mine.meta.get(key):
@@ -244,10 +244,10 @@ def _with_run(study: Study, run: ModelRun) -> Study:
 
 def _items(study: Study, runs: list[ModelRun]) -> list[Item]:
     """The study with the runs' annotators and annotations; those with the same id are replaced."""
-    people = {each.id: each for each in study.iter_annotators()}
-    people |= {each.id: each for run in runs for each in run.annotators}
-    work: dict[str, Annotation] = {each.id: each for each in study.iter_annotations()}
-    work |= {each.id: each for run in runs for each in run.annotations}
+    people = {person.id: person for person in study.iter_annotators()}
+    people |= {person.id: person for run in runs for person in run.annotators}
+    work: dict[str, Annotation] = {annotation.id: annotation for annotation in study.iter_annotations()}
+    work |= {annotation.id: annotation for run in runs for annotation in run.annotations}
     names = dict.fromkeys([*study.settings.protocols, *study.protocols])
     settings = study.settings.model_copy(update={"protocols": tuple(names)})
     return [settings, *study.protocols.values(), *study.iter_documents(), *people.values(), *work.values()]

@@ -71,6 +71,12 @@ COMMANDS = (
         "From any format to any other, checked on the way; what the target cannot hold is said.",
     ),
     CommandRow(
+        "select",
+        "studies",
+        Panel.START,
+        "A part of a study as a study of its own: the texts, annotators, annotations and marks that fit.",
+    ),
+    CommandRow(
         "check",
         "studies",
         Panel.START,
@@ -275,9 +281,17 @@ def _in_order(loaded: MutableMapping[str, Any]) -> dict[str, Any]:
 
 def _loaded(command: Any) -> Any:
     if not isinstance(command, RowCommand):
-        return command
+        return _complete(command)
     importlib.import_module(f"finecomb.cli.{command.row.module}")
-    return typer.main.get_group(app).commands[command.row.name]
+    return _complete(typer.main.get_group(app).commands[command.row.name])
+
+
+def _complete(command: Any) -> Any:
+    from finecomb.cli.output import with_output_flags
+
+    for inner in getattr(command, "commands", {}).values():
+        with_output_flags(inner)
+    return with_output_flags(command)
 
 
 def load_commands() -> None:

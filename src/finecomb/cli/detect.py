@@ -9,8 +9,22 @@ from typing import Annotated, Any
 import typer
 
 from finecomb import formats, protocols
+from finecomb.cli.filters import Drop, Where, part_of
 from finecomb.cli.options import with_options
-from finecomb.cli.shared import AsJson, Force, From, StudyPath, app, counted, done, emit, out, progress, read, say
+from finecomb.cli.shared import (
+    AsJson,
+    Force,
+    From,
+    StudyPath,
+    app,
+    counted,
+    done,
+    emit,
+    print_table,
+    progress,
+    read,
+    say,
+)
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.options import OptionValues, listed, refuse_others
 from finecomb.core.protocol import Protocol
@@ -18,7 +32,7 @@ from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.study import Item, Study
 from finecomb.detect import DETECTORS, Factory, named
 from finecomb.detect import detect as detected
-from finecomb.report.tables import Row, as_json, print_rows
+from finecomb.report.tables import Row, as_json
 
 DetectorName = Annotated[
     str, typer.Option("--detector", help="Which one; `finecomb detectors` lists them.", show_default=False)
@@ -53,6 +67,8 @@ def detect(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the study with the new marks.", show_default=False)
     ] = None,
+    where: Where = None,
+    drop: Drop = None,
     from_: From = "",
     force: Force = False,
     as_json_: AsJson = False,
@@ -64,7 +80,7 @@ def detect(
     factory = named(detector)
     refuse_others(values.given, {factory.name: factory.options}, {row.name: row.options for row in DETECTORS.values()})
     options: Any = values.of(factory.options)
-    whole = read(study, from_)
+    whole = part_of(read(study, from_), where, drop)
     protocol = _protocol(whole, factory)
     program = factory.make(protocol, options)
     if whole.documents.is_empty():
@@ -111,7 +127,7 @@ def _report(annotations: Sequence[Annotation], signature: str, output: Path | No
         checked = sum(annotation.status == "submitted" for annotation in annotations)
         done(output, f"{counted(len(rows), 'mark')} in {counted(checked, 'text')}; `finecomb show` explains each")
     else:
-        print_rows(out, rows, "Marks", "Nothing to mark.")
+        print_table(rows, "Marks", "Nothing to mark.")
         say(signature)
 
 
@@ -171,7 +187,7 @@ def train(
     if as_json_:
         typer.echo(as_json(fitted.rows, fitted.signature))
         return
-    print_rows(out, fitted.rows, fitted.title)
+    print_table(fitted.rows, fitted.title)
     say(fitted.signature)
     if output:
         done(output, f"weights fitted on {counted(fitted.texts, 'text')}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,6 +12,7 @@ import typer
 from rich.text import Text
 
 from finecomb import formats, protocols
+from finecomb.cli.filters import Drop, Where, part_of
 from finecomb.cli.shared import (
     AsJson,
     Columns,
@@ -25,6 +27,7 @@ from finecomb.cli.shared import (
     mapping,
     out,
     phases,
+    print_table,
     progress,
     read,
     say,
@@ -35,11 +38,13 @@ from finecomb.core.errors import FinecombError, Problem, StudyError, did_you_mea
 from finecomb.core.records import PHASES, Annotation, Annotator, Document, Note, Settings
 from finecomb.core.study import Item, Study
 from finecomb.formats import Options
+from finecomb.measure.answers import unusable_severities
 from finecomb.measure.counts import counts, label_counts, meta_names, totals
+from finecomb.measure.text_sizes import not_work, text_sizes, work_sizes
 from finecomb.report import demo as tour
 from finecomb.report.marked_text import document_html
 from finecomb.report.problems import problem_lines, problem_row
-from finecomb.report.tables import Row, as_json, print_rows, rows_of, table
+from finecomb.report.tables import Row, as_json, rows_of
 from finecomb.report.terminal import document_view
 from finecomb.simulate import Simulated, crowd, plant
 from finecomb.simulate import simulate as simulated
@@ -134,6 +139,8 @@ def new(
         seed=seed,
     )
     items: list[Item] = [settings, chosen, *texts]
+    for warning in unusable_severities(chosen):
+        say(warning)
     formats.save(checked(items), study, "folder", force=force)
     left = sum(isinstance(item, Annotation) for item in source)
     if left:
@@ -169,6 +176,8 @@ def convert(
     annotator: Annotated[
         str, typer.Option(help="Who made the annotations, when the file does not say.", show_default=False)
     ] = "",
+    where: Where = None,
+    drop: Drop = None,
     force: Force = False,
 ) -> None:
     """From any format to any other, checked on the way; what the target cannot hold is said.
@@ -183,9 +192,36 @@ def convert(
         repeats=repeats,
         annotator=annotator,
     )
-    for note in formats.convert(source, target, from_, to, options, force, progress):
+    if where or drop:
+        part = part_of(formats.read(source, from_, options, watch=progress), where, drop)
+        notes = formats.save(checked(part.items()), target, to, options, force)
+    else:
+        notes = formats.convert(source, target, from_, to, options, force, progress)
+    for note in notes:
         say(note)
     done(target, "written")
+
+
+@app.command()
+def select(
+    study: StudyPath,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The study to write.", show_default=False)],
+    where: Where = None,
+    drop: Drop = None,
+    from_: From = "",
+    force: Force = False,
+) -> None:
+    """A part of a study as a study of its own: the texts, annotators, annotations and marks that fit.
+
+    Example: `finecomb select demo-study -o humans --where 'model == "human"' --drop grammar-usage:1`
+    """
+    if not where and not drop:
+        raise FinecombError("select needs --where or --drop: what to keep, or which marks to leave out")
+    part = part_of(read(study, from_), where, drop)
+    for note in formats.save(part.items(), output, force=force):
+        say(note)
+    sizes = (("text", part.documents), ("annotation", part.annotations), ("mark", part.marks))
+    done(output, ", ".join(counted(len(frame), noun) for noun, frame in sizes))
 
 
 @app.command()
@@ -239,14 +275,17 @@ def show(
     from_: From = "",
     width: Annotated[int, typer.Option(min=20, help="Characters per line.")] = 96,
     html: Annotated[Path | None, typer.Option(help="Write a page instead.", show_default=False)] = None,
+    where: Where = None,
+    drop: Drop = None,
 ) -> None:
     """A text in the terminal with everybody's marks below the words.
 
     Example: `finecomb show demo-study harbour-a -a truth`
     """
-    whole = read(study, from_)
+    whole = part_of(read(study, from_), where, drop)
     if whole.documents.is_empty():
-        raise FinecombError(f"{study}: has no documents yet")
+        none = "no text fits --where" if where else "has no documents yet"
+        raise FinecombError(f"{study}: {none}")
     id = document or whole.documents["id"][0]
     text = whole.document(id)
     annotations = whole.annotations_on(id)
@@ -275,6 +314,8 @@ def stats(
             help="Document meta or annotator fields, with commas; `model` where documents have it.", show_default=False
         ),
     ] = "",
+    where: Where = None,
+    drop: Drop = None,
     from_: From = "",
     as_json_: AsJson = False,
 ) -> None:
@@ -282,27 +323,34 @@ def stats(
 
     Example: `finecomb stats demo-study --by model,topic`
     """
-    whole = read(study, from_)
-    wanted = [name for name in by.split(",") if name] or (["model"] if "model" in meta_names(whole) else [])
-    labels = label_counts(whole, wanted[:1])
-    groups = rows_of(counts(whole, wanted)) if wanted else []
-    people = rows_of(counts(whole, ["annotator", "kind"]))
+    whole = part_of(read(study, from_), where, drop)
+    work = whole.work()
+    columns = [name for name in by.split(",") if name] or (["model"] if "model" in meta_names(whole) else [])
+    columns = [] if columns == ["none"] else columns
+    tables = _stats_tables(work, columns)
+    total = totals(work) | {name: count for name, count in not_work(whole).items() if count}
     if as_json_:
-        total: list[Row] = [{"table": "totals", **totals(whole)}]
-        parts = [("labels", rows_of(labels)), ("groups", groups), ("annotators", people)]
-        typer.echo(as_json([*total, *({"table": name, **row} for name, rows in parts for row in rows)]))
+        rows: list[Row] = [{"table": "totals", **total}]
+        typer.echo(as_json([*rows, *({"table": name, **row} for name, _, part in tables for row in part)]))
         return
-    out.print(
-        table([{"": name, "count": count} for name, count in totals(whole).items()], str(whole.settings.title or study))
-    )
-    for title, rows in (
-        ("Marks by label", rows_of(labels)),
-        (f"By {', '.join(wanted)}", groups),
-        ("By annotator", [] if "annotator" in wanted else people),
-    ):
-        if rows:
+    print_table([{"": name, "count": count} for name, count in total.items()], str(whole.settings.title or study))
+    for _, title, part in tables:
+        if part:
             out.print()
-            print_rows(out, rows, title, digits=2)
+            print_table(part, title, digits=2)
+
+
+def _stats_tables(work: Study, by: Sequence[str]) -> list[tuple[str, str, list[Row]]]:
+    """The tables of `finecomb stats` after the totals: name for programs, title for people, rows."""
+    words = f"By {', '.join(by)}"
+    people = [] if "annotator" in by else rows_of(counts(work, ["annotator", "kind"]))
+    return [
+        ("labels", "Marks by label", rows_of(label_counts(work, by[:1]))),
+        ("groups", words, rows_of(counts(work, by)) if by else []),
+        ("texts", "Texts", rows_of(text_sizes(work, by))),
+        ("work", "Work", rows_of(work_sizes(work, by)) if len(work.annotations) else []),
+        ("annotators", "By annotator", people),
+    ]
 
 
 @app.command()

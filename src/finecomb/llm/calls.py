@@ -169,7 +169,7 @@ class Caller:
 
     def _entries(self, call: ModelCall, number: int, most: float) -> list[HeadEntry | CallEntry]:
         messages = call.request.messages
-        head = hashlib.sha256("\0".join(each.content for each in messages[:-1]).encode()).hexdigest()[:12]
+        head = hashlib.sha256("\0".join(message.content for message in messages[:-1]).encode()).hexdigest()[:12]
         new = [] if head in self.journal.heads else [HeadEntry(id=head, messages=messages[:-1])]
         self.journal.heads.add(head)
         entry = CallEntry(

@@ -112,8 +112,8 @@ class HttpEndpoint:
             return FinecombError(f"{message}; {way}")
         if status == 404:
             models = await self._models()
-            known = f"; it has no model {request.model!r}{did_you_mean(request.model, models)}" if models else ""
-            return FinecombError(f"{message}{known or '; is --base-url the address of an OpenAI-compatible endpoint?'}")
+            hint = f"; it has no model {request.model!r}{did_you_mean(request.model, models)}" if models else ""
+            return FinecombError(f"{message}{hint or '; is --base-url the address of an OpenAI-compatible endpoint?'}")
         if status in _BUSY:
             return CallError(message, again=True, wait=_retry_after(headers))
         return CallError(message)

@@ -202,13 +202,19 @@ def _shots(study: Study, protocol: Protocol, settings: ModelSettings) -> list[Sh
     if not settings.shots:
         return []
     gold = {annotator.id for annotator in study.iter_annotators() if annotator.kind == "gold"}
-    work = [each for each in study.work().iter_annotations() if each.annotator in gold and each.protocol == protocol.id]
+    work = [
+        annotation
+        for annotation in study.work().iter_annotations()
+        if annotation.annotator in gold and annotation.protocol == protocol.id
+    ]
     if len(work) <= settings.shots:
         raise FinecombError(
             f"--shots {settings.shots}: the study has {len(work)} gold texts; it needs at least {settings.shots + 1}"
         )
-    order = sorted(work, key=lambda each: hashlib.sha256(f"{settings.seed}/{each.document}".encode()).digest())
-    return [(study.document(each.document), each) for each in order[: settings.shots + 1]]
+    order = sorted(
+        work, key=lambda annotation: hashlib.sha256(f"{settings.seed}/{annotation.document}".encode()).digest()
+    )
+    return [(study.document(annotation.document), annotation) for annotation in order[: settings.shots + 1]]
 
 
 def _check_lengths(run_plan: ModelPlan) -> None:
@@ -273,14 +279,14 @@ def _folder_name(run_plan: ModelPlan) -> str:
         "key_env",
         "base_url",
     }
-    asked = [
+    identity = [
         record.name,
         record.host,
         record.protocol,
         record.prompt,
         record.settings.model_dump(mode="json", exclude=limits),
     ]
-    short = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
+    short = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:8]
     safe = "".join(character if character.isalnum() or character in "-_." else "-" for character in record.name)
     return f"{safe}-{short}"
 
@@ -466,7 +472,7 @@ def annotation_of(
     )
     if task.swapped and answers.get("prefer") in ("a", "b"):
         answers["prefer"] = "b" if answers["prefer"] == "a" else "a"
-    shown = {"shown_first": "b" if task.swapped else "a"} if run_plan.protocol.work.unit == "pair" else {}
+    order = {"shown_first": "b" if task.swapped else "a"} if run_plan.protocol.work.unit == "pair" else {}
     return Annotation(
         id=id,
         document=task.document.id,
@@ -480,7 +486,7 @@ def annotation_of(
         excluded=excluded,
         submitted=last,
         seconds=round(sum(entry.seconds for _, entry in replies), 3),
-        meta={"llm": note.model_dump(mode="json", exclude_defaults=True), **shown},
+        meta={"llm": note.model_dump(mode="json", exclude_defaults=True), **order},
     )
 
 
