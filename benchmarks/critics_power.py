@@ -178,7 +178,7 @@ def power_table(runs: int) -> None:
 def main() -> None:
     """Both tables."""
     null_table(RUNS)
-    power_table(RUNS // 2)
+    power_table(RUNS // 4)
 
 
 if __name__ == "__main__":
