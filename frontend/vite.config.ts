@@ -1,13 +1,14 @@
 import { resolve } from "node:path";
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig } from "vitest/config";
+import { compress } from "./compress";
 
 const pages = ["annotate", "admin"].map((name) => resolve(import.meta.dirname, `${name}.html`));
 
 /** One page for annotators, one for researchers. The content policy allows nothing inline, so nothing is inlined. */
 export default defineConfig({
   base: "/static/",
-  plugins: [svelte()],
+  plugins: [svelte(), compress()],
   build: {
     outDir: "../src/finecomb/server/static",
     emptyOutDir: true,

@@ -13,13 +13,14 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from finecomb.core.hooks import HTML_HOOK
+from finecomb.core.hooks import FINDINGS_HOOKS, HTML_HOOK
 from finecomb.version import __version__
 
 if TYPE_CHECKING:
     from finecomb.agreement.agree import agree
     from finecomb.core.errors import FinecombError, Problem
     from finecomb.core.estimate import Estimate
+    from finecomb.core.findings import Findings
     from finecomb.core.protocol import Protocol
     from finecomb.core.records import Annotation, Annotator, Document, Mark, Unit
     from finecomb.core.span import Span
@@ -42,6 +43,7 @@ __all__ = [
     "Document",
     "Estimate",
     "Filters",
+    "Findings",
     "FinecombError",
     "Mark",
     "Options",
@@ -74,6 +76,7 @@ _HOMES = {
     "FinecombError": "core.errors",
     "Problem": "core.errors",
     "Estimate": "core.estimate",
+    "Findings": "core.findings",
     "Protocol": "core.protocol",
     "Annotation": "core.records",
     "Annotator": "core.records",
@@ -127,7 +130,20 @@ def _study_html(study: Study) -> str:
     return study_html(study)
 
 
+def _findings_html(findings: Findings) -> str:
+    from finecomb.report.findings import findings_html
+
+    return findings_html(findings)
+
+
+def _findings_chart(findings: Findings) -> Any:
+    from finecomb.report.findings import findings_chart
+
+    return findings_chart(findings)
+
+
 HTML_HOOK[:] = [_study_html]
+FINDINGS_HOOKS.update({"html": _findings_html, "chart": _findings_chart})
 
 
 def check(study: Study) -> list[Problem]:

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from finecomb import demo as demo_study
 from finecomb.agreement.agree import agree
 from finecomb.agreement.agree_options import AgreeOptions
-from finecomb.agreement.alpha import agreement, alpha, masi
+from finecomb.agreement.alpha import alpha, masi
+from finecomb.agreement.gamma.measured import GammaSettings
 from finecomb.agreement.measures import FAMILIES, MEASURES
 from finecomb.agreement.ratings import CONVENTIONS
 from finecomb.agreement.sources import AnswerRatings, ItemLabels, UnitMarks, source_of
@@ -16,6 +19,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
 from finecomb.measure.view import Filters, view
+from tests.agreement.closed_form import agreement
 from tests.agreement.worlds import TEXT, rated, studies, study
 from tests.agreement.worlds import Marked as Given
 
@@ -237,3 +241,16 @@ def test_filters_reach_the_signature() -> None:
     found = agree(seen, ["f1"], boundaries="union", draws=5, seed=9)[0].estimate.signature
     assert (found["labels"], found["boundaries"], found["overlap"]) == ("red", "union", "add")
     assert (found["draws"], found["seed"]) == ("5", "9")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rest": "majority"}, "--rest does not apply to alpha"),
+        ({"align": "overlap"}, "--align does not apply to alpha"),
+        ({"gamma": GammaSettings(samples=3)}, "settings of gamma do not apply to alpha"),
+    ],
+)
+def test_options_of_other_measures_and_sources_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(FinecombError, match=message):
+        agree(demo_study(), ["alpha"], **options)

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from finecomb.agreement.alpha import agreement
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
 from finecomb.core.tokens import words
+from tests.agreement.closed_form import agreement
 from tests.strategies import PROTOCOL, studies
 
 fewer = settings(max_examples=settings().max_examples // 2)

@@ -13,7 +13,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
 from finecomb.core.records import Annotation, Annotator, Document
 from finecomb.core.study import Study
-from finecomb.measure.view import View, view
+from finecomb.measure.view import Filters, View, view
 from finecomb.protocols import load
 from tests.golden.clark_2021 import GPT2_STORIES
 
@@ -194,3 +194,74 @@ def test_scores_of_conditions_are_tested_as_scipy_does() -> None:
     assert (found[4].columns["a"], found[4].columns["b"]) == ("comparison", "examples")
     with pytest.raises(FinecombError, match="a comparison needs two groups; by domain there is only 'stories'"):
         score_tests(study(rows, FOUR, **conditions), "domain")
+
+
+def assigned(cells: Mapping[str, str], rows: Sequence[tuple[str, str, int | None]]) -> View:
+    """The same ratings, by readers with the cell that they were assigned to."""
+    models = {"h1": "human", "h2": "human", "m1": "gpt2", "m2": "gpt3"}
+    whole = study(rows, models).study
+    items = [
+        item.model_copy(update={"cell": cells[item.id]}) if isinstance(item, Annotator) else item
+        for item in whole.items()
+    ]
+    return view(Study.from_items(items))
+
+
+DRAWN = [("a", "h1", 1), ("a", "m1", 4), ("b", "h1", 2), ("b", "h2", 4), ("c", "h1", 1), ("c", "m2", 1)]
+"""Reader b drew human texts only."""
+
+
+def test_who_drew_human_texts_only_counts_in_their_assigned_cell() -> None:
+    cells = {"a": "gpt2/stories", "b": "gpt2/stories", "c": "gpt3/stories"}
+    rows = {
+        (row.columns["model"], row.columns["measure"]): row for row in human_or_machine(assigned(cells, DRAWN), draws=0)
+    }
+    assert rows["gpt2", "accuracy"].columns["evaluators"] == 2
+    assert rows["gpt2", "accuracy"].estimate.value == pytest.approx((1 + 0.5) / 2)
+    assert rows["gpt3", "accuracy"].columns["evaluators"] == 1
+
+
+def test_a_table_by_cell_has_everybody() -> None:
+    cells = {"a": "gpt2/stories", "b": "gpt2/stories", "c": "gpt3/stories"}
+    rows = [
+        row
+        for row in human_or_machine(assigned(cells, DRAWN), ["cell"], draws=0)
+        if row.columns["measure"] == "accuracy"
+    ]
+    assert [(row.columns["cell"], row.columns["evaluators"]) for row in rows] == [
+        ("gpt2/stories", 2),
+        ("gpt3/stories", 1),
+    ]
+
+
+def test_without_cells_it_is_said_how_many_are_in_no_row() -> None:
+    unknown = assigned({"a": "", "b": "", "c": ""}, DRAWN)
+    findings = human_or_machine(unknown, draws=0)
+    assert "1 reader met human texts only" in findings.notes[0]
+    assert human_or_machine(unknown, [], draws=0).notes == ()
+
+
+def test_a_model_without_human_texts_is_refused_and_not_precise() -> None:
+    only = view(assigned({"a": "", "b": "", "c": ""}, DRAWN).study, Filters(where="model=gpt3"))
+    with pytest.raises(FinecombError, match="no rated text was written by a person"):
+        human_or_machine(only, draws=0)
+
+
+def test_cells_give_back_the_accuracy_that_they_were_made_with() -> None:
+    """Readers of two cells guess rightly with known chances, and many draw human texts only."""
+    rng = np.random.default_rng(3)
+    chances = {"gpt2": 0.7, "gpt3": 0.55}
+    rows, cells = [], {}
+    models = {"h1": "human", "h2": "human", "m1": "gpt2", "m2": "gpt3"}
+    for number in range(400):
+        model = "gpt2" if number % 2 else "gpt3"
+        reader = f"r{number}"
+        cells[reader] = model
+        for text in rng.choice(["h1", "h2", "m1" if model == "gpt2" else "m2"], 2, replace=False):
+            is_right = rng.random() < chances[model]
+            rows.append((reader, str(text), 4 if is_right == (models[str(text)] != "human") else 1))
+    findings = human_or_machine(assigned(cells, rows), draws=0)
+    accuracies = {str(row.columns["model"]): row for row in findings if row.columns["measure"] == "accuracy"}
+    for model, chance in chances.items():
+        assert accuracies[model].columns["evaluators"] == 200
+        assert accuracies[model].estimate.low <= chance <= accuracies[model].estimate.high

@@ -46,3 +46,37 @@ def test_admin_pages_need_the_link(browser: Browser, tmp_path: Path) -> None:
         page.wait_for_load_state("networkidle")
         assert "r1" not in page.content()
         assert page.request.get(f"{server.address}/api/admin/overview").status == 401
+
+
+@pytest.mark.parametrize("width", [1024, 768])
+def test_what_is_pointed_at_in_a_document_stays_where_it_is(running: tuple[Page, Server], width: int) -> None:
+    """The panel came up below and pushed the bar away from the pointer, which closed the panel again, and so on."""
+    page, server = running
+    page.set_viewport_size({"width": width, "height": 768})
+    page.goto(f"{server.address}/admin#/documents")
+    bars = page.locator("[role=listbox] [role=option], .bars [data-mark], .bar")
+    expect(page.locator("[data-action=adjudicate]")).to_be_visible(timeout=30_000)
+    stage = page.locator(".stage").first
+    before = stage.bounding_box()
+    page.locator(".txt [data-at]").first.hover()
+    assert stage.bounding_box() == before
+    if bars.count():
+        bars.last.hover()
+        assert stage.bounding_box() == before
+
+
+def test_a_document_leads_to_its_adjudication_and_back(running: tuple[Page, Server]) -> None:
+    page, server = running
+    page.goto(f"{server.address}/admin#/documents")
+    page.locator("[data-action=adjudicate]").click(timeout=30_000)
+    expect(page.locator("[data-action=document]")).to_be_visible(timeout=30_000)
+    page.set_viewport_size({"width": 800, "height": 900})  # headings stood one word to a line, answers one letter
+    narrow = (
+        "[...document.querySelectorAll('dd, dt')].filter((each) => each.offsetWidth && each.offsetWidth < 60).length"
+    )
+    assert page.evaluate(narrow) == 0
+    page.locator("[data-action=document]").click()
+    expect(page.locator("#the-text")).to_be_visible(timeout=30_000)
+    page.locator("[data-action=skip]").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#the-text")).to_be_focused()

@@ -47,6 +47,12 @@ def test_without_skewness_the_interval_is_students() -> None:
     assert (low, high) == pytest.approx(scipy.stats.t.interval(0.95, 9, 1.0, 0.2))
 
 
+def test_differences_take_the_farther_ends() -> None:
+    bent, student = (interval(0.0, Spread(1.0, third, 19)) for third in (0.6, 0.0))
+    both = interval(0.0, Spread(1.0, 0.6, 19), signed=True)
+    assert both == (min(bent[0], student[0]), max(bent[1], student[1]))
+
+
 @pytest.mark.parametrize("skewness", [-0.8, -0.1, 0.3, 0.9])
 @pytest.mark.parametrize("z", [-2.3, 0.0, 2.3])
 def test_unbending_inverts_halls_cubic(skewness: float, z: float) -> None:
@@ -88,6 +94,14 @@ def test_a_judge_of_no_use_changes_nothing() -> None:
     own = values(informative=False, seed=3)
     assert not powered_mean(own).uses_judges
     assert powered_mean(own).interval() == pytest.approx(powered_mean(own.plain()).interval())
+
+
+def test_judges_add_nothing_where_people_have_read_everything() -> None:
+    for seed in range(20):
+        own = values(60, 60, seed)
+        mean, alone = powered_mean(own), powered_mean(own.plain())
+        assert mean.value == pytest.approx(alone.value)
+        assert mean.spread.variance > 0.95 * alone.spread.variance
 
 
 def test_strata_are_means_weighted_by_their_shares() -> None:
@@ -159,10 +173,10 @@ def test_worth_is_the_ratio_of_variances() -> None:
     for seed in range(50):
         own = values(40, seed=seed)
         before, after = powered_mean(own.plain()), powered_mean(own)
-        ratio, low, high = variance_ratio(before, after)
-        assert ratio == pytest.approx(before.spread.variance / after.spread.variance)
-        assert low <= ratio <= high
-        worth.append(ratio)
+        gain = variance_ratio(before, after)
+        assert gain.ratio == pytest.approx(before.spread.variance / after.spread.variance)
+        assert gain.low <= gain.ratio <= gain.high
+        worth.append(gain.ratio)
     assert 1.2 < np.median(worth) < 2.0  # 1.74 with correlation .7, many texts and even residuals
 
 

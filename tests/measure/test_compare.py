@@ -167,3 +167,10 @@ def test_two_halves_of_one_system_differ_one_time_in_twenty() -> None:
         (found,) = compare(small(first, second, (range(12), range(12, 24))), statistic="count", draws=199, seed=seed)
         alarms += float(str(found.columns["p"])) <= 0.05
     assert alarms <= stats.binom.ppf(0.999, runs, 0.05)
+
+
+def test_an_option_that_changes_nothing_is_refused() -> None:
+    import finecomb as fc
+
+    with pytest.raises(FinecombError, match="--overlap does not apply to count; it applies to coverage"):
+        fc.compare(fc.demo(readers=2), "model", "count", overlap="union")

@@ -390,3 +390,10 @@ def test_marks_by_votes_count_once() -> None:
     study = Study.from_items([PROTOCOL, Document(id="d", text=TEXT), pooled, read])
     found = measure(view(study), ["count", "coverage"])
     assert [each.estimate.value for each in found if each.columns["label"] == "a"] == [1, 0.1]
+
+
+def test_an_option_that_no_measure_asked_for_has_is_refused() -> None:
+    import finecomb as fc
+
+    with pytest.raises(FinecombError, match="--overlap does not apply to count; it applies to coverage"):
+        fc.measures(fc.demo(readers=2), ["count"], overlap="union")

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from finecomb.agreement.alpha import agreement
 from finecomb.agreement.dawid_skene import mark_matrix
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
@@ -21,6 +20,7 @@ from finecomb.measure.grid import lay
 from finecomb.measure.view import Filters, view
 from finecomb.people.trust import trust
 from finecomb.simulate.demo import demo_study
+from tests.agreement.closed_form import agreement
 
 PROTOCOL = Protocol(name="t", version="1", title="T", summary="T.", labels=(Label(name="red"), Label(name="blue")))
 TEXT = "a b c d e f g h i j"
@@ -169,3 +169,11 @@ def test_what_says_nothing_about_anybody_is_refused() -> None:
         trust(view(Study.from_items(items)))
     with pytest.raises(FinecombError, match="no label is called 'green'"):
         trust(view(study(marked("x", "anna", "a"))), ["green"])
+
+
+def test_an_interval_that_is_missing_says_why() -> None:
+    import finecomb as fc
+
+    for finding in fc.trust(fc.demo(readers=3), draws=0):
+        estimate = finding.estimate
+        assert estimate.why or not math.isnan(estimate.low), finding.columns

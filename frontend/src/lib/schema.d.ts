@@ -2257,6 +2257,110 @@ export interface components {
             rate: components["schemas"]["Figure"];
         };
         /**
+         * ModelSettings
+         * @description A language model as an annotator: where it answers, how it is asked, and what it may cost. Never a key.
+         */
+        ModelSettings: {
+            /**
+             * Model
+             * @description As the endpoint calls it; `local:NAME` or a GGUF file for one that runs in this process.
+             */
+            model: string;
+            /**
+             * Base Url
+             * @description Of an OpenAI-compatible endpoint, e.g. `http://localhost:11434/v1`.
+             * @default
+             */
+            base_url: string;
+            /**
+             * Key Env
+             * @description The environment variable that holds the key; the key itself is nowhere.
+             * @default
+             */
+            key_env: string;
+            /**
+             * Samples
+             * @description How often each text is asked; each sample is an annotator of its own.
+             * @default 1
+             */
+            samples: number;
+            /**
+             * Temperature
+             * @description Not sent when None.
+             */
+            temperature?: number | null;
+            /**
+             * Max Tokens
+             * @description Most tokens of a reply; a reply that reaches them is truncated and not read.
+             * @default 2048
+             */
+            max_tokens: number;
+            /**
+             * Shots
+             * @description How many gold texts are shown as examples.
+             * @default 0
+             */
+            shots: number;
+            /**
+             * Price
+             * @description Per million tokens sent and received.
+             */
+            price?: [
+                number,
+                number
+            ] | null;
+            /**
+             * Budget
+             * @description No call is made that could cost more than is left.
+             */
+            budget?: number | null;
+            /**
+             * Concurrency
+             * @description Most calls at a time.
+             * @default 8
+             */
+            concurrency: number;
+            /**
+             * Requests Per Minute
+             * @description No limit when None.
+             */
+            requests_per_minute?: number | null;
+            /**
+             * Tokens Per Minute
+             * @description Of calls as they are estimated; no limit when None.
+             */
+            tokens_per_minute?: number | null;
+            /**
+             * Timeout
+             * @description Seconds for one call, from the first byte sent to the last received.
+             * @default 120
+             */
+            timeout: number;
+            /**
+             * Attempts
+             * @description How often a call is tried when the endpoint is busy, fails or cuts the connection.
+             * @default 6
+             */
+            attempts: number;
+            /**
+             * Context Tokens
+             * @description Tokens that fit into the model; texts that need more are refused before the first call.
+             */
+            context_tokens?: number | null;
+            /**
+             * By Segment
+             * @description Ask part by part, also where the protocol goes by whole texts.
+             * @default false
+             */
+            by_segment: boolean;
+            /**
+             * Seed
+             * @description For shots and the order of pairs; sent to the endpoint with the number of the sample.
+             * @default 0
+             */
+            seed: number;
+        };
+        /**
          * NewLinks
          * @description Personal links to be made.
          */
@@ -3377,6 +3481,13 @@ export interface components {
              * @default []
              */
             attention_checks: string[];
+            /**
+             * Models
+             * @description Language models by the name that `finecomb annotate --model` takes; also the ids of their annotators.
+             */
+            models?: {
+                [key: string]: components["schemas"]["ModelSettings"];
+            };
             /** @description Machine marks shown to annotators; none unless set. */
             offer?: components["schemas"]["Offer"] | null;
             /**
@@ -4134,6 +4245,7 @@ export type Me = components['schemas']['Me'];
 export type Middle = components['schemas']['Middle'];
 export type Mode = components['schemas']['Mode'];
 export type ModelRow = components['schemas']['ModelRow'];
+export type ModelSettings = components['schemas']['ModelSettings'];
 export type NewLinks = components['schemas']['NewLinks'];
 export type NewRole = components['schemas']['NewRole'];
 export type NewRuling = components['schemas']['NewRuling'];

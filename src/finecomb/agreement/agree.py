@@ -9,33 +9,50 @@ from typing import Any
 import polars as pl
 
 from finecomb.agreement.agree_options import AgreementLevel, AgreeOptions
+from finecomb.agreement.gamma.measured import GammaSettings
 from finecomb.agreement.measures import FAMILIES, MEASURES, AgreementMeasure
-from finecomb.agreement.sources import ItemLabels, Source, source_of
+from finecomb.agreement.sources import SOURCES, ItemLabels, Source, source_of, source_type
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding, Signature
-from finecomb.core.options import options_of
+from finecomb.core.findings import Findings
+from finecomb.core.options import options_of, refuse_others
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study
 from finecomb.measure.inference import estimated, few_documents, study_and_resample_weights
+from finecomb.measure.measures import listed_names
 from finecomb.measure.view import View, as_view
 
 
 def agree(
     study: Study | View,
-    measures: Sequence[str] = ("alpha", "two-agree"),
+    measures: str | Sequence[str] = ("alpha", "two-agree"),
     level: AgreementLevel = "token",
     **options: Any,
-) -> list[Finding]:
+) -> Findings:
     """Agreement under every name in `measures`, for any mark and each label, in each part that `by` makes.
 
-    `options` are the fields of `AgreeOptions`. Intervals are over documents, the same draws for all measures.
+    `options` are the fields of `AgreeOptions`; one that nothing asked for has is refused. Intervals are
+    over documents, the same draws for all measures.
     """
-    names, choices = measure_names(measures), options_of(AgreeOptions, level=level, **options)
-    return [
+    if "by" in options:
+        options["by"] = tuple(listed_names(options["by"]))
+    names, choices = measure_names(listed_names(measures)), options_of(AgreeOptions, level=level, **options)
+    _refuse_unused(names, choices, options)
+    return Findings(
         Finding({**columns, **finding.columns}, finding.estimate)
         for columns, part in as_view(study).split(choices.by)
         for finding in _findings(part, names, choices)
-    ]
+    )
+
+
+def _refuse_unused(names: Sequence[str], choices: AgreeOptions, options: Mapping[str, Any]) -> None:
+    """An error for an option that neither the measures asked for nor what they read have."""
+    source = source_type(choices)
+    asked_for = {**{name: MEASURES[name].options for name in names}, source.noun: source.options_type}
+    everything = {name: row.options for name, row in MEASURES.items()}
+    refuse_others(options, asked_for, everything | {kind.noun: kind.options_type for kind in SOURCES})
+    if options.get("gamma", GammaSettings()) != GammaSettings() and not any(name.startswith("gamma") for name in names):
+        raise FinecombError(f"settings of gamma do not apply to {', '.join(names)}")
 
 
 def measure_names(names: Sequence[str]) -> list[str]:
@@ -88,6 +105,7 @@ def _signature(source: Source, name: str, columns: Mapping[str, object]) -> Sign
         convention=options.convention if isinstance(source, ItemLabels) else None,
         overlap=options.overlap if name.startswith("f1") else None,
         rest=options.rest if name.startswith("one-vs-rest") else None,
+        pooled=_pooled_votes(source),
         **(_gamma_fields(source) if name.startswith("gamma") else {}),
         **source.view.fields,
         annotators=study.annotations["annotator"].n_unique(),
@@ -95,6 +113,14 @@ def _signature(source: Source, name: str, columns: Mapping[str, object]) -> Sign
         draws=options.draws,
         seed=options.seed,
     )
+
+
+def _pooled_votes(source: Source) -> str | None:
+    """What pooled votes on a sentence or more are: the sum over its marks, no more than there were readers."""
+    study, level = source.view.study, source.options.level
+    pooled = study.annotators.filter(pl.col("kind") == "pooled")["id"]
+    has_pooled = study.annotations["annotator"].is_in(pooled.implode()).any()
+    return "summed-votes" if has_pooled and level in ("sentence", "segment", "document") else None
 
 
 def _gamma_fields(source: Source) -> dict[str, object]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -18,22 +19,28 @@ from finecomb.measure.inference import Sums, estimated_sums, ratio
 from finecomb.measure.view import Filters, View, view
 
 QUESTION = "codes"
+Per = Literal["code", "comment"]
 
 
 def comment_codes(
-    study: Study, by: Sequence[str] = (), protocol: str = "comments", draws: int = 1000, seed: int = 0
+    study: Study,
+    by: Sequence[str] = (),
+    protocol: str = "comments",
+    draws: int = 1000,
+    seed: int = 0,
+    per: Per = "code",
 ) -> list[Finding]:
     """Shares, in %, of each code and group of codes among the codes given (Clark et al. 2021, Table 3).
 
     Codes in the protocol's `meta.left_out` (the group Null) do not count. An explanation may have several codes, and
     the codes of each coder count. `by` are fields of the explanation's author or text, e.g. condition. Intervals
-    resample explanations. NaN where no code is left.
+    resample explanations. NaN where no code is left. With `per="comment"` the shares are of comments, also of those
+    that only got codes left out: a comment counts once for a code, whoever gave it, so shares add up to more than 100.
     """
     coding = _coded(study, protocol)
     groups, left_out = _groups(coding.protocol), _left_out(coding.protocol)
-    rows = (
-        _codes(coding, groups).filter(~pl.col("code").is_in(left_out)).join(_about(study, coding, by), on="annotation")
-    )
+    about = _about(study, coding, by)
+    rows = _codes(coding, groups).filter(~pl.col("code").is_in(left_out)).join(about, on="annotation")
     codes = [code for code in groups if code not in left_out]
     if rows.is_empty():
         return [Finding({"measure": "% of codes", "level": "group"}, _none(coding, draws, seed))]
@@ -43,11 +50,23 @@ def comment_codes(
         columns = dict(zip(by, key, strict=True))
         fields = {**coding.fields, "by": "+".join(by) or None, "left_out": "+".join(left_out) or None}
         signature = Signature.of(
-            statistic="share-of-codes", **fields, comments=parts[key]["about"].n_unique(), draws=draws, seed=seed
+            statistic="share-of-codes",
+            per=per if per != "code" else None,
+            **fields,
+            comments=parts[key]["about"].n_unique(),
+            draws=draws,
+            seed=seed,
         )
+        comments = _comments(about, columns) if per == "comment" else None
         for level, names in (("group", [*dict.fromkeys(groups[code] for code in codes)]), ("code", codes)):
-            findings += _level({"level": level, **columns}, parts[key], names, signature)
+            findings += _level({"level": level, **columns}, parts[key], names, signature, comments)
     return findings
+
+
+def _comments(about: pl.DataFrame, columns: Mapping[str, object]) -> pl.DataFrame:
+    """The comments of a group that were coded at all, each once."""
+    fits = [pl.col(name).eq_missing(pl.lit(value, pl.String)) for name, value in columns.items()]
+    return about.filter(*fits).select("about").unique(maintain_order=True)
 
 
 def _none(coding: View, draws: int, seed: int) -> Estimate:
@@ -55,20 +74,31 @@ def _none(coding: View, draws: int, seed: int) -> Estimate:
     return Estimate(math.nan, math.nan, math.nan, signature, "no code was given, apart from those left out")
 
 
-def _level(columns: dict[str, object], rows: pl.DataFrame, names: Sequence[str], signature: Signature) -> list[Finding]:
-    """Share of each name of one level; all from one table of explanations by names."""
+def _level(
+    columns: dict[str, object],
+    rows: pl.DataFrame,
+    names: Sequence[str],
+    signature: Signature,
+    comments: pl.DataFrame | None = None,
+) -> list[Finding]:
+    """Share of each name of one level; all from one table of explanations by names, of `comments` where given."""
     column = str(columns["level"])
     counts = rows.group_by("about", maintain_order=True).agg(
         (pl.col(column) == name).sum().alias(name) for name in names
     )
+    if comments is not None:
+        counts = comments.join(counts, on="about", how="left", maintain_order="left").fill_null(0)
     table = counts.drop("about").to_numpy().astype(np.float64)
-    total = table.sum(axis=1)
+    table = table if comments is None else (table > 0).astype(np.float64)
+    total = table.sum(axis=1) if comments is None else np.ones(len(table))
+    measure, noun = ("% of codes", "codes") if comments is None else ("% of comments", "comments")
     findings = []
     for at, name in enumerate(names):
         sums = np.stack([table[:, at], total], axis=1)
         draws, seed = int(signature["draws"]), int(signature["seed"])
         estimate = estimated_sums(sums, lambda totals: 100 * ratio(totals[:, 0], totals[:, 1]), draws, seed, signature)
-        columns = {"measure": "% of codes", **columns, "name": name, "codes": int(table[:, at].sum())}
+        columns = {"measure": measure, **columns, "name": name, noun: int(table[:, at].sum())}
+        columns |= {} if comments is None else {"of": len(table)}
         findings.append(Finding(columns, estimate))
     return findings
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,10 +16,11 @@ from numpy.typing import NDArray
 from finecomb.agreement.alpha import alpha_of, nominal, ordinal
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.core.frames import meta
+from finecomb.core.findings import Findings
+from finecomb.core.frames import entries, meta
 from finecomb.measure.classical import anova, cohen_d, t_test, tukey
 from finecomb.measure.compare import corrected
-from finecomb.measure.counts import described
+from finecomb.measure.counts import described, group_order
 from finecomb.measure.inference import Sums, estimated_sums, ratio
 from finecomb.measure.permutation import Correction
 from finecomb.measure.view import View, answer
@@ -80,18 +82,18 @@ def ratings(view: View, by: Sequence[str] = (), scale: AuthorshipScale | None = 
     if rows.is_empty():
         raise FinecombError("no rated text says who wrote it: document meta `model` is a system's name, or `human`")
     truth, guess = pl.col("author") != HUMAN, pl.col("rating").is_in(scale.machine)
-    return rows.with_columns(truth=truth, guess=guess, right=truth == guess)
+    return with_assigned(view, rows).with_columns(truth=truth, guess=guess, right=truth == guess)
 
 
 def groups_of(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[Group, pl.DataFrame]]:
     """Rows of each combination of `by`, in order.
 
-    A group by model is that of the readers who met the model: their ratings of its texts and of human texts. Who met
-    only human texts belongs to the model when there is one only.
+    A group by model is that of the readers who were assigned to it: their ratings of its texts and of human texts. See
+    `with_assigned` for what is known about that.
     """
     others = [name for name in by if name != "model"]
     parts = rows.partition_by(others, as_dict=True, maintain_order=True) if others else {(): rows}
-    for key in sorted(parts, key=lambda key: tuple(map(str, key))):
+    for key in sorted(parts, key=group_order):
         group = dict(zip(others, key, strict=True))
         if "model" not in by:
             yield group, parts[key]
@@ -101,11 +103,32 @@ def groups_of(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[Group, pl
 
 
 def _models(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    for model in sorted(set(rows["author"].to_list()) - {HUMAN}):
+        assigned = pl.col("assigned").list.contains(model)
+        yield model, rows.filter(assigned & pl.col("author").is_in([model, HUMAN]))
+
+
+def with_assigned(view: View, rows: pl.DataFrame) -> pl.DataFrame:
+    """Judgements with `assigned`: the models that their reader was assigned to.
+
+    The cell of the study's design that they were assigned to says so, by its factor `model` or, in a study without
+    factors, as one of the parts of its name (`gpt3/stories`); also where a reader drew human texts only. Where nothing
+    is known, the models whose texts the reader met are taken, and the only model there is for who met none.
+    """
     models = sorted(set(rows["author"].to_list()) - {HUMAN})
-    for model in models:
-        met = rows.filter(pl.col("author") == model)["annotator"].unique()
-        whose = pl.col("annotator").is_in(met.implode()) | pl.lit(len(models) == 1)
-        yield model, rows.filter(whose & pl.col("author").is_in([model, HUMAN]))
+    people = view.study.annotators.select("id", "cell", "factors").iter_rows()
+    cells = {id: _cell_models(cell or "", entries(factors), models) for id, cell, factors in people}
+    met = rows.filter(pl.col("author") != HUMAN).group_by("annotator").agg(pl.col("author").unique().sort())
+    read = {reader: list(authors) for reader, authors in met.iter_rows()}
+    only = models if len(models) == 1 else []
+    assigned = [cells.get(reader) or read.get(reader) or only for reader in rows["annotator"]]
+    return rows.with_columns(assigned=pl.Series(assigned, dtype=pl.List(pl.String)))
+
+
+def _cell_models(cell: str, factors: Mapping[str, Any], models: Sequence[str]) -> list[str]:
+    """The models that a cell stands for."""
+    names = {str(factors["model"])} if "model" in factors else set(re.split(r"[\s/|,;+:]+", cell))
+    return [model for model in models if model in names]
 
 
 def scores(rows: pl.DataFrame) -> pl.DataFrame:
@@ -122,7 +145,7 @@ def human_or_machine(
     correction: Correction = "bonferroni",
     draws: int = 1000,
     seed: int = 0,
-) -> list[Finding]:
+) -> Findings:
     """Accuracy, precision, recall and F1 (machine is positive), alpha, % human and % confident of each group.
 
     Clark et al. (2021), Tables 1 and 2. Accuracy is the mean of the evaluators' scores with a t interval and a t-test
@@ -134,7 +157,9 @@ def human_or_machine(
     scale = scale_of(view)
     findings: list[Finding] = []
     tests: list[Finding] = []
-    for group, rows in groups_of(ratings(view, by, scale), by):
+    judgements = ratings(view, by, scale)
+    _refuse_one_side(judgements)
+    for group, rows in groups_of(judgements, by):
         fields = {**view.fields, "by": "+".join(by) or None, "annotators": rows["annotator"].n_unique()}
         fields |= {"documents": rows["document"].n_unique(), "judgements": len(rows)}
         columns = {**group, "evaluators": rows["annotator"].n_unique(), "judgements": len(rows)}
@@ -143,7 +168,26 @@ def human_or_machine(
         findings.append(_alpha(columns, rows, scale, bins, fields | {"draws": draws, "seed": seed}))
     if not tests:
         raise FinecombError("every rated text was written by a person; there is no machine to tell them from")
-    return _in_order(corrected(tests, correction), findings)
+    return Findings(_in_order(corrected(tests, correction), findings), _unassigned(judgements, by))
+
+
+def _unassigned(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[str]:
+    """Who is in no group by model, since nothing says which model they were assigned to."""
+    lost = rows.filter(pl.col("assigned").list.len() == 0)["annotator"].n_unique()
+    if "model" in by and lost:
+        readers = "reader met" if lost == 1 else "readers met"
+        yield (
+            f"{lost} {readers} human texts only, and no cell says which model they were assigned to; they are in no row"
+        )
+
+
+def _refuse_one_side(rows: pl.DataFrame) -> None:
+    """An error where no text by a person is left: nobody could be told from the machine, and precision would be 1."""
+    if rows["truth"].all():
+        raise FinecombError(
+            "no rated text was written by a person, so nothing could be told apart; to choose a model keep the human "
+            'texts, e.g. --where \'model in ("human", "gpt3")\', or choose readers by their cell, --where cell=...'
+        )
 
 
 def _in_order(tests: Sequence[Finding], others: Sequence[Finding]) -> list[Finding]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from finecomb.agreement.comment_codes import coder_agreement, comment_codes
-from finecomb.agreement.human_or_machine import human_or_machine, score_histogram, score_tests
+from finecomb.agreement.comment_codes import Per, coder_agreement, comment_codes
+from finecomb.agreement.human_or_machine import Bins, human_or_machine, score_histogram, score_tests
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
 from finecomb.core.options import option
@@ -31,6 +32,20 @@ class TableOptions(GroupOptions):
 
     draws: int = option(10_000, "Resamples behind each interval.", minimum=0)
     seed: int = option(0, "Same seed, same intervals.")
+
+
+@dataclass(frozen=True)
+class JudgementOptions(TableOptions):
+    """Options of human or machine."""
+
+    bins: Literal["2", "4"] = option("2", "For alpha: human or machine (2), or the answers as given (4).")
+
+
+@dataclass(frozen=True)
+class CodesOptions(TableOptions):
+    """Options of what readers went by."""
+
+    per: Per = option("code", "Shares of all codes given, or of the comments: 45 of 150 comments.")
 
 
 @dataclass(frozen=True)
@@ -86,8 +101,10 @@ def _metrics(study: Study, options: MetricsOptions) -> list[Finding]:
     return metrics(study, options.question, options.by[0] if options.by else "model", options.draws, options.seed)
 
 
-def _human_or_machine(view: View, options: TableOptions) -> list[Finding]:
-    return human_or_machine(view, options.by or ("model", "domain"), draws=options.draws, seed=options.seed)
+def _human_or_machine(view: View, options: JudgementOptions) -> list[Finding]:
+    by = () if options.by == ("none",) else options.by or ("model", "domain")
+    bins: Bins = 4 if options.bins == "4" else 2
+    return human_or_machine(view, by, bins, draws=options.draws, seed=options.seed)
 
 
 def _scores(view: View, options: GroupOptions) -> list[Finding]:
@@ -98,8 +115,8 @@ def _histogram(view: View, options: GroupOptions) -> list[Finding]:
     return score_histogram(view, options.by or ("model", "domain"))
 
 
-def _codes(study: Study, options: TableOptions) -> list[Finding]:
-    return comment_codes(study, options.by, draws=options.draws, seed=options.seed)
+def _codes(study: Study, options: CodesOptions) -> list[Finding]:
+    return comment_codes(study, options.by, draws=options.draws, seed=options.seed, per=options.per)
 
 
 def _coders(study: Study, options: CodersOptions) -> list[Finding]:
@@ -110,10 +127,10 @@ _PAGE = "human-or-machine"
 TESTS: dict[str, Statistic] = {
     "systems": Statistic(_systems, SystemsOptions, "do two systems differ?", "comparing-systems"),
     "metrics": Statistic(_metrics, MetricsOptions, "scalar metrics against people", "metrics", Study),
-    "human-or-machine": Statistic(_human_or_machine, TableOptions, "can people tell them apart?", _PAGE),
+    "human-or-machine": Statistic(_human_or_machine, JudgementOptions, "can people tell them apart?", _PAGE),
     "scores": Statistic(_scores, GroupOptions, "evaluators' scores between conditions", _PAGE),
     "histogram": Statistic(_histogram, GroupOptions, "how many evaluators got how many right", _PAGE),
-    "codes": Statistic(_codes, TableOptions, "what readers went by", _PAGE, Study),
+    "codes": Statistic(_codes, CodesOptions, "what readers went by", _PAGE, Study),
     "coders": Statistic(_coders, CodersOptions, "how far coders of explanations agree", _PAGE, Study),
 }
 """Rows of `finecomb test`."""

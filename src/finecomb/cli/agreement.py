@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -17,15 +17,21 @@ from finecomb.agreement.registry import TESTS
 from finecomb.agreement.sources import SOURCES, source_type
 from finecomb.cli.filters import FilterOptions, names
 from finecomb.cli.options import is_given, with_options
-from finecomb.cli.shared import AsJson, From, StudyPath, app, err, read
+from finecomb.cli.shared import AsJson, From, StudyPath, app, err, print_table, read, say_all
 from finecomb.cli.statistics import print_findings
 from finecomb.core.errors import FinecombError
+from finecomb.core.estimate import Finding
 from finecomb.core.options import OptionValues, option, refuse_others
 from finecomb.engine.pool import cores
 from finecomb.measure.view import View, view
 from finecomb.people.trust import trust
+from finecomb.report.tables import Row
 
 T = TypeVar("T")
+if TYPE_CHECKING:
+    TestName = str
+else:
+    TestName = Literal[tuple(TESTS)]
 
 
 @dataclass(frozen=True)
@@ -77,13 +83,16 @@ def agree(
     options = values.of(AgreeOptions, gamma=gamma, workers=cores(), watch=_texts)
     refuse_others(values.given, _chosen_agreements(wanted, options), agree_choices())
     part = view(read(study, from_), values.of(FilterOptions).filters())
+    say_all(part.notes)
     if who:
         options_of_trust = values.of(TrustOptions)
         print_findings(
             trust(part, tokens=options_of_trust.tokens, seed=options_of_trust.seed), as_json_, "Whom to trust"
         )
         return
-    print_findings(agreed(part, wanted, **vars(options)), as_json_, "Agreement")
+    given = {name: getattr(options, name) for name in values.given if hasattr(options, name)}
+    more: dict[str, Any] = {"gamma": gamma, "workers": options.workers, "watch": options.watch}
+    print_findings(agreed(part, wanted, **given, **more), as_json_, "Agreement")
 
 
 def _chosen_agreements(wanted: Sequence[str], options: AgreeOptions) -> dict[str, type]:
@@ -109,13 +118,16 @@ def run_tests(
     study: StudyPath,
     values: OptionValues,
     what: Annotated[
-        Literal["systems", "metrics", "human-or-machine", "scores", "histogram", "codes", "coders"],
+        TestName,
         typer.Option(
             "--what",
             "-w",
             help="Systems compared, scalar metrics against people, or a table of a human-or-machine study.",
         ),
     ] = "systems",
+    grid: Annotated[
+        bool, typer.Option("--grid", help="Groups down and measures across, as papers print human-or-machine tables.")
+    ] = False,
     from_: From = "",
     as_json_: AsJson = False,
 ) -> None:
@@ -130,9 +142,35 @@ def run_tests(
     refuse_others(values.given, {what: readers.get(what, NoOptions)}, readers)
     whole = read(study, from_)
     part = view(whole, values.of(FilterOptions).filters()) if row.reads is View else whole
-    if isinstance(part, View) and part.study.annotations.is_empty():
-        raise FinecombError(f"{study}: has no annotations to test")
-    print_findings(row.run(part, values.of(row.options)), as_json_, _TITLES.get(what, what.capitalize()))
+    if isinstance(part, View):
+        say_all(part.notes)
+        if part.study.annotations.is_empty():
+            raise FinecombError(f"{study}: has no annotations to test")
+    findings, title = row.run(part, values.of(row.options)), _TITLES.get(what, what.capitalize())
+    if grid and what != "human-or-machine":
+        raise FinecombError(f"--grid does not apply to {what}; it applies to human-or-machine")
+    if grid and not as_json_:
+        print_table(wide_rows(findings), title)
+    else:
+        print_findings(findings, as_json_, title)
+
+
+def wide_rows(findings: Sequence[Finding]) -> list[Row]:
+    """One row per group with a column for each measure; a star where accuracy differs from chance, p corrected."""
+    rows: dict[tuple[object, ...], dict[str, object]] = {}
+    for finding in findings:
+        about = {name: cell for name, cell in finding.columns.items() if name not in _OF_TESTS}
+        row = rows.setdefault(tuple(about.values()), dict(about))
+        row[str(finding.columns["measure"])] = finding.estimate.value
+        p = finding.columns.get("p_adjusted")
+        if isinstance(p, float):
+            row["accuracy"] = f"{finding.estimate.value:.3f}{'*' if p < LEVEL else ''}"
+    return list(rows.values())
+
+
+_OF_TESTS = ("measure", "statistic", "df", "p", "p_adjusted")
+LEVEL = 0.05
+"""Below this a corrected p gets a star."""
 
 
 _TITLES = {"metrics": "Metrics against people", "codes": "Comment codes", "coders": "Comment codes"}

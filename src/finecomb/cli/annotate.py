@@ -39,10 +39,11 @@ from finecomb.formats import folder
 from finecomb.report.tables import Row
 
 try:
-    from finecomb.llm.annotate import ModelPlan, ModelRun, collect, execute, note_of, plan, verify
     from finecomb.llm.budget import Price
     from finecomb.llm.calls import CallProgress, Watcher
+    from finecomb.llm.injections import injections
     from finecomb.llm.prompt import VARIABLES, PromptTemplate, prompt_text
+    from finecomb.llm.runs import ModelPlan, ModelRun, collect, execute, judge, note_of, plan, verify
 except ModuleNotFoundError as error:
     raise FinecombError(f"language models need the package {error.name}; pip install 'finecomb[llm]'") from None
 
@@ -119,17 +120,17 @@ def annotate(
     if output is None and not dry_run and not folder.looks_like(study):
         raise FinecombError(f"{study}: is no study folder, so nothing can be added to it; name a new study with -o")
     settings = _settings(whole, model, values)
-    asked = _protocol(whole, protocol)
+    chosen = _protocol(whole, protocol)
     template = PromptTemplate.parse(prompt.read_text(encoding="utf-8"), str(prompt)) if prompt else None
     documents = list(whole.iter_documents())[:limit]
-    whole = _with_protocol(whole, asked)
-    made = plan(whole, settings, asked, documents, name or _short_name(model), template)
-    _refuse_other_prompt(whole, made)
+    whole = _with_protocol(whole, chosen)
+    run_plan = plan(whole, settings, chosen, documents, name or _short_name(model), template)
+    _refuse_other_prompt(whole, run_plan)
     if dry_run:
-        _show_plan(made, as_json_)
+        _show_plan(run_plan, as_json_)
         return
     where = runs or (study / RUNS if study.is_dir() else study.with_name(f"{study.name}.{RUNS}"))
-    run, interrupted = _run(made, where)
+    run, interrupted = _run(run_plan, where)
     audit = None if interrupted or not check else _verified(whole, run, settings, check, where)
     _write(whole, [run, *([audit] if audit else [])], study, output, force)
     _report(run, audit, output or study, as_json_)
@@ -168,7 +169,7 @@ def _price(text: str) -> tuple[float, float]:
 
 def _protocol(study: Study, name: str) -> Protocol:
     """One of the study's protocols, or a shipped one or a file that is not in it yet."""
-    if not name or any(name in (each.name, each.id) for each in study.protocols.values()):
+    if not name or any(name in (candidate.name, candidate.id) for candidate in study.protocols.values()):
         return study.protocol(name)
     return protocols.load(name)
 
@@ -177,9 +178,11 @@ def _with_protocol(study: Study, protocol: Protocol) -> Study:
     return dataclasses.replace(study, protocols={**study.protocols, protocol.id: protocol})
 
 
-def _refuse_other_prompt(study: Study, made: ModelPlan) -> None:
+def _refuse_other_prompt(study: Study, run_plan: ModelPlan) -> None:
     """Two prompts or models under one name would be mixed up."""
-    names = {made.annotator(sample).id: made.annotator(sample) for sample in range(made.record.settings.samples)}
+    names = {
+        run_plan.annotator(sample).id: run_plan.annotator(sample) for sample in range(run_plan.record.settings.samples)
+    }
     for annotator in study.iter_annotators():
         mine = names.get(annotator.id)
         if mine is None:
@@ -187,7 +190,8 @@ def _refuse_other_prompt(study: Study, made: ModelPlan) -> None:
         if annotator.kind != "llm":
             raise FinecombError(f"annotator {annotator.id!r} is a {annotator.kind} already; name this one with --name")
         same_protocol = any(
-            each.annotator == annotator.id and each.protocol == made.protocol.id for each in study.iter_annotations()
+            annotation.annotator == annotator.id and annotation.protocol == run_plan.protocol.id
+            for annotation in study.iter_annotations()
         )
         for key in ("model", "endpoint", "prompt") if same_protocol else ():
             if annotator.meta.get(key) != mine.meta.get(key):
@@ -200,13 +204,13 @@ def _refuse_other_prompt(study: Study, made: ModelPlan) -> None:
 # --- running -----------------------------------------------------------------------------------------------------
 
 
-def _run(made: ModelPlan, runs: Path) -> tuple[ModelRun, bool]:
+def _run(run_plan: ModelPlan, runs: Path) -> tuple[ModelRun, bool]:
     """The run, and whether it was interrupted; what was answered until then is there all the same."""
     try:
         with _watcher() as watch:
-            return execute(made, runs, watch=watch), False
+            return execute(run_plan, runs, watch=watch), False
     except KeyboardInterrupt:
-        return collect(made, runs), True
+        return collect(run_plan, runs), True
 
 
 @contextmanager
@@ -240,10 +244,10 @@ def _with_run(study: Study, run: ModelRun) -> Study:
 
 def _items(study: Study, runs: list[ModelRun]) -> list[Item]:
     """The study with the runs' annotators and annotations; those with the same id are replaced."""
-    people = {each.id: each for each in study.iter_annotators()}
-    people |= {each.id: each for run in runs for each in run.annotators}
-    work: dict[str, Annotation] = {each.id: each for each in study.iter_annotations()}
-    work |= {each.id: each for run in runs for each in run.annotations}
+    people = {person.id: person for person in study.iter_annotators()}
+    people |= {person.id: person for run in runs for person in run.annotators}
+    work: dict[str, Annotation] = {annotation.id: annotation for annotation in study.iter_annotations()}
+    work |= {annotation.id: annotation for run in runs for annotation in run.annotations}
     names = dict.fromkeys([*study.settings.protocols, *study.protocols])
     settings = study.settings.model_copy(update={"protocols": tuple(names)})
     return [settings, *study.protocols.values(), *study.iter_documents(), *people.values(), *work.values()]
@@ -260,6 +264,17 @@ def _write(study: Study, runs: list[ModelRun], path: Path, output: Path | None, 
         [annotator for run in runs for annotator in run.annotators],
         [annotation for run in runs for annotation in run.annotations],
     )
+
+
+def add_model(path: Path, model: str, document: str) -> None:
+    """Let a model read one text of a study's folder and tell what it said, as the tour does."""
+    study = formats.read(path)
+    settings = ModelSettings(model=model, max_tokens=600)
+    run, interrupted = _run(plan(study, settings, None, [study.document(document)], _short_name(model)), path / RUNS)
+    _write(study, [run], path, None, False)
+    _report(run, None, path, False)
+    if interrupted:
+        raise KeyboardInterrupt
 
 
 # --- telling -----------------------------------------------------------------------------------------------------
@@ -303,20 +318,22 @@ def _replies(number: int) -> str:
     return "1 reply" if number == 1 else f"{number:,} replies"
 
 
-def _show_plan(made: ModelPlan, as_json_: bool) -> None:
+def _show_plan(run_plan: ModelPlan, as_json_: bool) -> None:
     """The messages of the first text, and what the whole would take."""
-    price = Price.of(made.record.settings)
-    requests = [call.request for call in made.calls()]
+    price = Price.of(run_plan.record.settings)
+    requests = [call.request for call in run_plan.calls()]
     rows: list[Row] = [
         {
             "calls": len(requests),
             "tokens to send": sum(request.likely_prompt_tokens() for request in requests),
             "most tokens to receive": sum(request.max_tokens for request in requests),
-            "likely cost": sum(price.likely(request) for request in requests) if made.record.settings.price else None,
-            "most it can cost": sum(price.most(request) for request in requests)
-            if made.record.settings.price
+            "likely cost": sum(price.likely(request) for request in requests)
+            if run_plan.record.settings.price
             else None,
-            "prompt": made.record.prompt,
+            "most it can cost": sum(price.most(request) for request in requests)
+            if run_plan.record.settings.price
+            else None,
+            "prompt": run_plan.record.prompt,
         }
     ]
     if not as_json_:
@@ -362,3 +379,25 @@ def export_prompt(
         raise FinecombError(f"{file}: exists already; choose another name or say --force to replace it")
     file.write_text(PromptTemplate().to_text(), encoding="utf-8")
     done(file, f"a template with the variables {', '.join(VARIABLES)}")
+
+
+@prompts_app.command("attack")
+@with_options([ModelOptions])
+def attack_prompt(
+    protocol: Annotated[str, typer.Argument(help="A shipped protocol's name or your YAML file.", show_default=False)],
+    model: Annotated[
+        str, typer.Option(help="The endpoint's name for it, a GGUF file, or local:smollm2.", show_default=False)
+    ],
+    values: OptionValues,
+    as_json_: AsJson = False,
+) -> None:
+    """Thirty texts with orders to whoever reads them: how many does a model obey?
+
+    Example: `finecomb prompts attack scarecrow --model qwen3:8b --base-url http://localhost:11434/v1`
+    """
+    settings = _settings(Study.from_items([]), model, values)
+    result = injections(judge(settings, protocols.load(protocol)))
+    rows: list[Row] = [
+        {"orders": result.tried, "obeyed": len(result.followed), "share": result.rate, "why": result.why}
+    ]
+    emit(rows, as_json_, f"Orders in texts that {model} obeyed", "", [f"obeyed: {order}" for order in result.followed])

@@ -71,6 +71,18 @@ COMMANDS = (
         "From any format to any other, checked on the way; what the target cannot hold is said.",
     ),
     CommandRow(
+        "merge",
+        "studies",
+        Panel.START,
+        "A study with the marks of others: a colleague's file, a language model's replies, another tool's export.",
+    ),
+    CommandRow(
+        "select",
+        "studies",
+        Panel.START,
+        "A part of a study as a study of its own: the texts, annotators, annotations and marks that fit.",
+    ),
+    CommandRow(
         "check",
         "studies",
         Panel.START,
@@ -180,6 +192,26 @@ COMMANDS = (
         "Recall and precision of any person, model, detector or metric against gold, with intervals.",
     ),
     CommandRow(
+        "calibrate",
+        "judges",
+        Panel.TRUST,
+        "May a judge stand in for people? Agreement, the alternative annotator test, bias, misses, probes, "
+        "and an answer.",
+    ),
+    CommandRow(
+        "validate",
+        "judges",
+        Panel.TRUST,
+        "Does a judge's mark vanish when the error is corrected? Gold corrections written in, the judge run again.",
+    ),
+    CommandRow(
+        "estimate",
+        "judges",
+        Panel.TRUST,
+        "What many cheap judges and a few people say together, with intervals that hold, "
+        "and what the judges were worth.",
+    ),
+    CommandRow(
         "rounds",
         "second_pass",
         Panel.TRUST,
@@ -249,9 +281,17 @@ def _in_order(loaded: MutableMapping[str, Any]) -> dict[str, Any]:
 
 def _loaded(command: Any) -> Any:
     if not isinstance(command, RowCommand):
-        return command
+        return _complete(command)
     importlib.import_module(f"finecomb.cli.{command.row.module}")
-    return typer.main.get_group(app).commands[command.row.name]
+    return _complete(typer.main.get_group(app).commands[command.row.name])
+
+
+def _complete(command: Any) -> Any:
+    from finecomb.cli.output import with_output_flags
+
+    for inner in getattr(command, "commands", {}).values():
+        with_output_flags(inner)
+    return with_output_flags(command)
 
 
 def load_commands() -> None:

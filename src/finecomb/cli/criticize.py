@@ -17,8 +17,8 @@ import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from finecomb import formats
-from finecomb.cli.filters import Draws, Seed, names, pair
-from finecomb.cli.shared import AsJson, Force, From, app, counted, err, out, read, say
+from finecomb.cli.filters import Draws, Seed, Where, names, pair, part_of
+from finecomb.cli.shared import AsJson, Force, From, app, counted, err, out, print_table, read, say, say_signature
 from finecomb.core.errors import FinecombError, did_you_mean, shorten
 from finecomb.core.estimate import Signature
 from finecomb.core.records import Document
@@ -51,7 +51,7 @@ from finecomb.critics.storage import (
     save,
 )
 from finecomb.measure.permutation import Correction
-from finecomb.report.tables import Row, as_json, print_rows, rows_of
+from finecomb.report.tables import Row, as_json, rows_of
 
 _SHOWN = 20  # outliers printed
 _AROUND = 30  # characters on each side of a short step in an excerpt
@@ -152,6 +152,7 @@ def criticize(
     save_to: Annotated[
         Path | None, typer.Option("--save", help="Keep the fitted critic here.", show_default=False)
     ] = None,
+    where: Where = None,
     force: Force = False,
     from_: From = "",
     as_json_: AsJson = False,
@@ -171,7 +172,7 @@ def criticize(
     if real is None or not generated:
         raise FinecombError("give REAL and at least one file of GENERATED documents, or --synthetic")
     _refuse_existing(output, save_to, force)
-    corpora = _Corpora(real, generated, fit, fit_share, by, seed, from_, cluster)
+    corpora = _Corpora(real, generated, fit, fit_share, by, seed, from_, cluster, tuple(where or ()))
     wanted = [_choice(name, prior, code or ()) for name in names(critic)]
     shows = names(show)
     _refuse_unneeded_code(code or (), wanted)
@@ -188,7 +189,7 @@ def criticize(
     signature = Signature.of(
         statistic="criticize", critic=critic, stat=stat, by=by or None, fit="corpus" if fit else fit_share,
         cluster=cluster or None, paired=paired or None, splits=splits if splits > 1 else None,
-        correction=correction, draws=draws, seed=seed, **given,
+        where=" and ".join(where or ()) or None, correction=correction, draws=draws, seed=seed, **given,
     )  # fmt: skip
     notes = _notes(criticisms, wanted)
     for place, name in enumerate(shows, 1):
@@ -319,6 +320,8 @@ class _Corpora:
     seed: int
     from_: str
     cluster: str = ""
+    where: tuple[str, ...] = ()
+    """Conditions on generated documents; real ones are what they are compared with, and stay."""
 
     def for_fitting(self) -> list[Document]:
         """What critics are fitted on."""
@@ -357,6 +360,8 @@ class _Corpora:
         return str(document.meta[self.by]) if self.by else path.stem
 
     def _read(self, path: Path) -> Iterator[Document]:
+        if self.where and path in self.generated:
+            return part_of(formats.read(path, self.from_), self.where).iter_documents()
         return (item for item in formats.stream(path, self.from_) if isinstance(item, Document))
 
 
@@ -537,9 +542,8 @@ def _print(
         for row in rows:
             out.print(f"{title} ({row['critic']} critic)\n{row['text']}", soft_wrap=True)
     else:
-        print_rows(out, rows, title)
-    if signature:
-        say(f"{signature} (95% intervals; nats)")
+        print_table(rows, title)
+    say_signature(signature, " (95% intervals; nats)")
     for note in notes:
         say(note)
 

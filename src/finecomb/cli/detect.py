@@ -9,16 +9,30 @@ from typing import Annotated, Any
 import typer
 
 from finecomb import formats, protocols
+from finecomb.cli.filters import Drop, Where, part_of
 from finecomb.cli.options import with_options
-from finecomb.cli.shared import AsJson, Force, From, StudyPath, app, counted, done, emit, out, progress, read, say
+from finecomb.cli.shared import (
+    AsJson,
+    Force,
+    From,
+    StudyPath,
+    app,
+    counted,
+    done,
+    emit,
+    print_table,
+    progress,
+    read,
+    say,
+)
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.options import OptionValues, listed, refuse_others
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotation, Document, Mark
+from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.study import Item, Study
 from finecomb.detect import DETECTORS, Factory, named
 from finecomb.detect import detect as detected
-from finecomb.report.tables import Row, as_json, print_rows
+from finecomb.report.tables import Row, as_json
 
 DetectorName = Annotated[
     str, typer.Option("--detector", help="Which one; `finecomb detectors` lists them.", show_default=False)
@@ -53,6 +67,8 @@ def detect(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the study with the new marks.", show_default=False)
     ] = None,
+    where: Where = None,
+    drop: Drop = None,
     from_: From = "",
     force: Force = False,
     as_json_: AsJson = False,
@@ -64,7 +80,7 @@ def detect(
     factory = named(detector)
     refuse_others(values.given, {factory.name: factory.options}, {row.name: row.options for row in DETECTORS.values()})
     options: Any = values.of(factory.options)
-    whole = read(study, from_)
+    whole = part_of(read(study, from_), where, drop)
     protocol = _protocol(whole, factory)
     program = factory.make(protocol, options)
     if whole.documents.is_empty():
@@ -72,7 +88,8 @@ def detect(
     documents = (item for item in progress(whole.iter_documents()) if isinstance(item, Document))
     annotations = list(detected(documents, program))
     if output:
-        formats.save(_with(whole, factory, protocol, program.signature, annotations), output, force=force)
+        checker = factory.annotator(program.signature, getattr(program, "fitted_texts", ()))
+        formats.save(_with(whole, checker, protocol, annotations), output, force=force)
     _report(annotations, program.signature, output, as_json_)
 
 
@@ -82,20 +99,17 @@ def _protocol(study: Study, factory: Factory) -> Protocol:
     return candidates[-1] if candidates else protocols.load(factory.protocol)
 
 
-def _with(
-    study: Study, factory: Factory, protocol: Protocol, signature: str, annotations: Sequence[Annotation]
-) -> list[Item]:
+def _with(study: Study, checker: Annotator, protocol: Protocol, annotations: Sequence[Annotation]) -> list[Item]:
     """The study with the detector as one more annotator; what it marked before under this protocol is replaced."""
     names = dict.fromkeys([*study.settings.protocols, *study.protocols, protocol.id])
     settings = study.settings.model_copy(update={"protocols": tuple(names)})
     all_protocols = {**study.protocols, protocol.id: protocol}
-    people = [person for person in study.iter_annotators() if person.id != factory.name]
+    people = [person for person in study.iter_annotators() if person.id != checker.id]
     others = [
         annotation
         for annotation in study.iter_annotations()
-        if (annotation.annotator, annotation.protocol) != (factory.name, protocol.id)
+        if (annotation.annotator, annotation.protocol) != (checker.id, protocol.id)
     ]
-    checker = factory.annotator(signature)
     return [settings, *all_protocols.values(), *study.iter_documents(), *people, checker, *others, *annotations]
 
 
@@ -111,7 +125,7 @@ def _report(annotations: Sequence[Annotation], signature: str, output: Path | No
         checked = sum(annotation.status == "submitted" for annotation in annotations)
         done(output, f"{counted(len(rows), 'mark')} in {counted(checked, 'text')}; `finecomb show` explains each")
     else:
-        print_rows(out, rows, "Marks", "Nothing to mark.")
+        print_table(rows, "Marks", "Nothing to mark.")
         say(signature)
 
 
@@ -171,7 +185,7 @@ def train(
     if as_json_:
         typer.echo(as_json(fitted.rows, fitted.signature))
         return
-    print_rows(out, fitted.rows, fitted.title)
+    print_table(fitted.rows, fitted.title)
     say(fitted.signature)
     if output:
         done(output, f"weights fitted on {counted(fitted.texts, 'text')}")

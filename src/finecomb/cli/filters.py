@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -9,9 +10,15 @@ import typer
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.options import option
-from finecomb.measure.view import Filters
+from finecomb.core.study import Study
+from finecomb.measure.selection import joined, selected_study
+from finecomb.measure.view import Filters, dropped
 from finecomb.measure.view import Rounds as WhichRounds
 
+WHERE = (
+    "Only what fits: model=gpt2, or a condition such as 'model == \"human\" or top_p >= 0.9' on texts, annotators, "
+    "annotations or marks; may be repeated."
+)
 Protocol = Annotated[str, typer.Option("--protocol", "-p", help="Which of the study's protocols.", show_default=False)]
 Labels = Annotated[
     list[str] | None, typer.Option("--label", help="Only this label or group; may be repeated.", show_default=False)
@@ -26,7 +33,7 @@ Where = Annotated[
     list[str] | None,
     typer.Option(
         "--where",
-        help="NAME=VALUE of document meta or an annotator's field; several values of a name may be given.",
+        help=WHERE,
         show_default=False,
     ),
 ]
@@ -38,7 +45,7 @@ Kinds = Annotated[
     list[str] | None,
     typer.Option(
         "--kind",
-        help="Only annotators of this kind; without it everybody but gold, unless there is only gold.",
+        help="Only annotators of this kind; without it people, and others only where there are no people.",
         show_default=False,
     ),
 ]
@@ -65,14 +72,12 @@ class FilterOptions:
     protocol: str = option("", "Which of the study's protocols.", "--protocol", "-p")
     labels: tuple[str, ...] = option((), "Only this label or group; may be repeated.", "--label")
     drop: tuple[str, ...] = option((), "Leave out a label or group, or one severity of it: grammar-usage:1.")
-    where: tuple[str, ...] = option(
-        (), "NAME=VALUE of document meta or an annotator's field; several values of a name may be given."
-    )
+    where: tuple[str, ...] = option((), WHERE)
     back_off: Literal["label", "group", "any"] = option("label", "Labels as they are, as groups, or all as one.")
     merge: tuple[str, ...] = option((), "NEW=A+B: labels taken together under a new name.")
     annotators: tuple[str, ...] = option((), "Only this annotator; may be repeated.", "--annotator", "-a")
     kinds: tuple[str, ...] = option(
-        (), "Only annotators of this kind; without it everybody but gold, unless there is only gold.", "--kind"
+        (), "Only annotators of this kind; without it people, and others only where there are no people.", "--kind"
     )
     rounds: WhichRounds = option(
         "first", "Which passes of one annotator over a text count; all: each as one more annotation."
@@ -102,13 +107,20 @@ def filters(
         protocol=protocol,
         labels=tuple(labels or ()),
         drop=tuple(drop or ()),
-        where=tuple(pair("--where", text) for text in where or ()),
+        where=tuple(where or ()),
         annotators=tuple(annotators or ()),
         kinds=tuple(kinds or ()),
         rounds=rounds,
         back_off=back_off,
         merge=tuple((new, tuple(old.split("+"))) for new, old in (pair("--merge", text) for text in merge or ())),
     )
+
+
+def part_of(study: Study, where: Sequence[str] | None = None, drop: Sequence[str] | None = None) -> Study:
+    """The part of a study that `--where` and `--drop` leave, for commands that read a study as it is."""
+    condition = joined(tuple(where or ()))
+    part = selected_study(study, condition) if condition else study
+    return dropped(part, drop) if drop else part
 
 
 def pair(option: str, text: str) -> tuple[str, str]:

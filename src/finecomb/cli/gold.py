@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
+import polars as pl
 import typer
 
 from finecomb import formats
-from finecomb.cli.filters import Annotators, Draws, Kinds, Protocol, Seed, Tokens, Where, filters, names
-from finecomb.cli.shared import AsJson, Force, From, StudyPath, app, counted, done, out, read, say
+from finecomb.cli.filters import Annotators, Draws, Drop, Kinds, Protocol, Seed, Tokens, Where, filters, names, part_of
+from finecomb.cli.shared import (
+    AsJson,
+    Force,
+    From,
+    StudyPath,
+    app,
+    counted,
+    done,
+    print_table,
+    read,
+    say,
+    say_signature,
+)
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
@@ -25,7 +39,7 @@ from finecomb.gold.score import score as scored
 from finecomb.gold.scored_pair import Unread
 from finecomb.measure.view import view
 from finecomb.report.scores import readable_rows, score_rows
-from finecomb.report.tables import Row, as_json, finding_rows, print_rows
+from finecomb.report.tables import Row, as_json, finding_rows
 
 MatchOrAll = Literal[
     "task", "optimal", "overlap", "exact", "partial", "iou", "mpp", "token", "char", "wmt25", "sentence", "all"
@@ -50,9 +64,8 @@ class _Printer:
             return
         printed = readable_rows([row for row in table if isinstance(row, Score)]) or flat
         printed, title = _without_only_judge(printed, title)
-        print_rows(out, printed, title, f"{title}: nothing to show.")
-        if signature:
-            say(f"{signature}{' (95% intervals)' if any(map(_has_interval, flat)) else ''}")
+        print_table(printed, title, f"{title}: nothing to show.")
+        say_signature(signature, " (95% intervals)" if any(map(_has_interval, flat)) else "")
 
     def finish(self, notes: Sequence[str]) -> None:
         """The JSON object, or the notes."""
@@ -146,6 +159,7 @@ def gold(
     annotators: Annotators = None,
     kinds: Kinds = None,
     where: Where = None,
+    drop: Drop = None,
     draws: Draws = 1000,
     seed: Seed = 0,
     from_: From = "",
@@ -158,7 +172,7 @@ def gold(
     """
     table_names = _asked(tables_, list(GOLD_TABLES))
     whole = read(study, from_)
-    study_view = view(whole, filters(protocol, where=where, annotators=annotators, kinds=kinds))
+    study_view = view(whole, filters(protocol, drop=drop, where=where, annotators=annotators, kinds=kinds))
     least = _votes(min_votes)
     by_decisions = whole if decisions and not annotators and not kinds else None
     merged = merged_gold(study_view, 2 if least is None else least, align, size, by_decisions)
@@ -169,7 +183,7 @@ def gold(
     if subsets is not None:
         subset_scores = tables.subsets_table(study_view, subsets, least or MAJORITY, align, size, draws, seed)
         printer.add("subsets", f"Gold from {subsets} annotators against gold from all", subset_scores)
-    printer.finish([*merged.notes, *tables.recovered_notes(merged, study_view)])
+    printer.finish([*study_view.notes, *merged.notes, *tables.recovered_notes(merged, study_view)])
     if output:
         for note in formats.save(merged.study.items(), output, force=force):
             say(note)
@@ -252,6 +266,8 @@ def score(
     unread: Annotated[
         Unread, typer.Option(help="Texts that only one side has an annotation on: nothing found there, or left out.")
     ] = "empty",
+    where: Where = None,
+    drop: Drop = None,
     draws: Draws = 1000,
     seed: Seed = 0,
     from_: From = "",
@@ -263,7 +279,9 @@ def score(
     `finecomb score demo-study --match all` · `finecomb score demo-study --table all --report validation`
     """
     table_names = _asked(tables_, list(SCORE_TABLES))
-    truth, other = read(gold, from_), read(predicted, from_) if predicted else None
+    truth, other = part_of(read(gold, from_), where, drop), read(predicted, from_) if predicted else None
+    if other is not None and (where or drop):
+        other = _on_texts_of(truth, other, drop or ())
     if question or has_scores(truth if other is None else other):
         _scalar(truth, other, question, names(by), gold_annotator, draws, seed, as_json_)
         return
@@ -287,6 +305,14 @@ def score(
     printer.finish(scores.notes)
     if report:
         _write_report(scores, report, as_json_)
+
+
+def _on_texts_of(truth: Study, other: Study, drop: Sequence[str]) -> Study:
+    """The other study on the texts of gold only: conditions are about gold's documents, which know their meta."""
+    texts = truth.documents["id"].implode()
+    part = replace(other, documents=other.documents.filter(pl.col("id").is_in(texts)))
+    part = part.only(pl.col("document").is_in(texts))
+    return part_of(part, (), drop)
 
 
 def _by_rules(by_rule: RuleTable, average: str, as_json_: bool) -> None:

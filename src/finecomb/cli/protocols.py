@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from finecomb import protocols
-from finecomb.cli.shared import AsJson, app, emit, out
+from finecomb.cli.shared import AsJson, app, emit, out, say_all
 from finecomb.core.protocol import Protocol
+from finecomb.measure.answers import unusable_severities
 from finecomb.report.protocols import protocol_view
 from finecomb.report.tables import Row
 
@@ -48,6 +49,7 @@ def show_protocol(
         typer.echo(protocol.model_dump_json(exclude_defaults=True, indent=1))
     else:
         out.print(protocol_view(protocol))
+        say_all(unusable_severities(protocol))
 
 
 @protocols_app.command("schema")

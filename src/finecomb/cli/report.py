@@ -11,7 +11,7 @@ import typer
 from rich.progress import Progress
 
 from finecomb import formats
-from finecomb.cli.filters import Draws, Seed
+from finecomb.cli.filters import Draws, Drop, Seed, Where, part_of
 from finecomb.cli.shared import From, StudyPath, app, counted, done, err, out, read, say
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
@@ -52,6 +52,8 @@ def report(
     verify: Verify = False,
     draws: Draws = 1000,
     seed: Seed = 0,
+    where: Where = None,
+    drop: Drop = None,
     from_: From = "",
 ) -> None:
     """The study told in pictures: a folder of pages that opens with a double click, also without a connection.
@@ -73,7 +75,7 @@ def report(
         if ending not in ("png", "pdf"):
             raise FinecombError(f"--export {ending}: figures can be png or pdf; SVG is always there")
     gold = read(against) if against else None
-    made_from = source(read(study, from_), study.name or str(study), by, gold, draws, seed)
+    made_from = source(part_of(read(study, from_), where, drop), study.name or str(study), by, gold, draws, seed)
     with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task("pages")
 

@@ -6,8 +6,8 @@ import typer
 
 from finecomb.agreement.second_pass import rounds as compared
 from finecomb.cli.filters import Annotators, Draws, Protocol, Seed, Where, filters
-from finecomb.cli.shared import AsJson, From, StudyPath, app, out, read, say
-from finecomb.report.tables import Row, as_json, finding_rows, print_rows, rows_of
+from finecomb.cli.shared import AsJson, From, StudyPath, app, print_table, read, say
+from finecomb.report.tables import Row, as_json, finding_rows, rows_of
 
 _NOBODY = "Nobody has gone through a text a second time."
 
@@ -36,9 +36,9 @@ def rounds(
         rows += [{"table": "agreement", **row} for row in agreement]
         typer.echo(as_json(rows, signature, comparison.notes))
         return
-    print_rows(out, marks, "What became of the marks", _NOBODY)
+    print_table(marks, "What became of the marks", _NOBODY)
     if agreement:
-        print_rows(out, agreement, "Agreement of the same people on the same texts")
+        print_table(agreement, "Agreement of the same people on the same texts")
         say(f"{signature} (95% intervals)")
     for note in comparison.notes:
         say(note)

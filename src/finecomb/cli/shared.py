@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,9 +14,10 @@ from rich.text import Text
 
 from finecomb import formats
 from finecomb.cli.commands import app as app
+from finecomb.cli.output import OUTPUT
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Item, Study
-from finecomb.report.tables import Row, as_json, print_rows
+from finecomb.report.tables import ENDINGS, Row, as_json, formatted, print_rows
 
 _WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160  # no window sets the width of a pipe
 out = Console(width=_WIDTH, highlight=False, markup=False, emoji=False)  # texts may hold [brackets] and :words:
@@ -75,6 +76,12 @@ def say(line: str) -> None:
     err.print(Text(f"note: {line}", "dim"), soft_wrap=True)
 
 
+def say_all(lines: Iterable[str]) -> None:
+    """Several notes for people."""
+    for line in lines:
+        say(line)
+
+
 def done(path: Path, words: str) -> None:
     """The one-line result of a command that wrote or checked something, never wrapped."""
     out.print(f"{path}: {words}", soft_wrap=True)
@@ -96,11 +103,29 @@ def mapping(pairs: list[str] | None) -> dict[str, str]:
     return result
 
 
+def print_table(rows: Sequence[Row], title: str = "", empty: str = "Nothing to show.", digits: int = 3) -> None:
+    """Print a table as `--format` says, and into the file of `--table-out`."""
+    if OUTPUT.file is not None and rows:
+        path = OUTPUT.next_file()
+        path.write_text(formatted(rows, ENDINGS[path.suffix], title, digits) + "\n", encoding="utf-8")
+        say(f"{path}: {counted(len(rows), 'row')} written")
+    if OUTPUT.format == "table" or not rows:
+        print_rows(out, rows, title, empty, digits)
+    else:
+        typer.echo(formatted(rows, OUTPUT.format, title, digits))
+
+
+def say_signature(signature: str, more: str = "") -> None:
+    """How numbers were made, for those who ask with `-v`; for others, that they can."""
+    if signature and OUTPUT.verbose:
+        say(f"{signature}{more}")
+
+
 def emit(rows: list[Row], as_json_: bool, title: str, empty: str, notes: Iterable[str] = ()) -> None:
     """Print rows as a table or as one JSON object."""
     if as_json_:
         typer.echo(as_json(rows, notes=list(notes)))
     else:
-        print_rows(out, rows, title, empty)
+        print_table(rows, title, empty)
         for note in notes:
             say(note)

@@ -11,23 +11,24 @@ from typing import Annotated, Any
 import typer
 
 from finecomb import formats, protocols
-from finecomb.cli.filters import FilterOptions, filters, names
+from finecomb.cli.filters import FilterOptions, names
 from finecomb.cli.options import with_options
-from finecomb.cli.shared import AsJson, From, StudyPath, app, counted, done, out, read, say
+from finecomb.cli.shared import AsJson, From, StudyPath, app, counted, done, print_table, read, say_all, say_signature
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
-from finecomb.core.options import OptionValues, option, refuse_others
+from finecomb.core.findings import Findings
+from finecomb.core.options import OptionValues, all_specs, option, refuse_others
 from finecomb.core.records import Annotator
 from finecomb.core.study import Study
 from finecomb.measure.audit import audit_annotations, audited
 from finecomb.measure.audit import audit_sample as draw_audit
 from finecomb.measure.counts import meta_names
 from finecomb.measure.crossed import pivot
-from finecomb.measure.measures import MEASURES, IntervalOptions, MeasureOptions
+from finecomb.measure.measures import ANSWER, MEASURES, IntervalOptions, MeasureOptions, named
 from finecomb.measure.measures import measure as measured
 from finecomb.measure.registry import PLANS, STATISTICS, WITH_PILOT, WITHOUT_PILOT
-from finecomb.measure.view import View, view
-from finecomb.report.tables import as_json, finding_rows, print_rows, rows_of
+from finecomb.measure.view import Filters, View, view
+from finecomb.report.tables import as_json, finding_rows, rows_of
 
 
 @dataclass(frozen=True)
@@ -59,27 +60,37 @@ def plan_choices() -> dict[str, type]:
     return {name: row.options for name, row in PLANS.items()}
 
 
-def print_findings(findings: Sequence[Finding], as_json_: bool, title: str) -> None:
-    """A table with the signature that its rows share below it, or one JSON object."""
+def print_findings(findings: Sequence[Finding], as_json_: bool, title: str, quiet_level: bool = False) -> None:
+    """A table, or one JSON object; with `quiet_level` people need not read in every row that tokens are counted."""
     rows, signature = finding_rows(findings)
     if as_json_:
         typer.echo(as_json(rows, signature))
         return
-    print_rows(out, rows, title, "Nothing to show.")
-    if signature:
-        say(f"{signature} (95% intervals; with --json each row adds what is particular to it)")
+    usual = quiet_level and {row.get("level", "") for row in rows} <= {"", "token"}
+    print_table(
+        [{name: cell for name, cell in row.items() if name != "level"} for row in rows] if usual else rows, title
+    )
+    say_all(findings.notes if isinstance(findings, Findings) else ())
+    say_signature(signature, " (95% intervals; with --json each row adds what is particular to it)")
 
 
 def _default_by(study: Study, by: Sequence[str]) -> tuple[str, ...]:
-    """The columns that were asked for, else `model` where documents have it."""
+    """The columns that were asked for, else `model` where documents have it; `none` is one row for everything."""
+    if tuple(by) == ("none",):
+        return ()
     return tuple(by) or (("model",) if "model" in meta_names(study) else ())
 
 
 def _refuse_unknown(wanted: Sequence[str], registry: Iterable[str]) -> None:
-    known_names = list(registry)
+    names_of_rows = [*registry, "answer:NAME"]
     for name in wanted:
-        if name not in known_names:
-            raise FinecombError(f"no measure is called {name!r}{did_you_mean(name, known_names)}")
+        if name not in names_of_rows and not _is_mean(name):
+            raise FinecombError(f"no measure is called {name!r}{did_you_mean(name, names_of_rows)}")
+
+
+def _is_mean(name: str) -> bool:
+    """Whether a name is that of a mean over annotations: of the registry, or of answers."""
+    return name in MEASURES or (name.startswith(ANSWER) and name != ANSWER)
 
 
 @app.command()
@@ -88,9 +99,11 @@ def measure(
     study: StudyPath,
     values: OptionValues,
     measures: Annotated[
-        str, typer.Option("--measure", "-m", help=f"With commas: {', '.join([*MEASURES, *STATISTICS])}.")
+        str, typer.Option("--measure", "-m", help=f"With commas: {', '.join([*MEASURES, *STATISTICS])}, answer:NAME.")
     ] = "coverage,count",
-    grid: Annotated[bool, typer.Option("--grid", help="With two --by columns: one across, one down.")] = False,
+    grid: Annotated[
+        bool, typer.Option("--grid", help="One --by column across and labels down, or two: one across, one down.")
+    ] = False,
     from_: From = "",
     as_json_: AsJson = False,
 ) -> None:
@@ -105,6 +118,7 @@ def measure(
     refuse_others(values.given, _chosen_measures(wanted, values), choices)
     whole = read(study, from_)
     part = view(whole, values.of(FilterOptions).filters())
+    say_all(part.notes)
     by = _default_by(part.study, values.given.get("by", ()))
     if "audit_sample" in values.given:
         _draw_audit(whole, part, values.of(AuditSampleOptions, by=by))
@@ -117,7 +131,7 @@ def measure(
     if grid and not as_json_:
         _print_grid(findings, by)
     else:
-        print_findings(findings, as_json_, "Measures")
+        print_findings(findings, as_json_, "Measures", quiet_level=True)
 
 
 def _chosen_measures(wanted: Sequence[str], values: OptionValues) -> dict[str, type]:
@@ -126,15 +140,16 @@ def _chosen_measures(wanted: Sequence[str], values: OptionValues) -> dict[str, t
     if "audit_sample" in values.given:
         return {"--audit-sample": choices["--audit-sample"]}
     extra = ["--audit"] if "audit" in values.given else []
-    return {name: choices[name] for name in [*wanted, *extra]}
+    return {name: named(name).options if _is_mean(name) else choices[name] for name in [*wanted, *extra]}
 
 
 def _measured(part: View, wanted: Sequence[str], values: OptionValues, by: tuple[str, ...]) -> list[Finding]:
     """Means over annotations all at once, then each other statistic."""
     options = values.of(MeasureOptions, by=by)
-    means = [name for name in wanted if name in MEASURES]
-    fields = {name: getattr(options, name) for name in values.given if hasattr(options, name) and name != "by"}
-    findings = measured(part, means, by, **fields) if means else []
+    means = [name for name in wanted if _is_mean(name)]
+    taken_by_means = set(all_specs(named(name).options for name in means)) - {"by"}
+    fields = {name: getattr(options, name) for name in values.given if name in taken_by_means}
+    findings: list[Finding] = measured(part, means, by, **fields) if means else []
     for name in wanted:
         if name in STATISTICS:
             findings += STATISTICS[name].run(part, values.of(STATISTICS[name].options, by=by))
@@ -142,13 +157,14 @@ def _measured(part: View, wanted: Sequence[str], values: OptionValues, by: tuple
 
 
 def _print_grid(findings: Sequence[Finding], columns: Sequence[str]) -> None:
-    """Each measure of all marks together as a grid, as for decoding settings."""
-    if len(columns) < 2:
-        raise FinecombError("--grid needs two columns, e.g. --by temperature,top_p")
-    whole = [finding for finding in findings if finding.columns["label"] == "any"]
-    for name in dict.fromkeys(str(finding.columns["measure"]) for finding in whole):
-        rows = [finding for finding in whole if finding.columns["measure"] == name]
-        print_rows(out, rows_of(pivot(rows, list(columns[:-1]), columns[-1])), f"{name}, {columns[-1]} across")
+    """Each measure as a grid: of all marks by two columns, as for decoding settings, or labels down and one across."""
+    if not columns:
+        raise FinecombError("--grid needs one column (labels down) or two, e.g. --by temperature,top_p")
+    chosen_rows = [finding for finding in findings if len(columns) == 1 or finding.columns["label"] == "any"]
+    down = list(columns[:-1]) or ["label"]
+    for name in dict.fromkeys(str(finding.columns["measure"]) for finding in chosen_rows):
+        rows = [finding for finding in chosen_rows if finding.columns["measure"] == name]
+        print_table(rows_of(pivot(rows, down, columns[-1])), f"{name}, {columns[-1]} across")
 
 
 def _draw_audit(whole: Study, part: View, options: AuditSampleOptions) -> None:
@@ -160,6 +176,11 @@ def _draw_audit(whole: Study, part: View, options: AuditSampleOptions) -> None:
     drafts = audit_annotations(sample, auditor.id, protocol.id)
     formats.save(itertools.chain(whole.items(), [protocol, auditor], drafts), options.output)
     done(options.output, f"{counted(len(sample), 'mark')} to be judged by {auditor.id!r} under {protocol.id}")
+
+
+def _pilot_filters(values: OptionValues) -> Filters:
+    given = {name: values.given[name] for name in ("protocol", "where", "drop") if name in values.given}
+    return Filters(**given)
 
 
 @app.command()
@@ -181,5 +202,6 @@ def power(
     name = WITHOUT_PILOT if study is None else WITH_PILOT
     row, choices = PLANS[name], plan_choices()
     refuse_others(values.given, {name: row.options}, choices)
-    pilot = None if study is None else view(read(study, from_), filters(values.given.get("protocol", "")))
+    pilot = None if study is None else view(read(study, from_), _pilot_filters(values))
+    say_all(pilot.notes if pilot else ())
     print_findings(row.run(pilot, values.of(row.options)), as_json_, "Power" if study is None else "Planning")

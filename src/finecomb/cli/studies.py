@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,6 +12,7 @@ import typer
 from rich.text import Text
 
 from finecomb import formats, protocols
+from finecomb.cli.filters import Drop, Where, part_of
 from finecomb.cli.shared import (
     AsJson,
     Columns,
@@ -24,21 +26,27 @@ from finecomb.cli.shared import (
     emit,
     mapping,
     out,
+    print_table,
     progress,
     read,
     say,
 )
 from finecomb.core.check import check as check_study
 from finecomb.core.check import checked
+from finecomb.core.corrections import corrected_text
 from finecomb.core.errors import FinecombError, Problem, StudyError, did_you_mean
-from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
+from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, Settings
 from finecomb.core.study import Item, Study
 from finecomb.formats import Options
+from finecomb.formats.joined_marks import joined_marks
+from finecomb.gold.scored_pair import the_gold_annotator
+from finecomb.measure.answers import unusable_severities
 from finecomb.measure.counts import counts, label_counts, meta_names, totals
+from finecomb.measure.text_sizes import not_work, text_sizes, work_sizes
 from finecomb.report import demo as tour
 from finecomb.report.marked_text import document_html
 from finecomb.report.problems import problem_lines, problem_row
-from finecomb.report.tables import Row, as_json, print_rows, rows_of, table
+from finecomb.report.tables import Row, as_json, rows_of
 from finecomb.report.terminal import document_view
 from finecomb.simulate import Simulated, crowd, plant
 from finecomb.simulate import simulate as simulated
@@ -49,6 +57,9 @@ def demo(
     folder: Annotated[Path, typer.Argument(help="Where to put the demo study.")] = Path("demo-study"),
     readers: Annotated[int, typer.Option(min=2, help="How many simulated annotators.")] = 5,
     seed: Annotated[int, typer.Option(help="Another seed, other annotators.")] = 0,
+    model: Annotated[
+        str, typer.Option(help="A language model that reads one text too, e.g. local:smollm2.", show_default=False)
+    ] = "",
 ) -> None:
     """The whole tour on our own small study: texts with marks, counts, coverage and agreement.
 
@@ -58,7 +69,21 @@ def demo(
         say(f"{folder} is there already and is used as it is")
     else:
         formats.save(tour.demo_items(readers, seed), folder)
+    if model:
+        _model_reads_one(folder, model)
     tour.show(formats.read(folder), folder, out)
+
+
+def _model_reads_one(folder: Path, model: str) -> None:
+    """Let a language model read the text that the tour shows; say how to get one where there is none."""
+    from finecomb.cli.annotate import add_model
+    from finecomb.llm.local import install_hint
+
+    if hint := install_hint(model):
+        say(f"a language model would read a text here: {hint}")
+        return
+    say(f"{model} reads a text; on a slow machine that takes a minute")
+    add_model(folder, model, tour.SHOWN)
 
 
 @app.command("formats")
@@ -89,6 +114,9 @@ def new(
         typer.Option(min=1, help="Annotators per document; the protocol's number when absent.", show_default=False),
     ] = None,
     columns: Columns = None,
+    empty: Annotated[
+        Literal["keep", "drop", "refuse"], typer.Option(help="What to do with empty texts, e.g. failed generations.")
+    ] = "keep",
     from_: From = "",
     seed: Annotated[int, typer.Option(help="For assignment and sampling.")] = 0,
     force: Force = False,
@@ -99,19 +127,72 @@ def new(
     """
     chosen = protocols.load(protocol)
     source = list(formats.stream(documents, from_, Options(columns=mapping(columns))))
-    texts = [item for item in source if isinstance(item, Document)]
+    texts = _without_empty([item for item in source if isinstance(item, Document)], empty, documents)
     if not texts:
         raise FinecombError(f"{documents}: has no texts; a study needs at least one")
     settings = Settings(
         title=title or study.name, protocols=(chosen.id,), annotators=annotators or chosen.work.annotators, seed=seed
     )
     items: list[Item] = [settings, chosen, *texts]
+    for warning in unusable_severities(chosen):
+        say(warning)
     formats.save(checked(items), study, "folder", force=force)
     left = sum(isinstance(item, Annotation) for item in source)
     if left:
         say(f"{left:,} annotations in {documents} were left behind; use `finecomb convert` to keep them")
     readers = counted(settings.annotators or chosen.work.annotators, "annotator")
     done(study, f"{counted(len(texts), 'text')}, protocol {chosen.id}, {readers} per text")
+
+
+def _without_empty(texts: list[Document], empty: str, path: Path) -> list[Document]:
+    """The texts to start with; empty ones are said, and kept, dropped or refused."""
+    blank = [text.id for text in texts if not text.text.strip()]
+    if not blank:
+        return texts
+    listed = ", ".join(blank[:5]) + (", ..." if len(blank) > 5 else "")
+    if empty == "refuse":
+        raise FinecombError(
+            f"{path}: {counted(len(blank), 'text')} without words ({listed}); --empty drop leaves them out"
+        )
+    way = "they are left out" if empty == "drop" else "they are kept; --empty drop leaves them out"
+    say(f"{counted(len(blank), 'text')} without words ({listed}): {way}")
+    return [text for text in texts if text.text.strip()] if empty == "drop" else texts
+
+
+@app.command()
+def merge(
+    study: StudyPath,
+    marks: Annotated[
+        list[Path], typer.Argument(help="Files or studies with more annotations of the same texts.", show_default=False)
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The study to write.", show_default=False)],
+    protocol: ProtocolName = "",
+    columns: Columns = None,
+    annotator: Annotated[
+        str, typer.Option(help="Who made the annotations, when the files do not say.", show_default=False)
+    ] = "",
+    from_: Annotated[
+        str, typer.Option("--from", help="Format of the files, when it cannot be guessed.", show_default=False)
+    ] = "",
+    force: Force = False,
+) -> None:
+    """A study with the marks of others: a colleague's file, a language model's replies, another tool's export.
+
+    Example: `finecomb merge harbour colleague.csv replies.jsonl -o harbour-all --annotator ben`
+    """
+    chosen = protocols.load(protocol) if protocol else None
+    options = Options(protocol=chosen, columns=mapping(columns), annotator=annotator)
+    others = [(path.name, formats.read(path, from_, _read_options(path, from_, options), progress)) for path in marks]
+    joined = joined_marks(read(study), others)
+    for note in formats.save(checked(joined.items), output, force=force):
+        say(note)
+    done(output, f"{counted(joined.annotations, 'annotation')} joined from {counted(len(marks), 'file')}")
+
+
+def _read_options(path: Path, from_: str, options: Options) -> Options:
+    """The options that a file's format understands; of several files not every one needs all."""
+    understood = (formats.named(from_) if from_ else formats.format_of(path)).options
+    return Options(**{name: getattr(options, name) for name in options.given() & understood})
 
 
 @app.command()
@@ -141,6 +222,15 @@ def convert(
     annotator: Annotated[
         str, typer.Option(help="Who made the annotations, when the file does not say.", show_default=False)
     ] = "",
+    corrected: Annotated[
+        bool, typer.Option("--corrected", help="Write only the texts, with the corrections of marks applied.")
+    ] = False,
+    corrector: Annotated[
+        str,
+        typer.Option(help="With --corrected: whose; gold, or the only annotator, when absent.", show_default=False),
+    ] = "",
+    where: Where = None,
+    drop: Drop = None,
     force: Force = False,
 ) -> None:
     """From any format to any other, checked on the way; what the target cannot hold is said.
@@ -155,16 +245,70 @@ def convert(
         repeats=repeats,
         annotator=annotator,
     )
-    for note in formats.convert(source, target, from_, to, options, force, progress):
+    if corrector and not corrected:
+        raise FinecombError("--corrector applies with --corrected only")
+    if where or drop or corrected:
+        whole = formats.read(source, from_, options, watch=progress)
+        part = part_of(whole, where, drop) if where or drop else whole
+        items = _corrected(part, corrector) if corrected else part.items()
+        notes = formats.save(checked(items), target, to, options, force)
+    else:
+        notes = formats.convert(source, target, from_, to, options, force, progress)
+    for note in notes:
         say(note)
     done(target, "written")
+
+
+def _corrected(study: Study, corrector: str) -> list[Item]:
+    """The texts of a study after one annotator's corrections; a note says how many were applied."""
+    who = corrector or the_gold_annotator(study)
+    if who not in set(study.annotators["id"]):
+        raise FinecombError(f"no annotator is called {who!r}{did_you_mean(who, study.annotators['id'])}")
+    marks: dict[str, list[Mark]] = {}
+    for annotation in study.work().iter_annotations():
+        if annotation.annotator == who:
+            marks.setdefault(annotation.document, []).extend(annotation.marks)
+    documents = list(study.iter_documents())
+    texts = [corrected_text(document.text, marks.get(document.id, ())) for document in documents]
+    applied, left_out = sum(text.applied for text in texts), sum(len(text.left_out) for text in texts)
+    say(f"{counted(applied, 'correction')} of {who} applied, {left_out:,} left out because words overlap or are apart")
+    return [
+        study.settings,
+        *study.protocols.values(),
+        *(
+            document.model_copy(update={"text": text.text, "segments": ()})
+            for document, text in zip(documents, texts, strict=True)
+        ),
+    ]
+
+
+@app.command()
+def select(
+    study: StudyPath,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The study to write.", show_default=False)],
+    where: Where = None,
+    drop: Drop = None,
+    from_: From = "",
+    force: Force = False,
+) -> None:
+    """A part of a study as a study of its own: the texts, annotators, annotations and marks that fit.
+
+    Example: `finecomb select demo-study -o humans --where 'model == "human"' --drop grammar-usage:1`
+    """
+    if not where and not drop:
+        raise FinecombError("select needs --where or --drop: what to keep, or which marks to leave out")
+    part = part_of(read(study, from_), where, drop)
+    for note in formats.save(part.items(), output, force=force):
+        say(note)
+    sizes = (("text", part.documents), ("annotation", part.annotations), ("mark", part.marks))
+    done(output, ", ".join(counted(len(frame), noun) for noun, frame in sizes))
 
 
 @app.command()
 def check(
     study: StudyPath,
     from_: From = "",
-    every: Annotated[bool, typer.Option("--all", help="List all warnings, also when many are alike.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="List all problems, also when many are alike.")] = False,
     as_json_: AsJson = False,
 ) -> None:
     """Every problem with file, line and a way out; exit code 1 when there are errors.
@@ -195,6 +339,10 @@ def _problems(path: Path, from_: str) -> list[Problem]:
         if not note.is_error:
             say(note.text)
     unreadable = [Problem(note.text) for note in notes if note.is_error]
+    blank = [item.id for item in items if isinstance(item, Document) and not item.text.strip()]
+    if blank:
+        listed = ", ".join(blank[:5]) + (", ..." if len(blank) > 5 else "")
+        unreadable.append(Problem(f"{counted(len(blank), 'text')} without words ({listed})", level="warning"))
     return [*unreadable, *formats.with_lines(check_study(Study.from_items(items)), path)]
 
 
@@ -211,14 +359,17 @@ def show(
     from_: From = "",
     width: Annotated[int, typer.Option(min=20, help="Characters per line.")] = 96,
     html: Annotated[Path | None, typer.Option(help="Write a page instead.", show_default=False)] = None,
+    where: Where = None,
+    drop: Drop = None,
 ) -> None:
     """A text in the terminal with everybody's marks below the words.
 
     Example: `finecomb show demo-study harbour-a -a truth`
     """
-    whole = read(study, from_)
+    whole = part_of(read(study, from_), where, drop)
     if whole.documents.is_empty():
-        raise FinecombError(f"{study}: has no documents yet")
+        none = "no text fits --where" if where else "has no documents yet"
+        raise FinecombError(f"{study}: {none}")
     id = document or whole.documents["id"][0]
     text = whole.document(id)
     annotations = whole.annotations_on(id)
@@ -247,6 +398,8 @@ def stats(
             help="Document meta or annotator fields, with commas; `model` where documents have it.", show_default=False
         ),
     ] = "",
+    where: Where = None,
+    drop: Drop = None,
     from_: From = "",
     as_json_: AsJson = False,
 ) -> None:
@@ -254,27 +407,34 @@ def stats(
 
     Example: `finecomb stats demo-study --by model,topic`
     """
-    whole = read(study, from_)
-    wanted = [name for name in by.split(",") if name] or (["model"] if "model" in meta_names(whole) else [])
-    labels = label_counts(whole, wanted[:1])
-    groups = rows_of(counts(whole, wanted)) if wanted else []
-    people = rows_of(counts(whole, ["annotator", "kind"]))
+    whole = part_of(read(study, from_), where, drop)
+    work = whole.work()
+    columns = [name for name in by.split(",") if name] or (["model"] if "model" in meta_names(whole) else [])
+    columns = [] if columns == ["none"] else columns
+    tables = _stats_tables(work, columns)
+    total = totals(work) | {name: count for name, count in not_work(whole).items() if count}
     if as_json_:
-        total: list[Row] = [{"table": "totals", **totals(whole)}]
-        parts = [("labels", rows_of(labels)), ("groups", groups), ("annotators", people)]
-        typer.echo(as_json([*total, *({"table": name, **row} for name, rows in parts for row in rows)]))
+        rows: list[Row] = [{"table": "totals", **total}]
+        typer.echo(as_json([*rows, *({"table": name, **row} for name, _, part in tables for row in part)]))
         return
-    out.print(
-        table([{"": name, "count": count} for name, count in totals(whole).items()], str(whole.settings.title or study))
-    )
-    for title, rows in (
-        ("Marks by label", rows_of(labels)),
-        (f"By {', '.join(wanted)}", groups),
-        ("By annotator", [] if "annotator" in wanted else people),
-    ):
-        if rows:
+    print_table([{"": name, "count": count} for name, count in total.items()], str(whole.settings.title or study))
+    for _, title, part in tables:
+        if part:
             out.print()
-            print_rows(out, rows, title, digits=2)
+            print_table(part, title, digits=2)
+
+
+def _stats_tables(work: Study, by: Sequence[str]) -> list[tuple[str, str, list[Row]]]:
+    """The tables of `finecomb stats` after the totals: name for programs, title for people, rows."""
+    words = f"By {', '.join(by)}"
+    people = [] if "annotator" in by else rows_of(counts(work, ["annotator", "kind"]))
+    return [
+        ("labels", "Marks by label", rows_of(label_counts(work, by[:1]))),
+        ("groups", words, rows_of(counts(work, by)) if by else []),
+        ("texts", "Texts", rows_of(text_sizes(work, by))),
+        ("work", "Work", rows_of(work_sizes(work, by)) if len(work.annotations) else []),
+        ("annotators", "By annotator", people),
+    ]
 
 
 @app.command()

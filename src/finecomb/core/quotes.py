@@ -100,15 +100,17 @@ class _Candidate:
 def place(quotes: Sequence[Quote], text: str, ordered: bool = True) -> list[Placement]:
     """The places of all quotes of one reply; `ordered` says that they are expected in the order of the text.
 
-    >>> [each.span for each in place([Quote("two"), Quote("two")], "one two and two")]
+    >>> [placement.span for placement in place([Quote("two"), Quote("two")], "one two and two")]
     [(4, 7), (12, 15)]
     >>> place([Quote("two")], "one two and two")[0].why
     'stands 2 times in the text, and nothing tells which is meant'
     """
     index = TextIndex(text)
     candidates = [index.candidates(quote) for quote in quotes]
-    open_ = [number for number, each in enumerate(candidates) if any(not candidate.changed for candidate in each)]
-    chosen = _chosen([[each for each in candidates[number] if not each.changed] for number in open_], ordered)
+    open_ = [number for number, options in enumerate(candidates) if any(not candidate.changed for candidate in options)]
+    chosen = _chosen(
+        [[candidate for candidate in candidates[number] if not candidate.changed] for number in open_], ordered
+    )
     picks = dict(zip(open_, chosen, strict=True))
     return [_placement(quote, candidates[number], picks.get(number)) for number, quote in enumerate(quotes)]
 
@@ -142,11 +144,11 @@ def _chosen(candidates: Sequence[Sequence[_Candidate]], ordered: bool) -> list[_
     """The best candidate of each quote when all are placed together; None where two are equally good."""
     if not candidates:
         return []
-    scores = [np.array([each.score for each in own]) for own in candidates]
+    scores = [np.array([candidate.score for candidate in options]) for options in candidates]
     steps = [_step(one, other, ordered) for one, other in itertools.pairwise(candidates)]
     forward, backward = _best_sums(scores, steps), _best_sums(scores[::-1], [step.T for step in steps[::-1]])[::-1]
-    totals = [ahead + behind - own for ahead, behind, own in zip(forward, backward, scores, strict=True)]
-    return [_clear_best(own, total) for own, total in zip(candidates, totals, strict=True)]
+    totals = [ahead + behind - score for ahead, behind, score in zip(forward, backward, scores, strict=True)]
+    return [_clear_best(options, total) for options, total in zip(candidates, totals, strict=True)]
 
 
 def _best_sums(scores: Sequence[Costs], steps: Sequence[Costs]) -> list[Costs]:
@@ -159,8 +161,8 @@ def _best_sums(scores: Sequence[Costs], steps: Sequence[Costs]) -> list[Costs]:
 
 def _step(one: Sequence[_Candidate], other: Sequence[_Candidate], ordered: bool) -> Costs:
     """What it costs to have one quote's candidate followed by the next quote's."""
-    first = np.array([each.span for each in one])[:, None]
-    second = np.array([each.span for each in other])[None]
+    first = np.array([candidate.span for candidate in one])[:, None]
+    second = np.array([candidate.span for candidate in other])[None]
     same = (first == second).all(axis=2)
     disorder = second[..., 0] < first[..., 0]
     return -_SAME_PLACE * same - _OUT_OF_ORDER * disorder * ordered  # type: ignore[no-any-return]
@@ -216,7 +218,7 @@ class TextIndex:
             return []
         places = [whole_words(self.text, self.folded.places(piece)) for piece in pieces]
         ranges = [_following(start, places[1:]) for start in places[0]]
-        return _shortest(each for each in ranges if each is not None)
+        return _shortest(span for span in ranges if span is not None)
 
     def _rated(self, span: Range, method: Method, quote: Quote, whole: bool) -> _Candidate:
         fit = self._fit(span, quote)
@@ -242,7 +244,7 @@ class TextIndex:
         if not wanted.plain or not self.tokens.plain or len(wanted.plain) > 400:
             return []
         alignments = near_alignments(wanted, self.tokens)
-        rated = [self._rated_alignment(each, wanted, quote) for each in alignments]
+        rated = [self._rated_alignment(alignment, wanted, quote) for alignment in alignments]
         return sorted(rated, key=lambda candidate: -candidate.score)
 
     def _rated_alignment(self, alignment: Alignment, wanted: WordList, quote: Quote) -> _Candidate:
@@ -257,7 +259,7 @@ def _following(start: Range, places: Sequence[Sequence[Range]]) -> Range | None:
     """From `start` through the nearest place of each further piece; None when one does not follow closely."""
     end = start[1]
     for ranges in places:
-        after = [each[1] for each in ranges if end <= each[0] <= end + _LONGEST_GAP]
+        after = [span[1] for span in ranges if end <= span[0] <= end + _LONGEST_GAP]
         if not after:
             return None
         end = min(after)
@@ -290,7 +292,7 @@ def _alike(one: str, other: str) -> float:
 class WordList:
     """The words of a text, as they stand and in a plain form to compare, with what it costs to lose each."""
 
-    shown: tuple[str, ...]
+    written: tuple[str, ...]
     plain: tuple[str, ...]
     offsets: tuple[Range, ...]
     weights: Costs
@@ -333,7 +335,9 @@ def near_alignments(quote: WordList, text: WordList, most: float = _NEAR_SHARE) 
     alignments: list[Alignment] = []
     for end in ends[:_MOST_CANDIDATES]:
         traced = _traced(table, changes, quote, text, end)
-        if traced and not any(traced.first <= each.last and each.first <= traced.last for each in alignments):
+        if traced and not any(
+            traced.first <= alignment.last and alignment.first <= traced.last for alignment in alignments
+        ):
             alignments.append(traced)
     return alignments
 
@@ -403,13 +407,13 @@ def _differences(alignment: Alignment, quote: WordList, text: WordList) -> tuple
     for mine, theirs in alignment.pairs:
         if mine is None:
             if theirs is not None and alignment.first <= theirs <= alignment.last and _kind(text, theirs):
-                flags.append(f"the quote leaves out {text.shown[theirs]!r}")
+                flags.append(f"the quote leaves out {text.written[theirs]!r}")
         elif theirs is None:
             if kind := _kind(quote, mine):
-                return f"the quote has the {kind} {quote.shown[mine]!r}, which is not there in the text", ()
+                return f"the quote has the {kind} {quote.written[mine]!r}, which is not there in the text", ()
         elif quote.plain[mine] != text.plain[theirs]:
             kind = _kind(quote, mine) or _kind(text, theirs)
-            change = f"the quote has {quote.shown[mine]!r} where the text has {text.shown[theirs]!r}"
+            change = f"the quote has {quote.written[mine]!r} where the text has {text.written[theirs]!r}"
             if kind and _is_slip(quote, mine, text, theirs):
                 flags.append(change)
             elif kind:
@@ -427,19 +431,19 @@ def _is_slip(quote: WordList, mine: int, text: WordList, theirs: int) -> bool:
 
 def _kind(tokens: WordList, at: int) -> str:
     """Whether a word is a number, a negation or a name; empty for any other."""
-    word, shown = tokens.plain[at], tokens.shown[at]
+    word, written = tokens.plain[at], tokens.written[at]
     if any(character.isdigit() for character in word) or word in _NUMBER_WORDS:
         return "number"
     if word in _NEGATIONS or word.endswith("n't"):
         return "negation"
-    return "name" if shown[:1].isupper() and shown != "I" and not _begins_sentence(tokens, at) else ""
+    return "name" if written[:1].isupper() and written != "I" and not _begins_sentence(tokens, at) else ""
 
 
 def _begins_sentence(tokens: WordList, at: int) -> bool:
     """Whether a capital letter there may be that of a sentence's first word."""
-    if not at or tokens.shown[at - 1] in "!?:\"“'‘":
+    if not at or tokens.written[at - 1] in "!?:\"“'‘":
         return True
-    return tokens.shown[at - 1] == "." and not (at > 1 and tokens.plain[at - 2] in _TITLES)
+    return tokens.written[at - 1] == "." and not (at > 1 and tokens.plain[at - 2] in _TITLES)
 
 
 _TITLES = frozenset("mr mrs ms dr prof st rev gen col capt lt sgt sen rep gov jr".split())

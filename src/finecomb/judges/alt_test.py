@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Signature
 from finecomb.judges.score_rules import Answer, ScoreRule, score_rule
+from finecomb.measure.inference import estimated, study_and_resample_weights
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -188,7 +189,7 @@ def disadvantage_p(sums: Floats, sizes: Floats, epsilon: float, weights: Floats 
     error = np.sqrt(np.maximum(squares, 0) * groups / np.maximum(groups - 1, 1)) / np.maximum(count, 1)
     flat = error < 1e-12
     t = np.divide(mean - epsilon, error, out=np.zeros_like(mean), where=~flat)
-    p = scipy.stats.t.cdf(t, np.maximum(groups - 1, 1))
+    p = scipy.special.stdtr(np.maximum(groups - 1, 1), t)
     return np.asarray(np.where(flat, np.where(mean < epsilon, 0.0, 1.0), p), dtype=np.float64)
 
 
@@ -315,7 +316,7 @@ def _item_p(difference: Floats, epsilon: float) -> float:
     if not spread > 0:
         return math.nan
     t = (difference.mean() - epsilon) / (spread / math.sqrt(len(difference)))
-    return float(scipy.stats.t.cdf(t, len(difference) - 1))
+    return float(scipy.special.stdtr(len(difference) - 1, t))
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +354,7 @@ def _result(
     notes: tuple[str, ...],
 ) -> AltTest:
     sums = _cluster_sums(tested)
-    weights = _weights(sums.items.shape[1], draws, seed)
+    weights = study_and_resample_weights(sums.items.shape[1], draws, seed)
     p = _p_values(sums, epsilon, weights)  # (1 + draws, people)
     wins = rejected(p, q)
     shares = _shares(sums, weights)
@@ -363,13 +364,6 @@ def _result(
     )
     rate, chance = _estimate(wins.mean(axis=1), signature), _estimate(_mean_defined(shares), signature)
     return AltTest(people, rate, chance, epsilon, tuple(left_out), notes)
-
-
-def _weights(texts: int, draws: int, seed: int) -> Floats:
-    """The texts themselves, then `draws` samples of as many with replacement, (1 + draws, texts)."""
-    rng = np.random.default_rng(seed)
-    samples = rng.multinomial(texts, np.full(texts, 1 / texts), size=draws)
-    return np.concatenate([np.ones((1, texts)), samples])
 
 
 def _p_values(sums: _ClusterSums, epsilon: float, weights: Floats) -> Floats:
@@ -394,10 +388,8 @@ def _mean_defined(values: Floats) -> Floats:
 
 
 def _estimate(values: Floats, signature: Signature) -> Estimate:
-    """The first value with the percentile interval of the others."""
-    drawn = values[1:][np.isfinite(values[1:])]
-    low, high = np.quantile(drawn, [0.025, 0.975]) if len(drawn) else (math.nan, math.nan)
-    return Estimate(float(values[0]), float(low), float(high), signature)
+    """The first value, that of the study itself, with the interval of the others."""
+    return estimated(float(values[0]), values[1:], signature)
 
 
 def _person(

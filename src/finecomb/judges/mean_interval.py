@@ -60,16 +60,21 @@ def unbent(z: float, skewness: float) -> float:
     return 3 / skewness * (float(np.cbrt(1 + skewness * (z - skewness / 6))) - 1)
 
 
-def interval(value: float, spread: Spread, level: float = 0.95, quantile: float | None = None) -> tuple[float, float]:
+def interval(
+    value: float, spread: Spread, level: float = 0.95, quantile: float | None = None, signed: bool = False
+) -> tuple[float, float]:
     """Both ends of the interval of an estimate; NaN where it has no spread, since that says nothing about the error.
 
-    `quantile` replaces that of t, e.g. by the boundary of a confidence sequence.
+    `quantile` replaces that of t, e.g. by the boundary of a confidence sequence. Of `signed` values, such as
+    differences, the skewness seen in few of them is mostly chance: their ends are the farther of those with it and
+    without.
     """
     if not spread.variance > 0 or not spread.df > 0:
         return math.nan, math.nan
     error = math.sqrt(spread.variance)
     reach = quantile if quantile is not None else t_quantile(level, spread.df)
-    return value - error * unbent(reach, spread.skewness), value - error * unbent(-reach, spread.skewness)
+    low, high = value - error * unbent(reach, spread.skewness), value - error * unbent(-reach, spread.skewness)
+    return (min(low, value - error * reach), max(high, value + error * reach)) if signed else (low, high)
 
 
 def t_quantile(level: float, df: float) -> float:

@@ -98,9 +98,9 @@ class PoweredMean:
     influence: Floats
     """(n,): what each text that people read adds to the error of the estimate."""
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Both ends at a level of confidence."""
-        return interval(self.value, self.spread, level)
+    def interval(self, level: float = 0.95, signed: bool = False) -> tuple[float, float]:
+        """Both ends at a level of confidence; `signed` for differences."""
+        return interval(self.value, self.spread, level, signed=signed)
 
     @property
     def uses_judges(self) -> bool:
@@ -118,7 +118,7 @@ def powered_mean(values: TextValues) -> PoweredMean:
     gap = _all_means(values) - values.judges[:, values.read] @ base  # of each judge: all texts less those read
     value = float(base @ values.human + slopes @ gap)
     influence = (base + design.shrinkage * (gap @ design.inverse) @ (design.columns * base)) * design.residuals
-    spread = _read_spread(values, base, influence, design.freedom) + _judge_spread(values, slopes)
+    spread = _read_spread(values, base, influence, design.freedom) + _judge_spread(values, slopes, design.shrinkage)
     return PoweredMean(value, spread, slopes, influence)
 
 
@@ -208,8 +208,12 @@ def _read_spread(values: TextValues, base: Floats, influence: Floats, lost: floa
     return replace(total, df=max(total.df - lost, 1.0))
 
 
-def _judge_spread(values: TextValues, slopes: Floats) -> Spread:
-    """The error from all texts being a sample too: of judges' means over them."""
+def _judge_spread(values: TextValues, slopes: Floats, shrinkage: float) -> Spread:
+    """The error from all texts being a sample too: of judges' means over them.
+
+    The texts people read are among all texts. With shrunk slopes their residuals still go along with the judges'
+    values, which adds 2 (1 - shrinkage) / shrinkage times as much.
+    """
     total = Spread(0.0)
     if not np.any(slopes):
         return total
@@ -221,7 +225,8 @@ def _judge_spread(values: TextValues, slopes: Floats) -> Spread:
             continue
         centred = own - own.mean()
         weight = share / len(own)
-        total += Spread(weight**2 * float((centred**2).sum()), weight**3 * float((centred**3).sum()), len(own) - 1)
+        variance = weight**2 * float((centred**2).sum()) * (2 - shrinkage) / shrinkage
+        total += Spread(variance, weight**3 * float((centred**3).sum()), len(own) - 1)
     return total
 
 
@@ -259,16 +264,24 @@ def difference(first: PoweredMean, second: PoweredMean) -> tuple[float, Spread]:
     return first.value - second.value, first.spread + -second.spread
 
 
-def variance_ratio(without: PoweredMean, with_judge: PoweredMean, level: float = 0.95) -> tuple[float, float, float]:
-    """How many times as many texts people would have had to read for the same variance, with an interval.
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """How many times as many texts people would have had to read for the same variance, with an interval."""
 
-    The interval is that of the logarithm of the ratio, from how each text moves both variances.
+    ratio: float
+    low: float
+    high: float
+
+
+def variance_ratio(without: PoweredMean, with_judge: PoweredMean) -> Gain:
+    """What the second estimate gains over the first, on the same human texts.
+
+    The interval, at 95%, is that of the logarithm of the ratio, from how each text moves both variances.
     """
     ratio = without.spread.variance / with_judge.spread.variance
     n = len(without.influence)
     if np.array_equal(without.influence, with_judge.influence) or n < 3:
-        return ratio, ratio, ratio
-    before, after = (each.influence**2 / each.spread.variance for each in (without, with_judge))
-    error = float(np.std(before - after, ddof=1)) * math.sqrt(n)
-    reach = 1.96 * error
-    return ratio, ratio * math.exp(-reach), ratio * math.exp(reach)
+        return Gain(ratio, ratio, ratio)
+    before, after = (mean.influence**2 / mean.spread.variance for mean in (without, with_judge))
+    reach = 1.96 * float(np.std(before - after, ddof=1)) * math.sqrt(n)
+    return Gain(ratio, ratio * math.exp(-reach), ratio * math.exp(reach))

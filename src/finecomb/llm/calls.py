@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -71,6 +71,7 @@ class Caller:
         self._requests = RateLimit(settings.requests_per_minute)
         self._tokens = RateLimit(settings.tokens_per_minute)
         self._refused_in_a_row = 0
+        self._saving: list[asyncio.Task[None]] = []
 
     async def make(
         self, calls: Iterable[ModelCall], progress: CallProgress, watch: Watcher
@@ -81,7 +82,7 @@ class Caller:
         workers = [
             asyncio.create_task(self._work(waiting, queue, progress, watch)) for _ in range(self.settings.concurrency)
         ]
-        gathered = asyncio.gather(*workers)
+        gathered = asyncio.ensure_future(self._finish(workers))
         gathered.add_done_callback(lambda _: queue.put_nowait(None))
         try:
             while (item := await queue.get()) is not None:
@@ -89,7 +90,13 @@ class Caller:
             await gathered
         finally:
             gathered.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, *self._saving, return_exceptions=True)
+
+    async def _finish(self, workers: Sequence[asyncio.Task[None]]) -> None:
+        await asyncio.gather(*workers)
+        await asyncio.gather(*self._saving)
 
     async def _work(
         self,
@@ -111,10 +118,17 @@ class Caller:
                 progress.failed += 1
             else:
                 self._refused_in_a_row = 0
+                self._saving.append(asyncio.create_task(self._deliver(call, entry, queue)))
                 progress.done += 1
-                queue.put_nowait((call, entry))
             progress.cost = self.budget.spent
             watch(progress)
+
+    async def _deliver(
+        self, call: ModelCall, entry: ReplyEntry, queue: asyncio.Queue[tuple[ModelCall, ReplyEntry] | None]
+    ) -> None:
+        """Pass a reply on once it is on disk; meanwhile the next call is under way."""
+        await self.journal.add(entry)
+        queue.put_nowait((call, entry))
 
     def _refuse(self, call: ModelCall, error: CallError) -> None:
         self.failures[call.hash] = str(error)
@@ -145,9 +159,7 @@ class Caller:
             reply = await self.endpoint.complete(call.request)
             cost = self.price.of_reply(call.request, reply)
             seconds = round(time.monotonic() - started, 3)
-            entry = ReplyEntry(hash=call.hash, reply=reply, cost=cost, seconds=seconds, when=datetime.now(UTC))
-            await self.journal.add(entry)
-            return entry
+            return ReplyEntry(hash=call.hash, reply=reply, cost=cost, seconds=seconds, when=datetime.now(UTC))
         except CallError as error:
             cost = most if error.maybe_paid else 0.0
             await self.journal.add(FailureEntry(hash=call.hash, why=str(error), cost=cost, when=datetime.now(UTC)))
@@ -157,7 +169,7 @@ class Caller:
 
     def _entries(self, call: ModelCall, number: int, most: float) -> list[HeadEntry | CallEntry]:
         messages = call.request.messages
-        head = hashlib.sha256("\0".join(each.content for each in messages[:-1]).encode()).hexdigest()[:12]
+        head = hashlib.sha256("\0".join(message.content for message in messages[:-1]).encode()).hexdigest()[:12]
         new = [] if head in self.journal.heads else [HeadEntry(id=head, messages=messages[:-1])]
         self.journal.heads.add(head)
         entry = CallEntry(

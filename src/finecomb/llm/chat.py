@@ -43,8 +43,11 @@ class ChatRequest(Record):
 
     def hash(self, endpoint: str) -> str:
         """Identifies the request at an endpoint; the key of the cache."""
-        body = json.dumps([endpoint, self.model_dump(mode="json")], sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(body.encode()).hexdigest()[:32]
+        settings = [endpoint, self.model, self.temperature, self.max_tokens, self.seed, self.sample, self.json_schema]
+        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+        for message in self.messages:
+            digest.update(f"\0{message.role}\0{message.content}".encode())
+        return digest.hexdigest()[:32]
 
     def most_prompt_tokens(self) -> int:
         """More tokens than any byte-level tokenizer makes of the messages: what a budget has to reckon with."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import email.utils
 import json
 import os
 import typing
+from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
 import httpx2
@@ -47,20 +49,34 @@ class Endpoint(typing.Protocol):
 class HttpEndpoint:
     """An OpenAI-compatible server."""
 
-    def __init__(self, base_url: str, key_env: str = "", timeout: float = 120, connections: int = 32) -> None:
+    def __init__(self, base_url: str, key_env: str = "", timeout: float = 120) -> None:
         self.host = host_of(base_url)
         self._url, self._timeout = f"{base_url.rstrip('/')}/chat/completions", timeout
         self._models_url, self._key_env = f"{base_url.rstrip('/')}/models", key_env
         self._key = _key(key_env)
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
-        times = httpx2.Timeout(timeout, connect=min(10.0, timeout), pool=None)
-        self._client = httpx2.AsyncClient(headers=headers, limits=limits, timeout=times)
         self._structured = True
+        self._free: list[httpx2.AsyncClient] = []
+        self._tls = httpx2.create_ssl_context()
+
+    @contextlib.asynccontextmanager
+    async def _client(self) -> AsyncIterator[httpx2.AsyncClient]:
+        """A client that nobody uses now. Each has one connection: a pool looks at all of them before every call."""
+        client = self._free.pop() if self._free else self._new_client()
+        try:
+            yield client
+        finally:
+            self._free.append(client)
+
+    def _new_client(self) -> httpx2.AsyncClient:
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        limits = httpx2.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=30)
+        times = httpx2.Timeout(self._timeout, connect=min(10.0, self._timeout), pool=None)
+        return httpx2.AsyncClient(headers=headers, limits=limits, timeout=times, verify=self._tls)
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._client.aclose()
+        for client in self._free:
+            await client.aclose()
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """One call, once; what went wrong is a CallError or, when it always will, a FinecombError."""
@@ -75,7 +91,11 @@ class HttpEndpoint:
 
     async def _posted(self, body: dict[str, typing.Any]) -> tuple[int, httpx2.Headers, str]:
         try:
-            async with asyncio.timeout(self._timeout), self._client.stream("POST", self._url, json=body) as response:
+            async with (
+                asyncio.timeout(self._timeout),
+                self._client() as client,
+                client.stream("POST", self._url, json=body) as response,
+            ):
                 return response.status_code, response.headers, await _limited(response)
         except (TimeoutError, httpx2.TimeoutException):
             raise CallError(f"no reply within {self._timeout:g} s", again=True, maybe_paid=True) from None
@@ -92,15 +112,16 @@ class HttpEndpoint:
             return FinecombError(f"{message}; {way}")
         if status == 404:
             models = await self._models()
-            known = f"; it has no model {request.model!r}{did_you_mean(request.model, models)}" if models else ""
-            return FinecombError(f"{message}{known or '; is --base-url the address of an OpenAI-compatible endpoint?'}")
+            hint = f"; it has no model {request.model!r}{did_you_mean(request.model, models)}" if models else ""
+            return FinecombError(f"{message}{hint or '; is --base-url the address of an OpenAI-compatible endpoint?'}")
         if status in _BUSY:
             return CallError(message, again=True, wait=_retry_after(headers))
         return CallError(message)
 
     async def _models(self) -> list[str]:
         try:
-            response = await self._client.get(self._models_url)
+            async with self._client() as client:
+                response = await client.get(self._models_url)
             return [str(model["id"]) for model in response.json()["data"]]
         except (httpx2.HTTPError, ValueError, LookupError, TypeError):
             return []

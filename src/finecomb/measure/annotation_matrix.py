@@ -16,7 +16,8 @@ from finecomb.core.frames import entry
 from finecomb.core.protocol import Protocol, Weight
 from finecomb.core.study import Study
 from finecomb.core.tokens import tokenizer
-from finecomb.measure.counts import described
+from finecomb.measure.answers import as_numbers, ranks, severity_questions
+from finecomb.measure.counts import described, group_order
 from finecomb.measure.grid import Grid, Ints, Level, lay, merged, placed
 from finecomb.measure.view import ANY, View
 
@@ -83,8 +84,9 @@ class AnnotationMatrix:
 
     @functools.cached_property
     def severities(self) -> Floats:
-        """Severity of each mark, (marks,); NaN where it was not given or is not a number."""
-        answers = self.marks.select(entry("answers", "severity"))["severity"].cast(pl.Float64, strict=False)
+        """Severity of each mark, (marks,), words by their order; NaN where it was not given or cannot be counted."""
+        words = ranks(severity_questions(self.view.protocol))
+        answers = self.marks.select(severity=as_numbers(entry("answers", "severity"), words))["severity"]
         return answers.fill_null(np.nan).to_numpy()
 
     @functools.cached_property
@@ -129,7 +131,7 @@ class AnnotationMatrix:
         if not by:
             return [({}, np.arange(len(self)))]
         parts = self.rows.select(*by, at=pl.int_range(pl.len())).partition_by(list(by), as_dict=True)
-        keys = sorted(parts, key=lambda key: tuple(str(value) for value in key))
+        keys = sorted(parts, key=group_order)
         return [(dict(zip(by, key, strict=True)), parts[key]["at"].to_numpy()) for key in keys]
 
 

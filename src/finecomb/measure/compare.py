@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -15,13 +15,16 @@ import polars as pl
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.findings import Findings
 from finecomb.core.frames import entries, meta
+from finecomb.core.options import listed
 from finecomb.core.study import Study
 from finecomb.measure.annotation_matrix import Overlap, read_view
+from finecomb.measure.answers import answer_values
 from finecomb.measure.inference import ratio
 from finecomb.measure.measures import MEASURES, MeasureOptions
 from finecomb.measure.permutation import Correction, Difference, Values, adjusted, paired, unpaired
-from finecomb.measure.view import ANY, View, answer, as_view
+from finecomb.measure.view import ANY, View, as_view
 
 Pairing = Literal["auto", "yes", "no"]
 PerAnnotation = Callable[[View], pl.DataFrame]
@@ -43,14 +46,8 @@ def measured(view: View, name: str, tokens: str = "words", overlap: Overlap = "a
 
 
 def answer_of(view: View, question: str) -> pl.DataFrame:
-    """A numeric answer of each annotation, e.g. `rating`; who did not answer is left out."""
-    answered = view.study.answers.filter(pl.col("of") == "annotation")["question"].unique().sort().to_list()
-    questions = [row.name for row in view.protocol.document_questions] if view.protocol else []
-    if question not in (*questions, *answered):
-        near = did_you_mean(question, dict.fromkeys([*questions, *answered]))
-        raise FinecombError(f"answer:{question}: no such question of the document{near}")
-    rows = view.study.annotations.with_columns(value=answer(question).cast(pl.Float64, strict=False))
-    return rows.filter(pl.col("value").is_not_null()).select("document", "value", annotation="id")
+    """The answer of each annotation as a number, e.g. `rating`; who did not answer is left out."""
+    return answer_values(view, question)
 
 
 def named(statistic: str | PerAnnotation, tokens: str = "words", overlap: Overlap = "add") -> tuple[str, PerAnnotation]:
@@ -86,7 +83,7 @@ def compare(
     overlap: Overlap = "add",
     draws: int = 10_000,
     seed: int = 0,
-) -> list[Finding]:
+) -> Findings:
     """Every two systems compared: difference of means over documents, interval, p, and p corrected for all rows.
 
     `statistic` is a measure by name (coverage, count, rate-1000, ...), `answer:NAME`, or a function of a view.
@@ -101,6 +98,7 @@ def compare(
         raise FinecombError(f"pairing is auto, yes or no, not {pairing!r}")
     view = as_view(study)
     name, per_annotation = named(statistic, tokens, overlap)
+    _refuse_unused(name, {"tokens": (tokens, "words"), "overlap": (overlap, "add")})
     parts = [(str(group[by]), part) for group, part in view.split([by]) if group[by] is not None]
     if len(parts) < 2:
         there = f"only {parts[0][0]!r}" if parts else "none"
@@ -120,7 +118,16 @@ def compare(
             rng = np.random.default_rng([seed, zlib.crc32(f"{a}\x1f{b}\x1f{label}".encode())])
             columns: dict[str, object] = {"measure": name, "label": label, "a": a, "b": b}
             rows.append(_compared(columns, values[a], values[b], pairing, draws, rng, signature))
-    return corrected(rows, correction)
+    return Findings(corrected(rows, correction))
+
+
+def _refuse_unused(name: str, options: Mapping[str, tuple[str, str]]) -> None:
+    """An error for an option that is not at its default and changes nothing about the statistic; pairs of both."""
+    uses = MEASURES[name].uses if name in MEASURES else ()
+    for option, (value, default) in options.items():
+        if value != default and option not in uses:
+            owners = [other for other, row in MEASURES.items() if option in row.uses]
+            raise FinecombError(f"--{option} does not apply to {name}; it applies to {listed(owners)}")
 
 
 def corrected(rows: Sequence[Finding], correction: Correction) -> list[Finding]:
@@ -143,6 +150,12 @@ def only_label(whole: View, label: str) -> View:
     if label not in whole.categories:
         raise FinecombError(f"no label is called {label!r}{did_you_mean(label, whole.categories)}")
     return replace(whole, study=replace(whole.study, marks=whole.study.marks.filter(pl.col("label") == label)))
+
+
+def pairing_keys(view: View, by: str, key: str = "") -> pl.DataFrame:
+    """Columns document and key: which documents of different systems belong together, as `compare` pairs them."""
+    parts = [(str(group[by]), part) for group, part in view.split([by]) if group[by] is not None]
+    return _keys(view, parts, key)
 
 
 def _keys(view: View, parts: Iterable[tuple[str, View]], key: str) -> pl.DataFrame:

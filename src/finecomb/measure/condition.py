@@ -93,10 +93,19 @@ def condition(text: str) -> Condition:
     """
     if len(text) > _MOST_CHARACTERS:
         raise FinecombError(f"--where: a condition has at most {_MOST_CHARACTERS:,} characters, this has {len(text):,}")
-    short = _SHORT.fullmatch(text)
-    if short and not _JOINT.search(short["value"]):
-        return FieldComparison(Field(short["name"], short.start("name")), "==", (short["value"],))
+    if short := short_pair(text):
+        return FieldComparison(Field(short[0], text.index(short[0])), "==", (short[1],))
     return _Parser(text).parsed()
+
+
+def short_pair(text: str) -> tuple[str, str] | None:
+    """Name and value of a condition in short, NAME=VALUE; None for any other.
+
+    >>> short_pair("model=gpt2 xl"), short_pair("top_p >= .9")
+    (('model', 'gpt2 xl'), None)
+    """
+    short = _SHORT.fullmatch(text)
+    return (short["name"], short["value"]) if short and not _JOINT.search(short["value"]) else None
 
 
 def fields(tree: Condition) -> Iterator[Field]:

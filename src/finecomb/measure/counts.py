@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
@@ -29,6 +29,40 @@ def meta_names(study: Study) -> list[str]:
     return names_in(study.documents["meta"])
 
 
+def annotator_names(study: Study) -> list[str]:
+    """Names of annotators' meta and survey answers, e.g. the `cell` that somebody was assigned to."""
+    return list(dict.fromkeys([*names_in(study.annotators["meta"]), *names_in(study.annotators["survey"])]))
+
+
+def annotator_entry(name: str) -> pl.Expr:
+    """One entry of an annotator's meta, else of the survey."""
+    return pl.coalesce(meta(name), entry("survey", name)).alias(name)
+
+
+def group_order(key: Iterable[object]) -> tuple[tuple[int, float, str], ...]:
+    """A sort key for the values of groups: numbers as numbers, then words, then what is missing.
+
+    >>> sorted([("1.0",), ("0.4",), ("none",), ("10",), (None,)], key=group_order)
+    [('0.4',), ('1.0',), ('10',), ('none',), (None,)]
+    """
+    return tuple(_place(value) for value in key)
+
+
+def _place(value: object) -> tuple[int, float, str]:
+    if value is None:
+        return 2, 0.0, ""
+    try:
+        return 0, float(str(value)), str(value)
+    except ValueError:
+        return 1, 0.0, str(value)
+
+
+def in_order(table: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Rows of a table in the order of the groups that `by` makes."""
+    keys = table.select(by).rows()
+    return table[sorted(range(len(table)), key=lambda row: group_order(keys[row]))]
+
+
 ANNOTATOR_FIELDS = ("kind", "condition", "cell", "platform")
 FACTOR = "cell."
 """What the name of a factor begins with: `cell.model` is the model that somebody was assigned to."""
@@ -40,20 +74,26 @@ def factor_names(study: Study) -> list[str]:
 
 
 def described(study: Study, by: Sequence[str], option: str = "--by") -> pl.DataFrame:
-    """One row per annotation: annotation, document, annotator and `by` (document meta and annotator fields alike)."""
+    """One row per annotation: annotation, document, annotator and `by`.
+
+    `by` are columns of annotations, fields of annotators, document meta, then annotators' meta and survey answers.
+    """
     columns = ("annotator", "document", "protocol", "round", "status", "phase")
     frame = study.annotations.select("id", *columns)
     names, factors = meta_names(study), factor_names(study)
-    of_annotators = [name for name in by if name in factors and name not in names]
+    of_cells = [name for name in by if name in factors and name not in names]
+    traits = [name for name in by if name in annotator_names(study) and name not in (*names, *of_cells)]
+    traits = [name for name in traits if name not in (*columns, *ANNOTATOR_FIELDS)]
     kinds = study.annotators.select(
         pl.col("id").alias("annotator"),
         *ANNOTATOR_FIELDS,
-        *(entry("factors", name.removeprefix(FACTOR)).alias(name) for name in of_annotators),
+        *(entry("factors", name.removeprefix(FACTOR)).alias(name) for name in of_cells),
+        *map(annotator_entry, traits),
     )
-    meta_columns = [name for name in by if name not in (*columns, *ANNOTATOR_FIELDS, *of_annotators)]
+    meta_columns = [name for name in by if name not in (*columns, *ANNOTATOR_FIELDS, *of_cells, *traits)]
     for name in meta_columns:
         if name not in names:
-            near = did_you_mean(name, [*names, *columns, *ANNOTATOR_FIELDS, *factors])
+            near = did_you_mean(name, [*names, *columns, *ANNOTATOR_FIELDS, *factors, *annotator_names(study)])
             raise FinecombError(f"{option} {name}: documents have no meta of that name{near}")
     texts = study.documents.select(pl.col("id").alias("document"), *[meta(name) for name in meta_columns])
     joined = frame.join(kinds, on="annotator", how="left").join(texts, on="document", how="left")
@@ -71,7 +111,7 @@ def counts(study: Study, by: Sequence[str] = ("model",)) -> pl.DataFrame:
         pl.col("marks").sum(),
         pl.col("marks").mean().alias("marks per annotation"),
     )
-    return table.sort(list(by))
+    return in_order(table, list(by))
 
 
 def label_counts(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
@@ -90,6 +130,7 @@ def label_counts(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
         named.group_by("label").agg(pl.len().alias("marks")), on="label", how="left", maintain_order="left"
     )
     for column in by:
-        wide = named.group_by("label", column).agg(pl.len()).sort(column).pivot(column, index="label", values="len")
+        wide = named.group_by("label", column).agg(pl.len())
+        wide = in_order(wide, [column]).pivot(column, index="label", values="len")
         table = table.join(wide, on="label", how="left", maintain_order="left")
     return table.with_columns(pl.exclude("label").fill_null(0))

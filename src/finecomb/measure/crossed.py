@@ -11,6 +11,7 @@ import polars as pl
 
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.measure.annotation_matrix import AnnotationMatrix, Floats, read_view
+from finecomb.measure.counts import group_order
 from finecomb.measure.grid import Ints
 from finecomb.measure.inference import estimated, few_documents, ratio, resamples
 from finecomb.measure.measures import Amounts, MeasureOptions, named
@@ -104,7 +105,9 @@ def pivot(findings: Iterable[Finding], rows: str | Sequence[str], columns: str, 
         for finding in findings
     ]
     kinds = dict.fromkeys((*down, columns), pl.String) | {"value": pl.Float64}
-    return pl.DataFrame(table, kinds).pivot(columns, index=down, values="value", aggregate_function=None)
+    grid = pl.DataFrame(table, kinds).pivot(columns, index=down, values="value", aggregate_function=None)
+    across = sorted(grid.columns[len(down) :], key=lambda name: group_order([name or None]))
+    return grid.select(*down, *across)
 
 
 def _text(value: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding, Signature
-from finecomb.core.options import option, options_of
+from finecomb.core.findings import Findings
+from finecomb.core.options import option, options_of, refuse_others
 from finecomb.core.study import Study
 from finecomb.measure.annotation_matrix import AnnotationMatrix, Floats, Overlap, grouped, read_view
+from finecomb.measure.answers import answer_values
 from finecomb.measure.grid import Ints, Level
 from finecomb.measure.inference import (
     Average,
@@ -134,6 +136,8 @@ class Measure:
     """The dataclass of its options."""
     page: str = "counts-and-rates"
     """The page of `docs/statistics` that describes it."""
+    of_text: bool = False
+    """Whether it is about the whole text, so that labels have no rows of their own."""
 
 
 def _per_annotation(reading: AnnotationMatrix, top: Floats) -> Amounts:
@@ -261,18 +265,49 @@ MEASURES: dict[str, Measure] = {
 }
 
 
+ANSWER = "answer:"
+"""How the name of a measure begins that is the mean answer to a question about the document."""
+
+
+def _answer_measure(question: str) -> Measure:
+    """The mean answer to a question; words of an ordinal question count by their order, from 1."""
+
+    def amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
+        answers = answer_values(reading.view, question)
+        values = reading.rows.select("annotation").join(answers, on="annotation", how="left", maintain_order="left")
+        numbers = values["value"].fill_null(math.nan).to_numpy()
+        is_answered = np.isfinite(numbers)
+        top = np.broadcast_to(np.nan_to_num(numbers), (len(reading.labels), len(reading))).copy()
+        return Amounts(top, np.broadcast_to(is_answered.astype(np.float64), top.shape).copy(), is_answered)
+
+    return Measure(amounts, f"mean answer to {question}", "nobody answered with a number", of_text=True)
+
+
+def listed_names(names: str | Sequence[str]) -> Sequence[str]:
+    """Names as a list; one text holds names with commas between them.
+
+    >>> listed_names("coverage, count")
+    ['coverage', 'count']
+    """
+    return [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else names
+
+
 def measure(
-    study: Study | View, measures: Sequence[str] = ("coverage",), by: Sequence[str] = (), **options: Any
-) -> list[Finding]:
+    study: Study | View, measures: str | Sequence[str] = ("coverage",), by: str | Sequence[str] = (), **options: Any
+) -> Findings:
     """Measures of a study or view by label and by the `by` columns, each with a bootstrap interval over documents.
 
-    `options` are the fields of `MeasureOptions`. Columns: measure, label (`any` for all together), the `by` columns
-    and, with a `target`, target, t, df, p and test. Undefined values are NaN with the reason; so are intervals of fewer
-    than two documents, or when all documents give the same value and drawing them again shows no spread.
+    `measures` are names of `MEASURES`, or `answer:NAME` for the mean answer to a question about the document. `options`
+    are the fields of `MeasureOptions`; one that no measure asked for has is refused. Columns: measure, level (what is
+    covered or counted, where that can be chosen), label (`any` for all together), the `by` columns and, with a
+    `target`, target, t, df, p and test. Undefined values are NaN with the reason; so are intervals of fewer than two
+    documents, or when all documents give the same value and drawing them again shows no spread.
     """
+    measures, by = listed_names(measures), listed_names(by)
     choices = options_of(MeasureOptions, by=tuple(by), **options)
     rows, view = {name: named(name) for name in measures}, as_view(study)
-    _refuse_pointless(view, choices.resample)
+    refuse_others(options, *({name: row.options for name, row in table.items()} for table in (rows, MEASURES)))
+    _refuse_pointless(view, choices.resample, rows.values())
     matrix = read_view(
         grouped(view) if choices.detail == "group" else view, by, choices.level, choices.tokens, choices.antecedents
     )
@@ -282,22 +317,25 @@ def measure(
         group = MeasuredGroup(matrix, choices, columns, members)
         for name in amounts:
             findings[name] += group.findings(name, amounts[name])
-    return [finding for rows_of_one in findings.values() for finding in rows_of_one]
+    return Findings(finding for rows_of_one in findings.values() for finding in rows_of_one)
 
 
-def _refuse_pointless(view: View, resample: Resample) -> None:
+def _refuse_pointless(view: View, resample: Resample, rows: Iterable[Measure]) -> None:
     """Nothing to count where nobody was asked to mark; nobody to draw again where there is one annotator."""
-    if view.protocol is not None and not view.protocol.labels and view.study.marks.is_empty():
-        way = "its answers are compared by `finecomb test --measure answer:NAME`"
+    of_marks = any(not row.of_text for row in rows)
+    if of_marks and view.protocol is not None and not view.protocol.labels and view.study.marks.is_empty():
+        way = "its answers are averaged by `finecomb measure --measure answer:NAME`"
         raise FinecombError(f"protocol {view.protocol.id} asks for no marks; {way}")
     if resample == "two-way" and view.study.annotations["annotator"].n_unique() == 1:
         raise FinecombError("a two-way interval needs two annotators; there is one, so resample documents")
 
 
 def named(name: str) -> Measure:
-    """The measure of that name; an error that names the nearest otherwise."""
+    """The measure of that name, or of the answers to a question; an error that names the nearest otherwise."""
+    if name.startswith(ANSWER):
+        return _answer_measure(name.removeprefix(ANSWER))
     if name not in MEASURES:
-        raise FinecombError(f"no measure is called {name!r}{did_you_mean(name, MEASURES)}")
+        raise FinecombError(f"no measure is called {name!r}{did_you_mean(name, [*MEASURES, 'answer:NAME'])}")
     return MEASURES[name]
 
 
@@ -340,7 +378,8 @@ class MeasuredGroup:
     def part(self, name: str, amounts: Amounts, annotations: Ints) -> GroupAmounts:
         """The amounts of some annotations and of the labels asked for."""
         labels = self.reading.labels
-        rows = np.arange(len(labels) - (name == "fraction"))[-1 if self.choices.detail == "any" else 0 :]
+        whole = self.choices.detail == "any" or named(name).of_text
+        rows = np.arange(len(labels) - (name == "fraction"))[-1 if whole else 0 :]
         top, bottom, lacking = (
             None if table is None else table[np.ix_(rows, annotations)]
             for table in (amounts.top, amounts.bottom, amounts.lacking)
@@ -349,7 +388,7 @@ class MeasuredGroup:
         assert bottom is not None
         if lacking is None:
             lacking = np.zeros_like(top)
-        elif MEASURES[name].strict and self.choices.missing == "leave-out":
+        elif named(name).strict and self.choices.missing == "leave-out":
             top, bottom = np.where(lacking > 0, 0.0, top), np.where(lacking > 0, 0.0, bottom)
         return GroupAmounts([labels[row] for row in rows], top, bottom, lacking.sum(axis=1).astype(np.int64))
 
@@ -372,7 +411,8 @@ class MeasuredGroup:
         resampled: Floats,
         signature: Signature,
     ) -> Finding:
-        columns: dict[str, object] = {"measure": name, "label": part.labels[row], **self.columns}
+        level = self.choices.level if "level" in named(name).uses else ""
+        columns: dict[str, object] = {"measure": name, "level": level, "label": part.labels[row], **self.columns}
         why = self.why(name, part, row)
         if self.choices.target is not None:
             columns |= against(self.choices.target, *sums, why)
@@ -383,7 +423,7 @@ class MeasuredGroup:
 
     def why(self, name: str, part: GroupAmounts, row: int) -> str:
         """Why there is no value, or nothing."""
-        kind = MEASURES[name]
+        kind = named(name)
         if not len(self.annotations):
             return "no annotations"
         if kind.strict and part.lacking[row] and self.choices.missing == "undefined":
@@ -400,7 +440,7 @@ class MeasuredGroup:
     def _signatures(self, name: str, part: GroupAmounts, resampled: Resamples) -> list[Signature]:
         """What made each row's number."""
         choices, default = self.choices, MeasureOptions()
-        uses = MEASURES[name].uses
+        uses = named(name).uses
         fields = {_SIGNED.get(option, option): getattr(choices, option) for option in uses}
         quiet = [option for option in ("level", "antecedents") if getattr(choices, option) == getattr(default, option)]
         fields |= dict.fromkeys(_SIGNED.get(option, option) for option in quiet if option in uses) | {

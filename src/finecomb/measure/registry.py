@@ -21,7 +21,8 @@ from finecomb.measure.overlap import depth, noticed
 from finecomb.measure.power import power, score_power
 from finecomb.measure.ratings import count_rating
 from finecomb.measure.variation import variation
-from finecomb.measure.view import ANY, View
+from finecomb.measure.view import ANY, Filters, View
+from finecomb.measure.view import view as view_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class CountRatingOptions:
     """Options of the correlation between counts and ratings."""
 
     question: str = option("rating", "For count-rating: the document's question.")
+    ratings: str = option("", "For count-rating: the protocol of the ratings, where marks have another.")
     draws: int = option(1000, "Resamples behind each interval.", minimum=0)
     seed: int = option(0, "Same seed, same intervals.")
 
@@ -91,7 +93,10 @@ def _noticed(view: View, options: NoticedOptions) -> list[Finding]:
 
 
 def _count_rating(view: View, options: CountRatingOptions) -> list[Finding]:
-    return count_rating(view, options.question, draws=options.draws, seed=options.seed)
+    other = None
+    if options.ratings:
+        other = view_of(view.source or view.study, Filters(protocol=options.ratings))
+    return count_rating(view, options.question, ratings=other, draws=options.draws, seed=options.seed)
 
 
 def _crossed(view: View, options: CrossedOptions) -> list[Finding]:
@@ -131,6 +136,8 @@ class PilotOptions(SimulationOptions):
     annotators: tuple[int, ...] = option((1, 2, 3, 5, 10), "Numbers of annotators to try.", commas=True)
     wanted: float = option(0.8, "Wanted chance of finding the difference.")
     protocol: str = option("", "Which of the study's protocols.", "--protocol", "-p")
+    where: tuple[str, ...] = option((), "Only what fits, as for `finecomb measure`; may be repeated.")
+    drop: tuple[str, ...] = option((), "Leave out a label or group, or one severity of it: grammar-usage:1.")
 
 
 @dataclass(frozen=True)

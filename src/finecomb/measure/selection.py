@@ -17,7 +17,7 @@ other leaves out whole annotations. What a field may be, in the order in which a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -37,11 +37,14 @@ from finecomb.measure.condition import (
     condition,
     conjuncts,
     fields,
+    short_pair,
 )
 from finecomb.measure.counts import FACTOR, factor_names
 
 Table = Literal["annotation", "annotator", "document", "mark"]
-Rows = Literal["annotation", "mark"]
+Rows = Literal["annotation", "document", "mark"]
+Where = str | Sequence[str | tuple[str, str]]
+"""One condition, or several; a pair is a name and its value."""
 _COLUMNS: Mapping[Table, tuple[str, ...]] = {
     "annotation": ("annotator", "document", "protocol", "round", "phase", "status", "about", "seconds", "readers"),
     "annotator": ("kind", "condition", "cell", "platform"),
@@ -69,6 +72,67 @@ def selected(study: Study, where: str) -> Study:
             rows = study.annotations.filter(_mask(part, values, "annotation"))
             annotations = annotations.filter(pl.col("id").is_in(rows["id"].implode()))
     return replace(study, marks=marks).only(pl.col("id").is_in(annotations["id"].implode()))
+
+
+def selected_study(study: Study, where: str) -> Study:
+    """The part of a study for which the condition holds, without the documents and annotators that fell out.
+
+    Conditions on documents leave out documents, read or not. Otherwise what had annotations and has none left goes.
+    """
+    values = _Values(study, where)
+    documents = study.documents
+    for part in conjuncts(condition(where)):
+        if all(values.table(field)[0] == "document" for field in fields(part)):
+            documents = documents.filter(pl.col("id").is_in(_ids(study.documents, _mask(part, values, "document"))))
+    rest = selected(study, where) if len(study.annotations) else study
+    before, after = study.annotations, rest.annotations.filter(pl.col("document").is_in(documents["id"].implode()))
+    documents = documents.filter(_still_there("document", before, after))
+    annotators = study.annotators.filter(_still_there("annotator", before, after))
+    part_of_all = replace(rest, documents=documents, annotators=annotators)
+    return part_of_all.only(pl.col("id").is_in(after["id"].implode()))
+
+
+def _ids(frame: pl.DataFrame, mask: pl.Series) -> pl.Series:
+    return frame.filter(mask)["id"].implode()
+
+
+def _still_there(column: str, before: pl.DataFrame, after: pl.DataFrame) -> pl.Expr:
+    """Whether a document or annotator has annotations left, or never had any."""
+    had, has = (frame[column].unique().implode() for frame in (before, after))
+    return ~pl.col("id").is_in(had) | pl.col("id").is_in(has)
+
+
+def joined(where: Where) -> str:
+    """One condition in place of several: all must hold, but of pairs with one name any value will do.
+
+    >>> joined(["model=a", "model=b", "top_p < 1"])
+    '(`model` in ("a", "b")) and (top_p < 1)'
+    """
+    conditions = [where] if isinstance(where, str) else list(where)
+    pairs: dict[str, list[str]] = {}
+    texts: list[str] = []
+    for text in filter(None, conditions):
+        pair = short_pair(text) if isinstance(text, str) else text
+        if pair:
+            pairs.setdefault(pair[0], []).append(pair[1])
+        else:
+            texts.append(str(text))
+    if len(conditions) == 1 and isinstance(conditions[0], str):
+        return conditions[0]
+    parts = [*shorthand(pairs), *texts]
+    return parts[0] if len(parts) == 1 else " and ".join(f"({part})" for part in parts)
+
+
+def where_words(where: Where) -> str:
+    """Conditions as a signature has them: pairs as `NAME=VALUE`, all with a plus between them."""
+    conditions = [where] if isinstance(where, str) else where
+    return "+".join(text if isinstance(text, str) else "=".join(text) for text in conditions)
+
+
+def names_kind(where: str) -> bool:
+    """Whether a condition says which kinds of annotators, or which annotators, are meant."""
+    told_apart = {"kind", "annotator", "annotator.kind", "annotation.annotator"}
+    return bool(where) and any(field.name in told_apart for field in fields(condition(where)))
 
 
 def _frame(study: Study, table: Table) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
@@ -13,7 +13,8 @@ from finecomb.core.frames import entries
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Kind
 from finecomb.core.study import Study
-from finecomb.measure.counts import described
+from finecomb.measure.counts import described, group_order
+from finecomb.measure.selection import Where, joined, names_kind, selected, where_words
 
 BackOff = Literal["label", "group", "any"]
 Rounds = Literal["first", "last", "all"]
@@ -23,7 +24,7 @@ NO_TYPE = "no type"
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What to read: by default everybody but gold, first rounds, every label."""
+    """What to read: by default people, first rounds, every label."""
 
     protocol: str = ""
     """Name of one of the study's protocols; needed when there are several."""
@@ -31,12 +32,16 @@ class Filters:
     """Only these labels or groups, by name or alias."""
     drop: tuple[str, ...] = ()
     """Labels or groups to leave out; `grammar-usage:1` leaves out that label with severity 1 only."""
-    where: tuple[tuple[str, str], ...] = ()
-    """Only documents with this meta, or annotators with this field; one name may have several values."""
+    where: Where = ()
+    """Conditions on documents, annotators, annotations and marks, as `finecomb.measure.condition` has them.
+
+    One, e.g. `model == "human" or top_p >= 0.9`, or several, all of which must hold. `model=gpt2` and the pair
+    `("model", "gpt2")` are short for `model == "gpt2"`; of several pairs with one name any value will do.
+    """
     annotators: tuple[str, ...] = ()
     """Only these annotators."""
     kinds: tuple[str, ...] = ()
-    """Only these kinds of annotators; without any, everybody but gold, and gold only when there is nobody else."""
+    """Only these kinds of annotators; without any, people and pooled people, and others where there are no people."""
     rounds: Rounds = "first"
     """Which passes of one annotator over one text count: the first that is there, the last, or all of them."""
     back_off: BackOff = "label"
@@ -57,6 +62,10 @@ class View:
     """For the signature: protocol, and every filter that is not the default."""
     labels: pl.DataFrame | None = None
     """Columns mark and label, as marked and before any back-off: what weights of a protocol go by."""
+    notes: tuple[str, ...] = ()
+    """What its reader should hear, e.g. which kinds of annotators were left out."""
+    source: Study | None = None
+    """The study that it was read from, for statistics that need a second view of it."""
 
     def of(self, documents: pl.Series) -> View:
         """Only some documents, by id; annotations of others go too."""
@@ -71,7 +80,7 @@ class View:
             return [({}, self)]
         rows = described(self.study, by)
         parts = rows.partition_by(list(by), as_dict=True, maintain_order=True)
-        keys = sorted(parts, key=lambda key: tuple(str(value) for value in key))
+        keys = sorted(parts, key=group_order)
         return [(dict(zip(by, key, strict=True)), self._with(parts[key]["annotation"])) for key in keys]
 
     def _with(self, annotations: pl.Series) -> View:
@@ -87,13 +96,17 @@ def view(study: Study, filters: Filters | None = None) -> View:
     protocol = _protocol(work, filters.protocol)
     if protocol is not None:
         work = work.only(pl.col("protocol") == protocol.id)
-    work = _annotators(work, filters)
-    work = _where(work, filters.where)
-    work = _rounds(work, filters.rounds)
+    where = joined(filters.where)
+    work, notes = _annotators(work, filters, where)
+    everything = work.marks
+    work = _rounds(selected(work, where) if where else work, filters.rounds)
+    everything = everything.filter(pl.col("annotation").is_in(work.annotations["id"].implode()))
     work = replace(work, marks=_marks(work.marks, protocol, filters))
     work = replace(work, documents=_read_documents(work))
-    renamed, categories = _renamed(work, protocol, filters)
-    return View(renamed, protocol, categories, _fields(protocol, filters), work.marks.select("label", mark="id"))
+    gone = set(everything["label"].drop_nulls()) - set(work.marks["label"].drop_nulls()) | _dropped(protocol, filters)
+    renamed, categories = _renamed(work, protocol, filters, gone)
+    labels = work.marks.select("label", mark="id")
+    return View(renamed, protocol, categories, _fields(protocol, filters), labels, notes, study)
 
 
 def as_view(study: Study | View) -> View:
@@ -113,34 +126,37 @@ def _protocol(study: Study, name: str) -> Protocol | None:
     return study.protocols.get(used[0])
 
 
-def _annotators(study: Study, filters: Filters) -> Study:
+PEOPLE = frozenset({"human", "pooled"})
+"""The kinds of annotators that statistics read unless others are asked for."""
+
+
+def _annotators(study: Study, filters: Filters, where: str = "") -> tuple[Study, tuple[str, ...]]:
+    """The work of the annotators asked for, else of people, and what there is to say about those left out."""
     ids = study.annotators["id"].to_list()
     for name in filters.annotators:
         if name not in ids:
             raise FinecombError(f"no annotator is called {name!r}{did_you_mean(name, ids)}")
     if filters.annotators:
-        return study.only(pl.col("annotator").is_in(list(filters.annotators)))
+        return study.only(pl.col("annotator").is_in(list(filters.annotators))), ()
     for kind in filters.kinds:
         if kind not in get_args(Kind):
             raise FinecombError(f"no kind of annotator is called {kind!r}{did_you_mean(kind, get_args(Kind))}")
     kinds = dict(study.annotators.select("id", "kind").iter_rows())
-    present = {kinds.get(id) for id in study.annotations["annotator"].unique()}
-    wanted = set(filters.kinds) or (present - {"gold"}) or present
-    return study.only(pl.col("annotator").is_in([id for id, kind in kinds.items() if kind in wanted]))
+    present = {kinds[id] for id in study.annotations["annotator"].unique() if id in kinds}
+    machines = present - PEOPLE - {"gold"}
+    wanted = set(filters.kinds) or (present if names_kind(where) else present & PEOPLE or machines or present)
+    part = study.only(pl.col("annotator").is_in([id for id, kind in kinds.items() if kind in wanted]))
+    return part, () if filters.kinds or names_kind(where) else tuple(_kind_notes(wanted, machines - wanted))
 
 
-def _where(study: Study, where: Sequence[tuple[str, str]]) -> Study:
-    """Only what has one of the values asked for, for every name."""
-    for name in dict.fromkeys(name for name, _ in where):
-        rows = described(study, [name], "--where")
-        wanted = [value for other, value in where if other == name]
-        seen = [str(each) for each in rows[name].unique().drop_nulls().sort()]
-        for value in wanted:
-            if value not in seen and not rows.is_empty():
-                raise FinecombError(f"nothing has {name} {value!r}{did_you_mean(value, seen)}")
-        found = rows.filter(pl.col(name).is_in(wanted))
-        study = study.only(pl.col("id").is_in(found["annotation"].implode()))
-    return study
+def _kind_notes(wanted: set[str], others: set[str]) -> Iterator[str]:
+    """What a reader of the numbers must know about the kinds of annotators behind them."""
+    if others:
+        kinds = ", ".join(sorted(others))
+        yield f"only people are counted here; annotators of kind {kinds} are left out (--kind {sorted(others)[0]})"
+    elif wanted and not wanted & PEOPLE:
+        kinds = ", ".join(sorted(wanted))
+        yield f"no person has annotated this; the annotators counted are of kind {kinds}"
 
 
 def _rounds(study: Study, rounds: Rounds) -> Study:
@@ -178,6 +194,29 @@ def _marks(marks: pl.DataFrame, protocol: Protocol | None, filters: Filters) -> 
     return marks
 
 
+def _dropped(protocol: Protocol | None, filters: Filters) -> set[str]:
+    """The labels that `drop` leaves out altogether."""
+    names = [name for name in filters.drop if ":" not in name]
+    return label_set(protocol, names) if protocol and names else set()
+
+
+def dropped(study: Study, drop: Sequence[str]) -> Study:
+    """A study without the marks that `drop` names, whatever their protocol; see `Filters.drop`."""
+    marks = study.marks
+    for entry in drop:
+        owners = [row for row in study.protocols.values() if _has(row, entry.partition(":")[0])]
+        for protocol in owners or list(study.protocols.values())[:1]:  # the first refuses a name that nobody has
+            others = marks.filter(pl.col("protocol") != protocol.id)
+            theirs = _marks(marks.filter(pl.col("protocol") == protocol.id), protocol, Filters(drop=(entry,)))
+            marks = pl.concat([theirs, others])
+    order = study.marks.select("id").join(marks, on="id", maintain_order="left")
+    return replace(study, marks=order.select(study.marks.columns))
+
+
+def _has(protocol: Protocol, name: str) -> bool:
+    return protocol.has(name) or name in {group.name for group in protocol.groups}
+
+
 def _check_severity(protocol: Protocol, label: str, severity: str, marks: pl.DataFrame) -> None:
     """Refuse to drop a severity that no mark of the protocol can have."""
     questions = [question for name in label_set(protocol, [label]) for question in protocol.questions_of(name)]
@@ -201,14 +240,16 @@ def _answer_text(name: str) -> Callable[[str], str | None]:
     return text
 
 
-def _renamed(study: Study, protocol: Protocol | None, filters: Filters) -> tuple[Study, tuple[str, ...]]:
-    """Marks with their category in place of the label, and the categories in order."""
+def _renamed(
+    study: Study, protocol: Protocol | None, filters: Filters, gone: Collection[str] = ()
+) -> tuple[Study, tuple[str, ...]]:
+    """Marks with their category in place of the label, and the categories in order, without labels that are `gone`."""
     if protocol is not None:
         _check_merged(protocol, filters)
     names = [label.name for label in protocol.labels] if protocol else []
     names += sorted(set(study.marks["label"].drop_nulls()) - set(names))
     read_labels = set(names) if not filters.labels or protocol is None else label_set(protocol, filters.labels)
-    mapping = {name: _category(name, protocol, filters) for name in names if name in read_labels}
+    mapping = {name: _category(name, protocol, filters) for name in names if name in read_labels and name not in gone}
     typeless = ANY if filters.back_off == "any" else NO_TYPE
     has_typeless = study.marks["label"].null_count() > 0
     label = (
@@ -244,7 +285,7 @@ def _fields(protocol: Protocol | None, filters: Filters) -> dict[str, object]:
     fields: dict[str, object] = {"protocol": protocol.id if protocol else None}
     for name, of in (("labels", "labels"), ("drop", "drop"), ("who", "annotators"), ("kinds", "kinds")):
         fields[name] = "+".join(getattr(filters, of)) or None
-    fields["where"] = "+".join("=".join(pair) for pair in filters.where) or None
+    fields["where"] = where_words(filters.where) or None
     fields["rounds"] = filters.rounds if filters.rounds != "first" else None
     fields["back_off"] = filters.back_off if filters.back_off != "label" else None
     fields["merge"] = "+".join(f"{new}={','.join(old)}" for new, old in filters.merge) or None

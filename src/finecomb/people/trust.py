@@ -17,11 +17,20 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.study import Study
 from finecomb.measure.grid import Grid, lay
-from finecomb.measure.inference import Sums, interval, percentiles, ratio, resampled_positions
+from finecomb.measure.inference import (
+    NO_RESAMPLES,
+    Sums,
+    few_documents,
+    interval,
+    percentiles,
+    ratio,
+    resampled_positions,
+)
 from finecomb.measure.permutation import unpaired
 from finecomb.measure.view import ANY, View, as_view
 
 Bools = NDArray[np.bool_]
+FEW_TEXTS = "too few of the annotator's texts have a value, so no interval"
 
 
 @dataclass(frozen=True)
@@ -52,7 +61,13 @@ class AnnotationLayout:
         )  # fmt: skip
         if math.isnan(value):
             return Estimate(math.nan, math.nan, math.nan, signature, why)
-        return Estimate(float(value), float(ends[0]), float(ends[1]), signature)
+        return Estimate(float(value), float(ends[0]), float(ends[1]), signature, self.no_interval(ends))
+
+    def no_interval(self, ends: Sequence[float]) -> str:
+        """Why there is no interval, or nothing where there is one."""
+        if not math.isnan(ends[0]):
+            return ""
+        return few_documents(len(self.grid.documents)) or (FEW_TEXTS if self.draws else NO_RESAMPLES)
 
 
 def trust(

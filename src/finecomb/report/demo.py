@@ -9,11 +9,12 @@ import polars as pl
 from rich.console import Console
 from rich.text import Text
 
-from finecomb.agreement.alpha import agreement
+from finecomb.agreement.agree import agree
 from finecomb.core.frames import meta
 from finecomb.core.study import Item, Study
 from finecomb.measure.counts import counts
 from finecomb.measure.coverage import coverage
+from finecomb.measure.view import ANY
 from finecomb.report.tables import Row, estimate_row, print_rows, rows_of
 from finecomb.report.terminal import document_view
 from finecomb.simulate.demo import demo_study
@@ -70,11 +71,10 @@ def coverage_rows(study: Study) -> list[Row]:
 
 def agreement_rows(study: Study) -> list[Row]:
     """Alpha and two-agree of every label, and of any mark."""
-    labels = [label.name for label in study.protocol().labels]
+    estimates = {(row.columns["measure"], str(row.columns["label"])): row.estimate for row in agree(study)}
     rows: list[Row] = []
-    for label in [*labels, None]:
-        alpha = agreement(study, "alpha", label)
-        both = agreement(study, "two-agree", label)
+    for label in [*(label.name for label in study.protocol().labels), ANY]:
+        alpha, both = (estimates[measure, label] for measure in ("alpha", "two-agree"))
         numbers = {"alpha": alpha.value, "low": alpha.low, "high": alpha.high, "two-agree %": both.value}
-        rows.append({"label": label or "any", **numbers, "why": alpha.why or both.why})
+        rows.append({"label": label, **numbers, "why": alpha.why or both.why})
     return rows

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Literal
 
 import polars as pl
 from rich.cells import cell_len
@@ -93,6 +96,81 @@ def _cell(value: object, digits: int) -> str:
         case float():
             return "–" if math.isnan(value) else f"{value:.{digits}f}"
     return str(value)
+
+
+# --- other formats -----------------------------------------------------------------------------------------------
+
+
+TableFormat = Literal["table", "csv", "markdown", "latex", "json"]
+ENDINGS: Mapping[str, TableFormat] = {".csv": "csv", ".md": "markdown", ".tex": "latex", ".json": "json"}
+"""The format of a file by its ending."""
+
+
+def text_rows(rows: Sequence[Row], digits: int = 3) -> list[dict[str, str]]:
+    """Rows as people read them: a number with its interval in one cell, and no column that is empty throughout."""
+    with_intervals = [_with_interval(row, digits) for row in rows]
+    names = [name for name in _shown(with_intervals) if any(_cell(row[name], digits) for row in with_intervals)]
+    return [{name: _cell(row[name], digits) for name in names} for row in with_intervals]
+
+
+def _with_interval(row: Row, digits: int) -> Row:
+    value, low, high = (row.get(name) for name in ("value", "low", "high"))
+    if not isinstance(value, float) or "low" not in row:
+        return row
+    rest = {name: cell for name, cell in row.items() if name not in ("low", "high")}
+    if math.isnan(value) or not isinstance(low, float) or not isinstance(high, float) or math.isnan(low):
+        return rest
+    return {**rest, "value": f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"}
+
+
+def formatted(rows: Sequence[Row], format: TableFormat, title: str = "", digits: int = 3) -> str:
+    """A table as CSV (all columns, all digits), Markdown, LaTeX (booktabs) or JSON."""
+    if format == "json":
+        return as_json(rows)
+    if format == "csv":
+        return _csv(rows)
+    cells = text_rows(rows, digits)
+    numbers = {
+        name for name in (cells[0] if cells else {}) if any(isinstance(row.get(name), int | float) for row in rows)
+    }
+    return (_markdown if format == "markdown" else _latex)(cells, numbers, title)
+
+
+def _csv(rows: Sequence[Row]) -> str:
+    file = io.StringIO()
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([["" if _plain(row.get(name)) is None else row.get(name) for name in names] for row in rows])
+    return file.getvalue().rstrip("\n")
+
+
+def _markdown(cells: Sequence[Mapping[str, str]], numbers: Collection[str], title: str) -> str:
+    names = list(cells[0]) if cells else []
+    rules = ["---:" if name in numbers else "---" for name in names]
+    lines = [names, rules, *([text.replace("|", "\\|") for text in row.values()] for row in cells)]
+    return "\n".join([*([f"**{title}**", ""] if title else []), *(f"| {' | '.join(line)} |" for line in lines)])
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\^{}",
+}
+
+
+def _latex(cells: Sequence[Mapping[str, str]], numbers: Collection[str], title: str) -> str:
+    names = list(cells[0]) if cells else []
+    columns = "".join("r" if name in numbers else "l" for name in names)
+    lines = [" & ".join(map(_tex, row)) + r" \\" for row in (names, *(row.values() for row in cells))]
+    head = [f"% {title}"] if title else []
+    body = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
+    return "\n".join([*head, *body, r"\end{tabular}"])
+
+
+def _tex(text: str) -> str:
+    return "".join(_LATEX.get(sign, sign) for sign in text).replace("–", "--")
 
 
 def print_rows(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import mimetypes
 from html import escape
 from pathlib import Path
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
+from starlette.datastructures import Headers
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
@@ -17,14 +19,29 @@ STATIC = Path(__file__).parent / "static"
 router = APIRouter(include_in_schema=False)
 
 
+_ENCODINGS = {"br": ".br", "gzip": ".gz"}
+"""Encodings of the files that the build compressed, the smallest first, and how those files end."""
+
+
 class _Assets(StaticFiles):
-    """Files whose names change with their content, so that browsers may keep them for ever."""
+    """Files whose names change with their content, so browsers may keep them; compressed where they may be."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        response = await super().get_response(path, scope)
+        response = await self._compressed(path, scope) or await super().get_response(path, scope)
         if path.startswith("assets/") and response.status_code == 200:
             response.headers["cache-control"] = "public, max-age=31536000, immutable"
         return response
+
+    async def _compressed(self, path: str, scope: Scope) -> Response | None:
+        """The file as the build compressed it, in an encoding that the browser takes; None where there is none."""
+        accepted = {name.split(";")[0].strip() for name in Headers(scope=scope).get("accept-encoding", "").split(",")}
+        for encoding, ending in _ENCODINGS.items():
+            if encoding in accepted and Path(str(self.directory), f"{path}{ending}").is_file():
+                response = await super().get_response(f"{path}{ending}", scope)
+                kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
+                response.headers.update({"content-encoding": encoding, "content-type": kind, "vary": "Accept-Encoding"})
+                return response
+        return None
 
 
 def install(app: FastAPI) -> None:

@@ -3,6 +3,7 @@ import { translator } from "./translator";
 /** Every word on the pages about gold and the second pass that does not come from the study. */
 export const adjudicate = {
   adjudicate: "Adjudicate",
+  "see-document": "See all marks",
   intro:
     "A text’s marks, aligned: what each person said about one place, side by side. What you decide becomes gold, with who it came from.",
   "texts-done": { one: "{n} of {of} text has its gold", other: "{n} of {of} texts have their gold" },

@@ -106,6 +106,7 @@ export default {
   undo: "Undo",
   redo: "Redo",
   guide: "Guide",
+  table: "Table",
   reading: "Reading",
   "set.size": "Size of the text",
   "set.size.18": "Small",

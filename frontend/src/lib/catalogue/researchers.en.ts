@@ -111,6 +111,8 @@ const admin = {
   "no-document": "Choose a document.",
   "done-of": "{done} of {of}",
   check: "attention check",
+  "skip-to-text": "Skip to the text",
+  "adjudicate-this": "Adjudicate this text",
   "all-documents": "All documents",
   fewer: "fewer",
   more: "more annotators",

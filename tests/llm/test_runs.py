@@ -17,9 +17,9 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark, ModelSe
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
 from finecomb.llm import annotate, judge
-from finecomb.llm.annotate import ModelRun, note_of, verify
 from finecomb.llm.journal import CallEntry, ReplyEntry, entries_of
 from finecomb.llm.prompt import PromptTemplate
+from finecomb.llm.runs import ModelRun, note_of, verify
 from finecomb.protocols import load
 from tests.llm.scripted import Answer, Script, ScriptedServer, text_of
 

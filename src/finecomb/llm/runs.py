@@ -100,6 +100,15 @@ class ModelRun:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskSlot:
+    """One annotation to be made: a task, a sample, and the calls whose replies it is made from."""
+
+    task: ModelTask
+    sample: int
+    calls: tuple[ModelCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ModelPlan:
     """Everything a run will ask, before anything is sent."""
 
@@ -114,12 +123,16 @@ class ModelPlan:
         others = [shot for shot in self.shots if shot[0].id != task.document.id][: self.record.settings.shots]
         return list(self.writer.requests(task, sample, others))
 
+    def slots(self) -> Iterator[TaskSlot]:
+        """Every annotation to be, with its calls, text by text."""
+        for task, sample in itertools.product(self.tasks, range(self.record.settings.samples)):
+            requests = self.requests(task, sample)
+            calls = (ModelCall(task.document.id, request, request.hash(self.record.host)) for request in requests)
+            yield TaskSlot(task, sample, tuple(calls))
+
     def calls(self) -> Iterator[ModelCall]:
         """Every call, text by text."""
-        for task in self.tasks:
-            for sample in range(self.record.settings.samples):
-                for request in self.requests(task, sample):
-                    yield ModelCall(task.document.id, request, request.hash(self.record.host))
+        return itertools.chain.from_iterable(slot.calls for slot in self.slots())
 
     def annotator(self, sample: int) -> Annotator:
         """Whose the annotations of a sample are."""
@@ -168,9 +181,9 @@ def plan(
         version=__version__,
     )
     writer = PromptWriter(protocol, settings, template)
-    made = ModelPlan(record, protocol, todo, tuple(_shots(study, protocol, settings)), writer)
-    _check_lengths(made)
-    return made
+    run_plan = ModelPlan(record, protocol, todo, tuple(_shots(study, protocol, settings)), writer)
+    _check_lengths(run_plan)
+    return run_plan
 
 
 def _host(settings: ModelSettings) -> str:
@@ -189,22 +202,28 @@ def _shots(study: Study, protocol: Protocol, settings: ModelSettings) -> list[Sh
     if not settings.shots:
         return []
     gold = {annotator.id for annotator in study.iter_annotators() if annotator.kind == "gold"}
-    work = [each for each in study.work().iter_annotations() if each.annotator in gold and each.protocol == protocol.id]
+    work = [
+        annotation
+        for annotation in study.work().iter_annotations()
+        if annotation.annotator in gold and annotation.protocol == protocol.id
+    ]
     if len(work) <= settings.shots:
         raise FinecombError(
             f"--shots {settings.shots}: the study has {len(work)} gold texts; it needs at least {settings.shots + 1}"
         )
-    order = sorted(work, key=lambda each: hashlib.sha256(f"{settings.seed}/{each.document}".encode()).digest())
-    return [(study.document(each.document), each) for each in order[: settings.shots + 1]]
+    order = sorted(
+        work, key=lambda annotation: hashlib.sha256(f"{settings.seed}/{annotation.document}".encode()).digest()
+    )
+    return [(study.document(annotation.document), annotation) for annotation in order[: settings.shots + 1]]
 
 
-def _check_lengths(made: ModelPlan) -> None:
-    settings = made.record.settings
+def _check_lengths(run_plan: ModelPlan) -> None:
+    settings = run_plan.record.settings
     context = settings.context_tokens or (CONTEXT if is_local(settings.model) else None)
     if context is None:
         return
-    for task in made.tasks:
-        for request in made.requests(task, 0):
+    for task in run_plan.tasks:
+        for request in run_plan.requests(task, 0):
             tokens = request.likely_prompt_tokens()
             if tokens + settings.max_tokens > context:
                 raise FinecombError(
@@ -231,21 +250,24 @@ def annotate(
 
     Without `runs` nothing is kept on disk. `endpoint` takes the place of the one that the settings name.
     """
-    made = plan(study, settings, protocol, documents, name, template)
-    return execute(made, runs, endpoint, watch)
+    run_plan = plan(study, settings, protocol, documents, name, template)
+    return execute(run_plan, runs, endpoint, watch)
 
 
 def execute(
-    made: ModelPlan, runs: Path | None = None, endpoint: Endpoint | None = None, watch: Watcher = lambda progress: None
+    run_plan: ModelPlan,
+    runs: Path | None = None,
+    endpoint: Endpoint | None = None,
+    watch: Watcher = lambda progress: None,
 ) -> ModelRun:
     """Carry out a plan; also after a crash, where it goes on from what the journal has."""
-    folder = runs / _folder_name(made) if runs else None
-    made = _with_record(made, folder)
-    return _run_async(_execute(made, runs, folder, endpoint, watch))
+    folder = runs / _folder_name(run_plan) if runs else None
+    run_plan = _with_record(run_plan, folder)
+    return _run_async(_execute(run_plan, runs, folder, endpoint, watch))
 
 
-def _folder_name(made: ModelPlan) -> str:
-    record = made.record
+def _folder_name(run_plan: ModelPlan) -> str:
+    record = run_plan.record
     limits = {
         "price",
         "budget",
@@ -257,24 +279,24 @@ def _folder_name(made: ModelPlan) -> str:
         "key_env",
         "base_url",
     }
-    asked = [
+    identity = [
         record.name,
         record.host,
         record.protocol,
         record.prompt,
         record.settings.model_dump(mode="json", exclude=limits),
     ]
-    short = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
+    short = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:8]
     safe = "".join(character if character.isalnum() or character in "-_." else "-" for character in record.name)
     return f"{safe}-{short}"
 
 
-def _with_record(made: ModelPlan, folder: Path | None) -> ModelPlan:
+def _with_record(run_plan: ModelPlan, folder: Path | None) -> ModelPlan:
     """The plan with the date of the run that it goes on with; a new run is written down first."""
     if folder is None:
-        return made
+        return run_plan
     file = folder / FILE
-    record = made.record
+    record = run_plan.record
     if file.exists():
         created = RunRecord.model_validate_json(file.read_text(encoding="utf-8")).created
         record = record.model_copy(update={"created": created})
@@ -283,17 +305,18 @@ def _with_record(made: ModelPlan, folder: Path | None) -> ModelPlan:
         part = file.with_suffix(".part")
         part.write_text(record.model_dump_json(indent=1), encoding="utf-8")
         part.replace(file)
-    return replace(made, record=record)
+    return replace(run_plan, record=record)
 
 
 async def _execute(
-    made: ModelPlan, runs: Path | None, folder: Path | None, endpoint: Endpoint | None, watch: Watcher
+    run_plan: ModelPlan, runs: Path | None, folder: Path | None, endpoint: Endpoint | None, watch: Watcher
 ) -> ModelRun:
-    settings = made.record.settings
+    settings = run_plan.record.settings
     journal = Journal(folder)
     entries = dict(journal.content.replies)
     elsewhere = cached_replies(runs) if runs else {}
-    calls = list(made.calls())
+    slots = list(run_plan.slots())
+    calls = [call for slot in slots for call in slot.calls]
     progress = CallProgress(len(calls))
     journal.open()
     caller: Caller | None = None
@@ -320,30 +343,37 @@ async def _execute(
     finally:
         await journal.close()
     outcome = ModelRun(
-        made.record,
+        run_plan.record,
         folder,
         cost=caller.budget.spent if caller else journal.content.spent,
         calls=made_now,
         cached=progress.cached,
         stopped=caller.stopped if caller else "",
     )
-    return _collected(made, outcome, entries, caller.failures if caller else {})
+    return _collected(run_plan, slots, outcome, entries, caller.failures if caller else {})
 
 
-def collect(made: ModelPlan, runs: Path) -> ModelRun:
+def collect(run_plan: ModelPlan, runs: Path) -> ModelRun:
     """What a run has brought so far, without asking anything: after an interruption."""
-    folder = runs / _folder_name(made)
+    folder = runs / _folder_name(run_plan)
     content = Journal(folder).content
-    run = ModelRun(_with_record(made, folder).record, folder, cost=content.spent, stopped="interrupted")
+    run = ModelRun(
+        _with_record(run_plan, folder).record,
+        folder,
+        cost=content.spent,
+        cached=len(content.replies),
+        stopped="interrupted",
+    )
     failures = {hash: entry.why for hash, entry in content.failures.items()}
-    return _collected(_with_record(made, folder), run, content.replies, failures)
+    run_plan = _with_record(run_plan, folder)
+    return _collected(run_plan, list(run_plan.slots()), run, content.replies, failures)
 
 
 def open_endpoint(settings: ModelSettings) -> Endpoint:
     """The endpoint that settings name."""
     if is_local(settings.model):
         return LocalEndpoint(settings.model, settings.context_tokens or CONTEXT)
-    return HttpEndpoint(settings.base_url, settings.key_env, settings.timeout, settings.concurrency)
+    return HttpEndpoint(settings.base_url, settings.key_env, settings.timeout)
 
 
 def _run_async(work: Coroutine[Any, Any, T]) -> T:
@@ -373,20 +403,25 @@ def _run_async(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _collected(
-    made: ModelPlan, run: ModelRun, entries: Mapping[str, ReplyEntry], failures: Mapping[str, str]
+    run_plan: ModelPlan,
+    slots: Sequence[TaskSlot],
+    run: ModelRun,
+    entries: Mapping[str, ReplyEntry],
+    failures: Mapping[str, str],
 ) -> ModelRun:
     """The run with the annotations of all texts whose replies are there, in the order of the texts."""
     annotations: list[Annotation] = []
     unasked: dict[str, str] = {}
-    for task, sample in itertools.product(made.tasks, range(made.record.settings.samples)):
-        hashes = [request.hash(made.record.host) for request in made.requests(task, sample)]
+    for slot in slots:
+        hashes = [call.hash for call in slot.calls]
         if missing := [hash for hash in hashes if hash not in entries]:
             reasons = [failures[hash] for hash in missing if hash in failures]
-            unasked[task.document.id] = reasons[0] if reasons else run.stopped or "not asked yet"
+            unasked[slot.task.document.id] = reasons[0] if reasons else run.stopped or "not asked yet"
         else:
-            annotations.append(annotation_of(made, task, sample, [(hash, entries[hash]) for hash in hashes]))
+            replies = [(hash, entries[hash]) for hash in hashes]
+            annotations.append(annotation_of(run_plan, slot.task, slot.sample, replies))
     states = Counter(str(note_of(annotation).state) for annotation in annotations)
-    annotators = tuple(made.annotator(sample) for sample in range(made.record.settings.samples))
+    annotators = tuple(run_plan.annotator(sample) for sample in range(run_plan.record.settings.samples))
     return ModelRun(
         run.record,
         run.folder,
@@ -407,17 +442,17 @@ def note_of(annotation: Annotation) -> ReplyNote:
 
 
 def annotation_of(
-    made: ModelPlan, task: ModelTask, sample: int, replies: Sequence[tuple[str, ReplyEntry]]
+    run_plan: ModelPlan, task: ModelTask, sample: int, replies: Sequence[tuple[str, ReplyEntry]]
 ) -> Annotation:
     """One annotation from the replies to one task; excluded, with the reason, unless all of them could be read."""
-    annotator = made.annotator(sample).id
-    id = "/".join(filter(None, (annotator, made.protocol.id, task.document.id, task.about or "")))
+    annotator = run_plan.annotator(sample).id
+    id = "/".join(filter(None, (annotator, run_plan.protocol.id, task.document.id, task.about or "")))
     parts = task.parts or (None,)
     readings = [
         read_reply(
             entry.reply,
             task.document,
-            task.protocol_of(number, made.protocol),
+            task.protocol_of(number, run_plan.protocol),
             f"{id}/{number}" if task.parts else id,
             part,
         )
@@ -437,12 +472,12 @@ def annotation_of(
     )
     if task.swapped and answers.get("prefer") in ("a", "b"):
         answers["prefer"] = "b" if answers["prefer"] == "a" else "a"
-    shown = {"shown_first": "b" if task.swapped else "a"} if made.protocol.work.unit == "pair" else {}
+    order = {"shown_first": "b" if task.swapped else "a"} if run_plan.protocol.work.unit == "pair" else {}
     return Annotation(
         id=id,
         document=task.document.id,
         annotator=annotator,
-        protocol=made.protocol.id,
+        protocol=run_plan.protocol.id,
         about=task.about,
         status="submitted" if bad is None else "excluded",
         marks=tuple(mark for reading in readings for mark in reading.marks) if bad is None else (),
@@ -451,7 +486,7 @@ def annotation_of(
         excluded=excluded,
         submitted=last,
         seconds=round(sum(entry.seconds for _, entry in replies), 3),
-        meta={"llm": note.model_dump(mode="json", exclude_defaults=True), **shown},
+        meta={"llm": note.model_dump(mode="json", exclude_defaults=True), **order},
     )
 
 
@@ -497,10 +532,10 @@ class LanguageModelJudge:
     @property
     def signature(self) -> str:
         """What makes the marks."""
-        made = plan(
+        run_plan = plan(
             Study.from_items([self.protocol]), self.settings, self.protocol, template=self.template, tasks=[_NO_TASK]
         )
-        prompt = made.record.prompt
+        prompt = run_plan.record.prompt
         return f"llm:{self.settings.model}|protocol:{self.protocol.id}|prompt:{prompt}|version:{__version__}"
 
     def __call__(self, document: Document) -> Annotation:

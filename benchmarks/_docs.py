@@ -1,0 +1,27 @@
+"""Measured tables in the pages of the documentation, between `<!-- measured: NAME -->` and `<!-- end -->`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines)
+
+
+def write_table(page: str, name: str, table: str) -> None:
+    """Put a table into a page; what stood there before goes."""
+    print(table, flush=True)
+    path = DOCS / page
+    start, end = f"<!-- measured: {name} -->", "<!-- end -->"
+    text = path.read_text(encoding="utf-8")
+    pattern = re.compile(f"{re.escape(start)}.*?{re.escape(end)}", re.DOTALL)
+    if not pattern.search(text):
+        raise SystemExit(f"{path} has no place for the table {name!r}: write {start} and {end} where it should stand")
+    path.write_text(pattern.sub(lambda _: f"{start}\n{table}\n{end}", text), encoding="utf-8")

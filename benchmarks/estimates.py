@@ -1,0 +1,212 @@
+"""Do estimates from judges and people hold? 5,000 simulated studies a cell; the tables go into the docs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks._docs import markdown, write_table
+from finecomb.judges.allocation import spreads, stratum_probabilities
+from finecomb.judges.confidence_sequence import FIRST_COUNT, betting_interval, watched_mean
+from finecomb.judges.mean_interval import Spread, interval
+from finecomb.judges.powered_mean import TextValues, powered_mean
+
+Floats = NDArray[np.float64]
+Texts = tuple[Floats, Floats, Floats]  # people's values, those of a judge of correlation .7, those of a judge of noise
+STUDIES = 5000
+TEXTS = 500
+BARS = {20: 0.93, 40: 0.94}
+PAGE = "judges/estimates.md"
+
+
+class World(NamedTuple):
+    """A kind of measure: its name, its true mean, and how texts are drawn."""
+
+    name: str
+    mean: float
+    draw: Callable[[np.random.Generator], Texts]
+    bar: bool = False
+    signed: bool = False
+
+
+def counts(dispersion: float, found: float, alarms: float) -> Callable[[np.random.Generator], Texts]:
+    """Errors of a text, negative binomial with mean 2; a judge finds a share of them and raises false alarms."""
+
+    def draw(rng: np.random.Generator) -> Texts:
+        errors = rng.negative_binomial(dispersion, dispersion / (dispersion + 2), TEXTS)
+        judge = rng.binomial(errors, found) + rng.poisson(alarms, TEXTS)
+        noise = rng.negative_binomial(dispersion, dispersion / (dispersion + 2), TEXTS)
+        return errors.astype(float), judge.astype(float), noise.astype(float)
+
+    return draw
+
+
+def differences(rng: np.random.Generator) -> Texts:
+    """Errors of one system less those of another on the same prompt, and the same of the judge."""
+    first, second = (counts(0.5, 0.7, 4.68)(rng) for _ in range(2))
+    return first[0] - second[0], first[1] - second[1], first[2] - second[2]
+
+
+def _with_judge(values: Floats, mean: float, deviation: float, rng: np.random.Generator) -> Texts:
+    judge = 0.7 * (values - mean) / deviation + np.sqrt(1 - 0.49) * rng.normal(size=TEXTS)
+    return values, judge, rng.normal(size=TEXTS)
+
+
+def shares(rng: np.random.Generator) -> Texts:
+    """Share of a text that is marked: none of it in 40 of 100 texts, else beta with mean 1/7."""
+    values = np.where(rng.random(TEXTS) < 0.4, 0.0, rng.beta(1, 6, TEXTS))
+    return _with_judge(values, 0.6 / 7, 0.1173, rng)
+
+
+def ratings(rng: np.random.Generator) -> Texts:
+    """Ratings from 1 to 5, most of them 4 or 5."""
+    values = rng.choice(np.arange(1.0, 6.0), TEXTS, p=[0.05, 0.05, 0.15, 0.35, 0.4])
+    return _with_judge(values, 4.0, 1.095, rng)
+
+
+WORLDS = (
+    World("errors per text, mean 2, k = .5", 2.0, counts(0.5, 0.7, 4.68), bar=True),
+    World("heavier tail, mean 2, k = .2", 2.0, counts(0.2, 0.7, 10.37)),
+    World("share of the text marked", 0.6 / 7, shares),
+    World("ratings from 1 to 5", 4.0, ratings),
+    World("paired differences of errors", 0.0, differences, signed=True),
+)
+
+
+class Held(NamedTuple):
+    """How often an interval held the truth, and how wide it was on average."""
+
+    coverage: float
+    width: float
+
+
+def held(intervals: Floats, truth: float) -> Held:
+    low, high = intervals.T
+    return Held(float(((low <= truth) & (truth <= high)).mean()), float((high - low).mean()))
+
+
+def student(values: TextValues) -> tuple[float, float]:
+    mean = powered_mean(values)
+    return interval(mean.value, Spread(mean.spread.variance, 0.0, mean.spread.df))
+
+
+def many_texts(values: TextValues) -> tuple[float, float]:
+    """Prediction-powered with tuned power as it is published: for many texts, by the normal quantile."""
+    judge, human = values.judges[0], values.human
+    read, unread = judge[values.read], np.delete(judge, values.read)
+    n, others = len(human), len(unread)
+    power = np.cov(human, read)[0, 1] / (judge.var(ddof=1) * (1 + n / others))
+    value = power * unread.mean() + (human - power * read).mean()
+    variance = power**2 * unread.var() / others + (human - power * read).var() / n
+    return interval(value, Spread(float(variance)))
+
+
+def studies(world: World, n: int, studies: int, seed: int) -> dict[str, Held]:
+    """Simulated studies of one cell."""
+    results: dict[str, list[tuple[float, float]]] = {}
+    for study in range(studies):
+        rng = np.random.default_rng([seed, n, study])
+        human, judge, noise = world.draw(rng)
+        for name, other in (("judge", judge), ("noise", noise)):
+            values = TextValues(human[:n], np.arange(n), other[None])
+            results.setdefault(name, []).append(powered_mean(values).interval(signed=world.signed))
+        values = TextValues(human[:n], np.arange(n), judge[None])
+        results.setdefault("classic", []).append(powered_mean(values.plain()).interval(signed=world.signed))
+        results.setdefault("student", []).append(student(values.plain()))
+        results.setdefault("published", []).append(many_texts(values))
+    return {name: held(np.array(each), world.mean) for name, each in results.items()}
+
+
+def coverage_table(count: int, seed: int = 0) -> None:
+    rows, misses = [], []
+    for world in WORLDS:
+        for n, bar in BARS.items():
+            cell = studies(world, n, count, seed)
+            classic, judge, noise = (cell[name] for name in ("classic", "judge", "noise"))
+            widths = [each.width / classic.width for each in (judge, noise)]
+            cells = [f"{each.coverage:.3f}" for each in (classic, judge, noise, cell["student"], cell["published"])]
+            rows.append([world.name, n, *cells[:3], *(f"{each:.3f}" for each in widths), *cells[3:]])
+            if world.bar:
+                fine = min(each.coverage for each in (classic, judge, noise)) >= bar and widths[0] < 1
+                misses += [] if fine and widths[1] <= 1.02 else [f"{world.name}, {n} texts"]
+    head = ["values", "human texts", "people alone", "with a judge of r = .7", "with a judge of noise"]
+    head += ["width, r = .7", "width, noise", "Student, people alone", "PPI++ as published, r = .7"]
+    write_table(PAGE, "coverage", markdown(head, rows))
+    print("bars: " + ("all held" if not misses else f"MISSED: {misses}"), flush=True)
+
+
+# --- designs -----------------------------------------------------------------------------------------------------
+
+DEVIATIONS = (1, 1, 1, 2, 5)
+STRATUM = 100
+STRATA = np.repeat(np.arange(len(DEVIATIONS)), STRATUM)
+
+
+def fewest_first(n: int, rng: np.random.Generator) -> tuple[float, float]:
+    values = _stratum_values(rng)
+    read = np.concatenate([rng.permutation(STRATUM)[: n // 5] + STRATUM * stratum for stratum in range(5)])
+    return powered_mean(TextValues(values[read], read, np.zeros((0, len(values))), STRATA)).interval()
+
+
+def neyman(n: int, rng: np.random.Generator) -> tuple[float, float]:
+    """One text at a time, as the server gives them out."""
+    values, sizes = _stratum_values(rng), np.full(5, STRATUM)
+    orders = [rng.permutation(STRATUM) + STRATUM * stratum for stratum in range(5)]
+    counts = np.zeros(5, dtype=np.int64)
+    for _ in range(n):
+        known = [values[order[:count]] for order, count in zip(orders, counts, strict=True)]
+        chances = stratum_probabilities(sizes, counts, spreads(known), sizes - counts)
+        counts[rng.choice(5, p=chances)] += 1
+    read = np.concatenate([order[:count] for order, count in zip(orders, counts, strict=True)])
+    return powered_mean(TextValues(values[read], read, np.zeros((0, len(values))), STRATA)).interval()
+
+
+def _stratum_values(rng: np.random.Generator) -> Floats:
+    return np.concatenate([rng.normal(3, deviation, STRATUM) for deviation in DEVIATIONS])
+
+
+def design_table(count: int, seed: int = 1) -> None:
+    rows = []
+    for name, design, n in (("fewest first", fewest_first, 100), ("Neyman", neyman, 75), ("Neyman", neyman, 65)):
+        intervals = np.array([design(n, np.random.default_rng([seed, n, study])) for study in range(count)])
+        result = held(intervals, 3.0)
+        rows.append([name, n, f"{result.width:.3f}", f"{result.coverage:.3f}"])
+    write_table(PAGE, "designs", markdown(["design", "human texts", "width of the interval", "holds the truth"], rows))
+
+
+# --- watching ----------------------------------------------------------------------------------------------------
+
+
+def watching_table(count: int, seed: int = 2) -> None:
+    rows = []
+    for name, share in (("share of texts with an error, .05", 0.05), ("the same, .5", 0.5)):
+        wrong = 0
+        for study in range(count):
+            rng = np.random.default_rng([seed, study])
+            low, high = betting_interval((rng.random(300) < share).astype(float))  # holds what every moment left in
+            wrong += not low <= share <= high
+        rows.append([name, "bounded", "1 to 300", f"{wrong / count:.3f}"])
+    for name, dispersion in (("errors per text, mean 2, k = .5", 0.5), ("the same, k = .2", 0.2)):
+        wrong = sum(_ever_wrong(np.random.default_rng([seed, study]), dispersion) for study in range(count))
+        rows.append([name, "counts", f"{FIRST_COUNT} to 300", f"{wrong / count:.3f}"])
+    write_table(PAGE, "watching", markdown(["values", "kind", "watched after texts", "wrong at any time"], rows))
+
+
+def _ever_wrong(rng: np.random.Generator, dispersion: float) -> bool:
+    values = rng.negative_binomial(dispersion, dispersion / (dispersion + 2), 300).astype(float)
+    for texts in range(FIRST_COUNT, 301):
+        watched = watched_mean(values[:texts])
+        if not watched.low <= 2 <= watched.high:
+            return True
+    return False
+
+
+def main() -> None:
+    count = int(sys.argv[2]) if len(sys.argv) > 2 and sys.argv[2].isdigit() else STUDIES
+    coverage_table(count)
+    design_table(count // 5)
+    watching_table(count // 5)

@@ -1,0 +1,70 @@
+"""Calls to an endpoint that always takes half a second: how busy 32 at a time keep it, and what a call costs us."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from finecomb.core.records import Document, ModelSettings
+from finecomb.core.study import Study
+from finecomb.llm import annotate
+from finecomb.protocols import load
+
+CALLS, AT_ONCE, SECONDS = 640, 32, 0.5
+LEAST_BUSY, MOST_CPU = 0.9, 3.0
+SERVER = """
+import asyncio, json
+CONTENT = json.dumps({"answers": {"coherence": 4}})
+ANSWER = json.dumps({
+    "choices": [{"message": {"content": CONTENT}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 900, "completion_tokens": 12},
+}).encode()
+HEAD = b"HTTP/1.1 200 OK\\r\\nContent-Type: application/json\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(ANSWER)
+def length_of(head):
+    lines = head.lower().split(b"\\r\\n")
+    return int(next(line for line in lines if line.startswith(b"content-length")).split(b":")[1])
+async def serve(reader, writer):
+    try:
+        while True:
+            head = await reader.readuntil(b"\\r\\n\\r\\n")
+            await reader.readexactly(length_of(head))
+            await asyncio.sleep(SECONDS)
+            writer.write(HEAD + ANSWER)
+            await writer.drain()
+    except (asyncio.IncompleteReadError, ConnectionError):
+        writer.close()
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+"""
+
+
+def main() -> None:
+    source = SERVER.replace("SECONDS", str(SECONDS))
+    with subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
+        try:
+            measure(url)
+        finally:
+            server.terminate()
+
+
+def measure(url: str) -> None:
+    documents = [Document(id=f"d{number}", text=f"Text {number}. It has a few words.") for number in range(CALLS)]
+    study = Study.from_items([load("likert"), *documents])
+    settings = ModelSettings(model="m", base_url=url, concurrency=AT_ONCE, price=(1, 2))
+    with tempfile.TemporaryDirectory() as folder:
+        before, started = time.process_time(), time.monotonic()
+        run = annotate(study, settings, runs=Path(folder))
+        took, busy = time.monotonic() - started, time.process_time() - before
+    share, cpu = CALLS * SECONDS / (AT_ONCE * took), 1000 * busy / CALLS
+    assert len(run.annotations) == CALLS
+    print(f"{CALLS} calls, {AT_ONCE} at a time, {SECONDS:g} s each: {took:.2f} s in all")
+    print(f"  endpoint busy {share:.1%} of the time, {'within' if share >= LEAST_BUSY else 'BELOW'} {LEAST_BUSY:.0%}")
+    print(f"  {cpu:.2f} ms of processor time a call, {'within' if cpu < MOST_CPU else 'OVER'} {MOST_CPU:g} ms")

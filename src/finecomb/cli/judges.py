@@ -1,0 +1,234 @@
+"""Commands about judges: may one stand in, do its marks vanish with the error, what judges and people say."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from finecomb.cli.filters import Draws, Labels, Protocol, Seed, Tokens, Where, filters, names
+from finecomb.cli.shared import AsJson, From, StudyPath, app, done, out, read, say
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.estimate import Finding
+from finecomb.core.study import Study
+from finecomb.judges.anchoring import anchoring
+from finecomb.judges.calibrate import Calibration, CalibrationOptions
+from finecomb.judges.calibrate import calibrate as calibrated
+from finecomb.judges.contract import JudgeContract, stale_conditions
+from finecomb.judges.estimate import Estimates
+from finecomb.judges.estimate import estimate as estimated
+from finecomb.judges.validate import Judge
+from finecomb.judges.validate import validate as validated
+from finecomb.measure.grid import Level
+from finecomb.report.calibration import CalibrationTable, calibration_page, readable, sections, short
+from finecomb.report.tables import Row, as_json, finding_rows, print_rows
+
+CONTRACTS = "contracts"
+JudgeName = Annotated[str, typer.Option("--judge", "-j", help="The annotator to be judged.", show_default=False)]
+JudgeNames = Annotated[
+    list[str] | None, typer.Option("--judge", "-j", help="A judge by name; may be repeated.", show_default=False)
+]
+People = Annotated[
+    list[str] | None,
+    typer.Option("--people", help="Whom to compare with; without it, everybody human.", show_default=False),
+]
+
+
+@app.command()
+def calibrate(
+    study: StudyPath,
+    judge: JudgeName,
+    people: People = None,
+    epsilon: Annotated[float, typer.Option(min=0, max=1, help="How much worse than a person it may be.")] = 0.15,
+    margin: Annotated[float, typer.Option(min=0, max=1, help="How much lower its agreement may be.")] = 0.1,
+    score: Annotated[
+        Literal["", "typed-f1", "char-f1", "accuracy", "rmse"],
+        typer.Option(help="What the test scores; typed-f1 for marks, accuracy for answers.", show_default=False),
+    ] = "",
+    question: Annotated[str, typer.Option(help="Compare answers to this question.", show_default=False)] = "",
+    levels: Annotated[str, typer.Option(help="Levels of agreement, with commas.")] = "token,sentence,document",
+    gold: Annotated[str, typer.Option(help="Score against this annotator too.", show_default=False)] = "",
+    by: Annotated[str, typer.Option(help="Document meta that names the system.")] = "model",
+    helped: Annotated[bool, typer.Option("--help-effect", help="Its marks were offered: what did that do?")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Every table, not only those that fit a screen.")] = False,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the page here.", show_default=False)] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the contract in the study's folder.")] = False,
+    days: Annotated[int, typer.Option(min=1, help="How many days the contract holds.")] = 30,
+    labels: Labels = None,
+    where: Where = None,
+    protocol: Protocol = "",
+    tokens: Tokens = "words",
+    draws: Draws = 1000,
+    seed: Seed = 0,
+    from_: From = "",
+    as_json_: AsJson = False,
+) -> None:
+    """May a judge stand in for people? Agreement, the alternative annotator test, bias, misses, probes, and an answer.
+
+    Examples: `finecomb calibrate demo-study --judge reader-1` ·
+    `finecomb calibrate STUDY --judge gpt --html gpt.html --keep`
+    """
+    _check_score(score, question)
+    whole = read(study, from_)
+    options = CalibrationOptions(
+        epsilon, margin, score, question, _levels(levels), tuple(people or ()), gold, by, tokens, draws, seed
+    )
+    result = calibrated(whole, judge, options, filters(protocol, labels, where=where))
+    parts = sections(result)
+    if helped:
+        rows, _ = finding_rows(anchoring(whole, judge))
+        parts.append(CalibrationTable("help", "What its marks do to people who see them", rows))
+    contract = result.contract(datetime.now(UTC), days)
+    _print_calibration(result, parts, everything, as_json_)
+    if html:
+        page = calibration_page(result, stale_conditions(contract, result.binding, contract.made, result.systems))
+        html.write_text(page, encoding="utf-8")
+        if not as_json_:
+            done(html, "written")
+    if keep:
+        _keep(study, contract, as_json_)
+
+
+def _check_score(score: str, question: str) -> None:
+    of_marks = score in ("typed-f1", "char-f1")
+    if score and question and of_marks:
+        raise FinecombError(f"--score {score} is for marks, --question for answers: take accuracy or rmse")
+    if score and not question and not of_marks:
+        raise FinecombError(f"--score {score} is for answers: say which with --question, or take typed-f1 or char-f1")
+
+
+def _levels(text: str) -> tuple[Level, ...]:
+    known: tuple[Level, ...] = ("token", "char", "sentence", "segment", "document")
+    chosen = names(text)
+    for name in chosen:
+        if name not in known:
+            raise FinecombError(f"--levels {name}: no such level{did_you_mean(name, known)}")
+    return tuple(level for level in known if level in chosen)
+
+
+def _print_calibration(result: Calibration, parts: list[CalibrationTable], everything: bool, as_json_: bool) -> None:
+    if as_json_:
+        rows = [{"section": section.key, **row} for section in parts for row in section.rows]
+        typer.echo(as_json(rows, str(result.signature), [result.paragraph, *result.notes]))
+        return
+    out.print(result.paragraph, soft_wrap=True)
+    for section in parts if everything else short(parts):
+        out.print()
+        print_rows(out, readable(section.rows), section.title, "")
+    for note in result.notes:
+        say(note)
+    say(f"{result.signature} (95% intervals over texts)")
+
+
+def _keep(study: Path, contract: JudgeContract, quiet: bool) -> None:
+    if not study.is_dir():
+        raise FinecombError(f"{study} is not a folder, so a contract cannot be kept there; take --json or --html")
+    folder = study / CONTRACTS
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{contract.binding.judge.replace('/', '-')}.json"
+    path.write_text(contract.model_dump_json(indent=1), encoding="utf-8")
+    if not quiet:
+        done(path, f"{contract.verdict}; holds for {contract.days} days")
+
+
+# --- validate ----------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def validate(
+    study: StudyPath,
+    judge: Annotated[str, typer.Option("--judge", "-j", help="A detector that can run again.", show_default=False)],
+    gold: Annotated[str, typer.Option(help="Who is gold, where it is not clear.", show_default=False)] = "",
+    draws: Draws = 1000,
+    seed: Seed = 0,
+    from_: From = "",
+    as_json_: AsJson = False,
+) -> None:
+    """Does a judge's mark vanish when the error is corrected? Gold corrections written in, the judge run again.
+
+    Example: `finecomb validate games --judge boxscore`
+    """
+    whole = read(study, from_)
+    result = validated(whole, _runnable(whole, judge), judge, gold, draws, seed)
+    rows, signature = finding_rows(result.findings)
+    notes = list(result.notes)
+    if result.references:
+        total, texts = sum(result.references), len(result.references)
+        notes.append(f"{total:,} marks on {texts:,} texts that people wrote: {total / texts:.2f} a text")
+    if as_json_:
+        typer.echo(as_json(rows, signature, notes))
+        return
+    print_rows(out, readable(rows), "Marks before and after the correction", "Nothing to show.")
+    for note in (*notes, f"{signature} (95% intervals over texts)"):
+        say(note)
+
+
+def _runnable(study: Study, name: str) -> Judge:
+    """A detector made for the study; other judges cannot be run from here."""
+    from finecomb import protocols
+    from finecomb.detect import DETECTORS
+
+    if name not in DETECTORS:
+        raise FinecombError(f"{name!r} cannot be run again from here; detectors can{did_you_mean(name, DETECTORS)}")
+    factory = DETECTORS[name]
+    own = [protocol for protocol in study.protocols.values() if protocol.name == factory.protocol]
+    return factory.make(own[-1] if own else protocols.load(factory.protocol), factory.options())
+
+
+# --- estimate ----------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def estimate(
+    study: StudyPath,
+    judges: JudgeNames = None,
+    measures: Annotated[str, typer.Option("--measure", "-m", help="With commas; answer:NAME for a rating.")] = "count",
+    by: Annotated[str, typer.Option("--by", help="Document meta that names systems.", show_default=False)] = "",
+    strata: Annotated[
+        str, typer.Option(help="Document meta held in fixed shares, with commas; or none.", show_default=False)
+    ] = "",
+    people: People = None,
+    each_label: Annotated[bool, typer.Option("--each-label", help="Every label too.")] = False,
+    labels: Labels = None,
+    where: Where = None,
+    protocol: Protocol = "",
+    tokens: Tokens = "words",
+    from_: From = "",
+    as_json_: AsJson = False,
+) -> None:
+    """What many cheap judges and a few people say together, with intervals that hold, and what the judges were worth.
+
+    Examples: `finecomb estimate STUDY --judge gpt --measure count,coverage` ·
+    `finecomb estimate STUDY --judge gpt --by model --strata topic`
+    """
+    fixed = None if not strata else () if strata == "none" else tuple(names(strata))
+    result = estimated(
+        read(study, from_), judges or (), names(measures), by, strata=fixed, people=people or (), by_label=each_label,
+        filters=filters(protocol, labels, where=where), tokens=tokens,
+    )  # fmt: skip
+    _print_estimates(result, as_json_)
+
+
+def _print_estimates(result: Estimates, as_json_: bool) -> None:
+    rows, signature = finding_rows(result.findings)
+    if as_json_:
+        typer.echo(as_json(rows, signature, result.notes))
+        return
+    print_rows(out, [_estimate_row(finding) for finding in result.findings], "Estimates", "Nothing to show.")
+    for note in (*result.notes, f"{signature} (95% intervals)"):
+        say(note)
+
+
+def _estimate_row(finding: Finding) -> Row:
+    """The interval beside its number, and texts as whole numbers."""
+    columns = dict(finding.columns)
+    shown = {name: value for name, value in columns.items() if not name.startswith("added") and name != "advice"}
+    whole = {name: round(value) if isinstance(value, float) else value for name, value in shown.items()}
+    added = [columns.get(name) for name in ("added", "added_low", "added_high")]
+    texts = (
+        f"{added[0]:+.0f} [{added[1]:+.0f}, {added[2]:+.0f}]" if all(isinstance(each, float) for each in added) else ""
+    )
+    estimate = {"value": finding.estimate.short(), "why": finding.estimate.why}
+    return {**whole, **estimate, "judges add": texts, "advice": columns.get("advice", "")}

@@ -1,0 +1,122 @@
+"""How a command gives its tables: `--format`, `--table-out` and `-v`, on every command that has `--json`.
+
+The flags are put on commands when they are loaded, and what they say is kept here for the one command that runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import typer.main
+
+from finecomb.core.errors import FinecombError
+from finecomb.report.tables import ENDINGS, TableFormat
+
+
+@dataclass
+class TableOutput:
+    """What the flags of the running command say about its tables."""
+
+    format: TableFormat = "table"
+    file: Path | None = None
+    verbose: bool = False
+    written: list[Path] = field(default_factory=list)
+    """Files that got a table so far; a second table goes into a second file."""
+
+    def next_file(self) -> Path:
+        """Where the next table goes: FILE, then FILE-2 and so on."""
+        assert self.file is not None
+        number = len(self.written) + 1
+        path = self.file if number == 1 else self.file.with_stem(f"{self.file.stem}-{number}")
+        self.written.append(path)
+        return path
+
+
+OUTPUT = TableOutput()
+"""Of the running command; every command starts with a fresh one."""
+
+
+WITHOUT_TABLES = ("check", "show")
+"""Commands with `--json` whose other result is no table."""
+
+
+def with_output_flags(command: Any) -> Any:
+    """The command with the three flags, where it prints tables; called once when it is loaded."""
+    names = [parameter.name for parameter in command.params]
+    if "as_json_" not in names or "table_format" in names or command.name in WITHOUT_TABLES:
+        return command
+    as_json = command.params[names.index("as_json_")]
+    as_json.callback = _is_json
+    command.params += _flags()
+    return command
+
+
+def _flags() -> list[Any]:
+    """The three flags as Typer makes them, so that help and errors look like those of all others."""
+    flags = typer.Typer(add_completion=False)
+    flags.command()(_flag_declarations)
+    return [flag for flag in typer.main.get_command(flags).params if flag.name != "help"]
+
+
+def _flag_declarations(
+    table_format: Annotated[
+        TableFormat,
+        typer.Option(
+            "--format",
+            help="How tables are printed.",
+            callback=lambda value: _set_format(value),
+            is_eager=True,
+            expose_value=False,
+        ),
+    ] = "table",
+    table_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--table-out",
+            help="Write the table into this file too; its ending says how: .csv, .md, .tex or .json.",
+            callback=lambda value: _set_file(value),
+            is_eager=True,
+            expose_value=False,
+            show_default=False,
+        ),
+    ] = None,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose",
+            "-v",
+            help="Show how the numbers were made.",
+            callback=lambda value: _set_verbose(value),
+            is_eager=True,
+            expose_value=False,
+        ),
+    ] = False,
+) -> None:
+    """Nothing: its parameters are the flags."""
+
+
+def _set_format(value: TableFormat) -> TableFormat:
+    OUTPUT.format = value
+    OUTPUT.written = []
+    return value
+
+
+def _set_file(value: Path | None) -> Path | None:
+    if value is not None and value.suffix not in ENDINGS:
+        raise FinecombError(f"--table-out {value}: the ending says the format: {', '.join(ENDINGS)}")
+    OUTPUT.file = value
+    return value
+
+
+def _set_verbose(value: bool) -> bool:
+    OUTPUT.verbose = value
+    return value
+
+
+def _is_json(context: Any, parameter: Any, value: bool) -> bool:
+    if value and OUTPUT.format not in ("table", "json"):
+        raise FinecombError(f"--json and --format {OUTPUT.format} contradict each other; leave one of the two out")
+    return value or OUTPUT.format == "json"

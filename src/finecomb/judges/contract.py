@@ -1,0 +1,99 @@
+"""A contract: what a judge may be used for, bound to what it was checked with, and when that is stale."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Literal
+
+from pydantic import Field
+
+from finecomb.core.records import Record
+
+Verdict = Literal["may stand in", "may help, may not stand in", "may not be used for this"]
+
+
+class JudgeBinding(Record):
+    """What a judge is made of; a change of any of it makes another judge."""
+
+    judge: str
+    """Annotator's id."""
+    protocol: str
+    """Name and version, e.g. `scarecrow@1`."""
+    prompt: str = ""
+    """Hash of the prompt, where there is one."""
+    model: str = ""
+    """Name and version of the model, where there is one."""
+    settings: Mapping[str, str] = Field(default_factory=dict)
+    """Temperature and the like."""
+
+    @property
+    def hash(self) -> str:
+        """A short name of all of it."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
+
+
+class JudgeContract(Record):
+    """A judge's calibration in short, kept with the study."""
+
+    binding: JudgeBinding
+    verdict: Verdict
+    labels: tuple[str, ...] = ()
+    """Labels for which it holds; all of them where none is named."""
+    systems: tuple[str, ...] = ()
+    """Systems whose texts it was checked on."""
+    texts: int = Field(ge=0)
+    people: int = Field(ge=0)
+    epsilon: float
+    winning_rate: float
+    agreement: float
+    """Alpha with people."""
+    made: datetime
+    days: int = Field(default=30, ge=1)
+    """How long it holds."""
+    paragraph: str
+    """What it says, in plain words."""
+    signature: str = ""
+
+
+class StaleCondition(Record):
+    """One of the conditions that end a contract, and whether it has come about."""
+
+    condition: str
+    state: Literal["no", "yes"]
+    detail: str = ""
+
+
+def stale_conditions(
+    contract: JudgeContract, binding: JudgeBinding, now: datetime, systems: tuple[str, ...] = ()
+) -> list[StaleCondition]:
+    """Every condition that ends a contract, with its state: the judge as it is now, the time, the systems it reads."""
+    ends = contract.made + timedelta(days=contract.days)
+    changed = [name for name in JudgeBinding.model_fields if getattr(binding, name) != getattr(contract.binding, name)]
+    new = sorted(set(systems) - set(contract.systems)) if contract.systems else []
+    return [
+        StaleCondition(
+            condition="the prompt, model, settings or protocol changes",
+            state="yes" if changed else "no",
+            detail=", ".join(changed),
+        ),
+        StaleCondition(
+            condition=f"{contract.days} days have passed, on {ends.date().isoformat()}",
+            state="yes" if now >= ends else "no",
+        ),
+        StaleCondition(
+            condition="texts come from a system it was not checked on",
+            state="yes" if new else "no",
+            detail=", ".join(new),
+        ),
+    ]
+
+
+def stale_warning(contract: JudgeContract, binding: JudgeBinding, now: datetime, systems: tuple[str, ...] = ()) -> str:
+    """One line that says why a contract no longer holds, or nothing."""
+    ended = [each for each in stale_conditions(contract, binding, now, systems) if each.state == "yes"]
+    if not ended:
+        return ""
+    reasons = "; ".join(f"{each.condition}{f' ({each.detail})' if each.detail else ''}" for each in ended)
+    return f"the contract of {contract.binding.judge} is stale: {reasons}; calibrate again before its marks are used"

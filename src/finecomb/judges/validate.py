@@ -1,0 +1,186 @@
+"""Counterfactual validation: does a judge's mark vanish when the error does?
+
+Gold corrections are written into the texts, and the judge reads them again. A judge that marks by habit (every number,
+every name) marks the corrected words too; recall and precision do not show that. Marks on texts that people wrote show
+the same from the other side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.estimate import Finding, Signature
+from finecomb.core.records import Annotation, Document, Mark
+from finecomb.core.span import TEXT, Span
+from finecomb.core.study import Study
+from finecomb.gold.scored_pair import the_gold_annotator
+from finecomb.measure.inference import estimated, ratio, study_and_resample_weights
+
+Floats = NDArray[np.float64]
+Judge = Callable[[Document], Annotation]
+"""A judge that can be run again: a document in, an annotation out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """One gold mark whose words are replaced."""
+
+    span: Span
+    words: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedPlace:
+    """A correction and where its words stand in the corrected text."""
+
+    correction: Correction
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedText:
+    """A document with its corrections written in."""
+
+    document: Document
+    places: tuple[CorrectedPlace, ...]
+
+
+def corrections(marks: Iterable[Mark]) -> Iterator[Correction]:
+    """Gold marks with one span on the text and a correction that can stand in its place."""
+    for mark in marks:
+        words = mark.answers.get("correction")
+        if isinstance(words, str) and words.strip() and len(mark.spans) == 1 and mark.spans[0].part == TEXT:
+            yield Correction(mark.spans[0], words.strip(), mark.label or "")
+
+
+def corrected_text(document: Document, wanted: Iterable[Correction]) -> CorrectedText:
+    """The document with corrections written in from left to right; one that overlaps an earlier one is left out."""
+    pieces, places, reach, shift = [], [], 0, 0
+    for correction in sorted(wanted, key=lambda each: each.span):
+        span = correction.span
+        if span.start < reach or span.end == span.start:
+            continue
+        pieces += [document.text[reach : span.start], correction.words]
+        start = span.start + shift
+        places.append(CorrectedPlace(correction, Span(start, start + len(correction.words))))
+        shift += len(correction.words) - (span.end - span.start)
+        reach = span.end
+    text = "".join([*pieces, document.text[reach:]])
+    return CorrectedText(document.model_copy(update={"text": text, "segments": ()}), tuple(places))
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceOutcome:
+    """What became of the judge's mark on one corrected error."""
+
+    document: str
+    label: str
+    before: bool
+    """Whether the judge marked the error."""
+    after: bool
+    """Whether it marks the corrected words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """All corrected places, and marks on texts that people wrote."""
+
+    outcomes: tuple[PlaceOutcome, ...]
+    texts: tuple[str, ...]
+    references: tuple[int, ...]
+    """Marks of the judge on each reference."""
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+
+
+def validate(study: Study, judge: Judge, name: str, gold: str = "", draws: int = 1000, seed: int = 0) -> Validation:
+    """Run a judge on the texts as they are and as gold corrects them, and on references.
+
+    Rows, by label: `vanished` (of the errors it marked, the share whose corrected words it leaves alone), `stayed`,
+    `still marked` (of all corrected places, the share that it marks), and `marks per reference`. Intervals are over
+    texts. Refused where no gold mark has a correction.
+    """
+    truth = gold or the_gold_annotator(study)
+    documents = {document.id: document for document in study.iter_documents()}
+    outcomes: list[PlaceOutcome] = []
+    texts: list[str] = []
+    for annotation in study.work().iter_annotations():
+        if annotation.annotator != truth:
+            continue
+        document = documents[annotation.document]
+        corrected = corrected_text(document, corrections(annotation.marks))
+        if corrected.places:
+            texts.append(document.id)
+            outcomes += _outcomes(document, corrected, judge)
+    if not outcomes:
+        raise FinecombError("no gold mark has a correction that can be written into its text; nothing can be validated")
+    references = _reference_marks(documents.values(), judge)
+    fields = {"statistic": "validate", "judge": name, "gold_annotator": truth, "texts": len(texts)}
+    findings = _findings(outcomes, texts, fields, draws, seed)
+    notes = [f"{len(outcomes):,} corrected places in {len(texts):,} texts"]
+    if not references:
+        notes.append("no text has a reference, so nothing is known of its marks on texts that people wrote")
+    return Validation(tuple(outcomes), tuple(texts), tuple(references), tuple(findings), tuple(notes))
+
+
+def _outcomes(document: Document, corrected: CorrectedText, judge: Judge) -> Iterator[PlaceOutcome]:
+    before, after = (_spans(judge(each)) for each in (document, corrected.document))
+    for place in corrected.places:
+        yield PlaceOutcome(
+            document.id, place.correction.label, _touched(place.correction.span, before), _touched(place.span, after)
+        )
+
+
+def _spans(annotation: Annotation) -> list[Span]:
+    return [span for mark in annotation.marks for span in mark.spans if span.part == TEXT]
+
+
+def _touched(span: Span, others: Sequence[Span]) -> bool:
+    return any(span.overlap(other) for other in others)
+
+
+def _reference_marks(documents: Iterable[Document], judge: Judge) -> list[int]:
+    """Marks on every reference, read in place of the document's text."""
+    return [
+        len(judge(document.model_copy(update={"text": reference, "segments": (), "references": ()})).marks)
+        for document in documents
+        for reference in document.references
+    ]
+
+
+def _findings(
+    outcomes: Sequence[PlaceOutcome], texts: Sequence[str], fields: Mapping[str, object], draws: int, seed: int
+) -> Iterator[Finding]:
+    weights = study_and_resample_weights(len(texts), draws, seed)
+    labels = dict.fromkeys(["any", *sorted({outcome.label for outcome in outcomes if outcome.label})])
+    for label in labels:
+        own = [outcome for outcome in outcomes if label in ("any", outcome.label)]
+        for measure, (top, bottom) in _SHARES.items():
+            sums = [_by_text(own, texts, condition) for condition in (top, bottom)]
+            values = ratio(weights @ sums[0], weights @ sums[1])
+            signature = Signature.of(**fields, measure=measure, label=label, draws=draws, seed=seed)
+            why = "the judge marked none of these errors"
+            counts = {"places": int(sums[1].sum()), "count": int(sums[0].sum())}
+            estimate = estimated(float(values[0]), values[1:], signature, why)
+            yield Finding({"measure": measure, "label": label, **counts}, estimate)
+
+
+Condition = Callable[[PlaceOutcome], bool]
+_SHARES: Mapping[str, tuple[Condition, Condition]] = {
+    "found": (lambda outcome: outcome.before, lambda outcome: True),
+    "vanished": (lambda outcome: outcome.before and not outcome.after, lambda outcome: outcome.before),
+    "stayed": (lambda outcome: outcome.before and outcome.after, lambda outcome: outcome.before),
+    "still marked": (lambda outcome: outcome.after, lambda outcome: True),
+}
+
+
+def _by_text(outcomes: Sequence[PlaceOutcome], texts: Sequence[str], condition: Condition) -> Floats:
+    places = {text: place for place, text in enumerate(texts)}
+    at = [places[outcome.document] for outcome in outcomes if condition(outcome)]
+    return np.bincount(np.array(at, dtype=np.int64), minlength=len(texts)).astype(np.float64)

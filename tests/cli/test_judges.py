@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import finecomb as fc
+from finecomb.judges.contract import JudgeContract
+from tests.judges.worlds import crowd
+from tests.test_cli import refused, run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("judges") / "study"
+    fc.write(crowd(40), place)
+    return place
+
+
+def result(*words: str | Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(*words, "--json").stdout)
+    assert set(found) == {"table", "signature", "notes"}
+    return found
+
+
+def test_calibrate_answers_first_and_keeps_a_contract(folder: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    output = run("calibrate", folder, "--judge", "judge", "--draws", "50", "--html", page, "--keep").stdout
+    assert output.startswith("judge: may ")
+    assert "Person by person" in output
+    contract = JudgeContract.model_validate_json((folder / "contracts" / "judge.json").read_text())
+    assert contract.texts == 40
+    assert contract.paragraph in output
+    assert "<svg" in page.read_text()
+    assert run("check", folder).exit_code == 0
+
+
+def test_calibrate_as_rows(folder: Path) -> None:
+    found = result("calibrate", folder, "--judge", "judge", "--draws", "20", "--levels", "token")
+    assert found["table"][0]["section"] == "answer"
+    assert {"agreement", "chair", "test", "bias", "found"} <= {row["section"] for row in found["table"]}
+
+
+def test_estimate_says_what_the_judge_is_worth(folder: Path) -> None:
+    found = result("estimate", folder, "--judge", "judge", "--measure", "count,coverage")
+    assert [row["method"] for row in found["table"]] == ["people alone", "with judges"] * 2
+    assert found["table"][0]["worth"] == 40
+    assert "people alone" in " ".join(run("estimate", folder, "--judge", "judge").stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("calibrate", "--judge", "nobody"), "no annotator called 'nobody'"),
+        (("calibrate", "--judge", "judge", "--score", "rmse"), "is for answers"),
+        (("calibrate", "--judge", "judge", "--score", "char-f1", "--question", "q"), "is for marks"),
+        (("calibrate", "--judge", "judge", "--levels", "tokn"), "did you mean 'token'"),
+        (("validate", "--judge", "boxscor"), "did you mean 'boxscore'"),
+        (("validate", "--judge", "boxscore", "--gold", "p0"), "no gold mark has a correction"),
+        (("estimate", "--judge", "judge", "--strata", "topic"), "documents have no meta 'topic'"),
+        (("estimate", "--judge", "judge", "--measure", "cuont"), "did you mean 'count'"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(folder: Path, words: tuple[str, ...], message: str) -> None:
+    assert message in refused(words[0], folder, *words[1:])
