@@ -243,8 +243,10 @@ def test_all_errors_are_raised_together_after_the_last_record() -> None:
 
 def test_a_long_list_of_errors_is_cut() -> None:
     error = StudyError([Problem(f"problem {number}") for number in range(30)])
-    assert str(error).splitlines()[-1] == "... and 10 more; `finecomb check` lists them all"
+    assert str(error) == "problem 0 (and 29 more like this; `finecomb check --all` lists them)"
     assert len(error.problems) == 30
+    different = StudyError([Problem("x" * number) for number in range(1, 31)])
+    assert str(different).splitlines()[-1] == "... and 10 more kinds of problems; `finecomb check` lists them all"
 
 
 # --- the two strings of a wrong quote ---

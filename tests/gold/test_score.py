@@ -9,6 +9,7 @@ from hypothesis import given
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.study import Study
+from finecomb.core.text_hash import text_hash
 from finecomb.gold.score import MATCHES, Average, Match, ratios, score, score_by_rules
 from tests.agreement.worlds import PROTOCOL, Marked
 from tests.gold.worlds import TEXT, TEXTS, mark, pairs, row, world
@@ -283,3 +284,15 @@ def test_every_rule_in_one_table_with_ranks() -> None:
     assert "task" not in ranks["long"]
     assert any(note.startswith("task: long: marks") for note in by_rule.notes)
     assert len(by_rule.scores[0]) == len(MATCHES)  # judge, and every rule but the task's
+
+
+def test_a_judge_that_was_fitted_on_the_texts_is_warned_about() -> None:
+    study = world({"a": TEXT, "b": "another text"}, {(id, n): [RED] for id in "ab" for n in ("gold", "judge")})
+    fitted = {"fitted_texts": [text_hash(TEXT)]}
+    items = [
+        each.model_copy(update={"meta": fitted}) if isinstance(each, Annotator) and each.id == "judge" else each
+        for each in study.items()
+    ]
+    (note,) = score(Study.from_items(items), draws=0).notes
+    assert note.startswith("warning: judge was fitted on 1 of the 2 texts it is scored on")
+    assert score(study, draws=0).notes == ()

@@ -71,6 +71,12 @@ COMMANDS = (
         "From any format to any other, checked on the way; what the target cannot hold is said.",
     ),
     CommandRow(
+        "merge",
+        "studies",
+        Panel.START,
+        "A study with the marks of others: a colleague's file, a language model's replies, another tool's export.",
+    ),
+    CommandRow(
         "select",
         "studies",
         Panel.START,

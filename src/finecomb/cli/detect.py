@@ -28,7 +28,7 @@ from finecomb.cli.shared import (
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.options import OptionValues, listed, refuse_others
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotation, Document, Mark
+from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.study import Item, Study
 from finecomb.detect import DETECTORS, Factory, named
 from finecomb.detect import detect as detected
@@ -88,7 +88,8 @@ def detect(
     documents = (item for item in progress(whole.iter_documents()) if isinstance(item, Document))
     annotations = list(detected(documents, program))
     if output:
-        formats.save(_with(whole, factory, protocol, program.signature, annotations), output, force=force)
+        checker = factory.annotator(program.signature, getattr(program, "fitted_texts", ()))
+        formats.save(_with(whole, checker, protocol, annotations), output, force=force)
     _report(annotations, program.signature, output, as_json_)
 
 
@@ -98,20 +99,17 @@ def _protocol(study: Study, factory: Factory) -> Protocol:
     return candidates[-1] if candidates else protocols.load(factory.protocol)
 
 
-def _with(
-    study: Study, factory: Factory, protocol: Protocol, signature: str, annotations: Sequence[Annotation]
-) -> list[Item]:
+def _with(study: Study, checker: Annotator, protocol: Protocol, annotations: Sequence[Annotation]) -> list[Item]:
     """The study with the detector as one more annotator; what it marked before under this protocol is replaced."""
     names = dict.fromkeys([*study.settings.protocols, *study.protocols, protocol.id])
     settings = study.settings.model_copy(update={"protocols": tuple(names)})
     all_protocols = {**study.protocols, protocol.id: protocol}
-    people = [person for person in study.iter_annotators() if person.id != factory.name]
+    people = [person for person in study.iter_annotators() if person.id != checker.id]
     others = [
         annotation
         for annotation in study.iter_annotations()
-        if (annotation.annotator, annotation.protocol) != (factory.name, protocol.id)
+        if (annotation.annotator, annotation.protocol) != (checker.id, protocol.id)
     ]
-    checker = factory.annotator(signature)
     return [settings, *all_protocols.values(), *study.iter_documents(), *people, checker, *others, *annotations]
 
 

@@ -33,10 +33,13 @@ from finecomb.cli.shared import (
 )
 from finecomb.core.check import check as check_study
 from finecomb.core.check import checked
+from finecomb.core.corrections import corrected_text
 from finecomb.core.errors import FinecombError, Problem, StudyError, did_you_mean
-from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
+from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, Settings
 from finecomb.core.study import Item, Study
 from finecomb.formats import Options
+from finecomb.formats.joined_marks import joined_marks
+from finecomb.gold.scored_pair import the_gold_annotator
 from finecomb.measure.answers import unusable_severities
 from finecomb.measure.counts import counts, label_counts, meta_names, totals
 from finecomb.measure.text_sizes import not_work, text_sizes, work_sizes
@@ -111,6 +114,9 @@ def new(
         typer.Option(min=1, help="Annotators per document; the protocol's number when absent.", show_default=False),
     ] = None,
     columns: Columns = None,
+    empty: Annotated[
+        Literal["keep", "drop", "refuse"], typer.Option(help="What to do with empty texts, e.g. failed generations.")
+    ] = "keep",
     from_: From = "",
     seed: Annotated[int, typer.Option(help="For assignment and sampling.")] = 0,
     force: Force = False,
@@ -121,7 +127,7 @@ def new(
     """
     chosen = protocols.load(protocol)
     source = list(formats.stream(documents, from_, Options(columns=mapping(columns))))
-    texts = [item for item in source if isinstance(item, Document)]
+    texts = _without_empty([item for item in source if isinstance(item, Document)], empty, documents)
     if not texts:
         raise FinecombError(f"{documents}: has no texts; a study needs at least one")
     settings = Settings(
@@ -136,6 +142,57 @@ def new(
         say(f"{left:,} annotations in {documents} were left behind; use `finecomb convert` to keep them")
     readers = counted(settings.annotators or chosen.work.annotators, "annotator")
     done(study, f"{counted(len(texts), 'text')}, protocol {chosen.id}, {readers} per text")
+
+
+def _without_empty(texts: list[Document], empty: str, path: Path) -> list[Document]:
+    """The texts to start with; empty ones are said, and kept, dropped or refused."""
+    blank = [text.id for text in texts if not text.text.strip()]
+    if not blank:
+        return texts
+    listed = ", ".join(blank[:5]) + (", ..." if len(blank) > 5 else "")
+    if empty == "refuse":
+        raise FinecombError(
+            f"{path}: {counted(len(blank), 'text')} without words ({listed}); --empty drop leaves them out"
+        )
+    way = "they are left out" if empty == "drop" else "they are kept; --empty drop leaves them out"
+    say(f"{counted(len(blank), 'text')} without words ({listed}): {way}")
+    return [text for text in texts if text.text.strip()] if empty == "drop" else texts
+
+
+@app.command()
+def merge(
+    study: StudyPath,
+    marks: Annotated[
+        list[Path], typer.Argument(help="Files or studies with more annotations of the same texts.", show_default=False)
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The study to write.", show_default=False)],
+    protocol: ProtocolName = "",
+    columns: Columns = None,
+    annotator: Annotated[
+        str, typer.Option(help="Who made the annotations, when the files do not say.", show_default=False)
+    ] = "",
+    from_: Annotated[
+        str, typer.Option("--from", help="Format of the files, when it cannot be guessed.", show_default=False)
+    ] = "",
+    force: Force = False,
+) -> None:
+    """A study with the marks of others: a colleague's file, a language model's replies, another tool's export.
+
+    Example: `finecomb merge harbour colleague.csv replies.jsonl -o harbour-all --annotator ben`
+    """
+    chosen = protocols.load(protocol) if protocol else None
+    options = Options(protocol=chosen, columns=mapping(columns), annotator=annotator)
+    others = [(path.name, formats.read(path, from_, _read_options(path, from_, options), progress)) for path in marks]
+    joined = joined_marks(read(study), others)
+    for note in formats.save(checked(joined.items), output, force=force):
+        say(note)
+    done(output, f"{counted(joined.annotations, 'annotation')} joined from {counted(len(marks), 'file')}")
+
+
+def _read_options(path: Path, from_: str, options: Options) -> Options:
+    """The options that a file's format understands; of several files not every one needs all."""
+    understood = (formats.named(from_) if from_ else formats.format_of(path)).options
+    return Options(**{name: getattr(options, name) for name in options.given() & understood})
 
 
 @app.command()
@@ -165,6 +222,13 @@ def convert(
     annotator: Annotated[
         str, typer.Option(help="Who made the annotations, when the file does not say.", show_default=False)
     ] = "",
+    corrected: Annotated[
+        bool, typer.Option("--corrected", help="Write only the texts, with the corrections of marks applied.")
+    ] = False,
+    corrector: Annotated[
+        str,
+        typer.Option(help="With --corrected: whose; gold, or the only annotator, when absent.", show_default=False),
+    ] = "",
     where: Where = None,
     drop: Drop = None,
     force: Force = False,
@@ -181,14 +245,41 @@ def convert(
         repeats=repeats,
         annotator=annotator,
     )
-    if where or drop:
-        part = part_of(formats.read(source, from_, options, watch=progress), where, drop)
-        notes = formats.save(checked(part.items()), target, to, options, force)
+    if corrector and not corrected:
+        raise FinecombError("--corrector applies with --corrected only")
+    if where or drop or corrected:
+        whole = formats.read(source, from_, options, watch=progress)
+        part = part_of(whole, where, drop) if where or drop else whole
+        items = _corrected(part, corrector) if corrected else part.items()
+        notes = formats.save(checked(items), target, to, options, force)
     else:
         notes = formats.convert(source, target, from_, to, options, force, progress)
     for note in notes:
         say(note)
     done(target, "written")
+
+
+def _corrected(study: Study, corrector: str) -> list[Item]:
+    """The texts of a study after one annotator's corrections; a note says how many were applied."""
+    who = corrector or the_gold_annotator(study)
+    if who not in set(study.annotators["id"]):
+        raise FinecombError(f"no annotator is called {who!r}{did_you_mean(who, study.annotators['id'])}")
+    marks: dict[str, list[Mark]] = {}
+    for annotation in study.work().iter_annotations():
+        if annotation.annotator == who:
+            marks.setdefault(annotation.document, []).extend(annotation.marks)
+    documents = list(study.iter_documents())
+    texts = [corrected_text(document.text, marks.get(document.id, ())) for document in documents]
+    applied, left_out = sum(text.applied for text in texts), sum(len(text.left_out) for text in texts)
+    say(f"{counted(applied, 'correction')} of {who} applied, {left_out:,} left out because words overlap or are apart")
+    return [
+        study.settings,
+        *study.protocols.values(),
+        *(
+            document.model_copy(update={"text": text.text, "segments": ()})
+            for document, text in zip(documents, texts, strict=True)
+        ),
+    ]
 
 
 @app.command()
@@ -217,7 +308,7 @@ def select(
 def check(
     study: StudyPath,
     from_: From = "",
-    every: Annotated[bool, typer.Option("--all", help="List all warnings, also when many are alike.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="List all problems, also when many are alike.")] = False,
     as_json_: AsJson = False,
 ) -> None:
     """Every problem with file, line and a way out; exit code 1 when there are errors.
@@ -248,6 +339,10 @@ def _problems(path: Path, from_: str) -> list[Problem]:
         if not note.is_error:
             say(note.text)
     unreadable = [Problem(note.text) for note in notes if note.is_error]
+    blank = [item.id for item in items if isinstance(item, Document) and not item.text.strip()]
+    if blank:
+        listed = ", ".join(blank[:5]) + (", ..." if len(blank) > 5 else "")
+        unreadable.append(Problem(f"{counted(len(blank), 'text')} without words ({listed})", level="warning"))
     return [*unreadable, *formats.with_lines(check_study(Study.from_items(items)), path)]
 
 

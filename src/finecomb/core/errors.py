@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -57,10 +58,29 @@ class StudyError(FinecombError):
 
     def __init__(self, problems: Sequence[Problem], most: int = 20) -> None:
         self.problems = tuple(problems)
-        lines = [str(problem) for problem in self.problems[:most]]
-        if len(self.problems) > most:
-            lines.append(f"... and {len(self.problems) - most} more; `finecomb check` lists them all")
+        kinds: dict[str, list[Problem]] = {}
+        for problem in self.problems:
+            kinds.setdefault(problem_kind(problem), []).append(problem)
+        lines = [line for alike in list(kinds.values())[:most] for line in _lines_of(alike)]
+        if len(kinds) > most:
+            lines.append(f"... and {len(kinds) - most} more kinds of problems; `finecomb check` lists them all")
         super().__init__("\n".join(lines))
+
+
+_FEW = 3
+_PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
+
+
+def problem_kind(problem: Problem) -> str:
+    """What is left of a problem's message without names and numbers: problems of one kind are alike."""
+    return _PARTICULAR.sub("", problem.message)
+
+
+def _lines_of(alike: Sequence[Problem]) -> list[str]:
+    """Each of a few problems of one kind; of many the first, and how many there are."""
+    if len(alike) <= _FEW:
+        return [str(problem) for problem in alike]
+    return [f"{alike[0]} (and {len(alike) - 1:,} more like this; `finecomb check --all` lists them)"]
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.detect.base import Detector, DetectorTraining, Factory, FittedDetector, detect, detector_signature
 from finecomb.detect.boxscore import BOXSCORE
+from finecomb.detect.rules import RULE_DETECTOR
 
 __all__ = [
     "DETECTORS",
@@ -17,7 +18,7 @@ __all__ = [
     "named",
 ]
 
-DETECTORS: dict[str, Factory] = {factory.name: factory for factory in (BOXSCORE,)}
+DETECTORS: dict[str, Factory] = {factory.name: factory for factory in (BOXSCORE, RULE_DETECTOR)}
 """Every detector by name: a new one is a module of this package and one more row here."""
 
 

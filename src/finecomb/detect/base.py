@@ -74,9 +74,10 @@ class Factory:
     training: DetectorTraining | None = None
     """None where there is nothing to fit."""
 
-    def annotator(self, signature: str) -> Annotator:
-        """The annotator that its annotations are by."""
-        return Annotator(id=self.name, kind=self.kind, meta={"signature": signature})
+    def annotator(self, signature: str, fitted_texts: Sequence[str] = ()) -> Annotator:
+        """The annotator that its annotations are by; `fitted_texts` are hashes of the texts it was fitted on."""
+        fitted = {"fitted_texts": list(fitted_texts)} if fitted_texts else {}
+        return Annotator(id=self.name, kind=self.kind, meta={"signature": signature, **fitted})
 
 
 def detect(documents: Iterable[Document], detector: Detector) -> Iterator[Annotation]:

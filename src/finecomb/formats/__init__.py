@@ -65,6 +65,8 @@ def format_of(path: Path) -> Format:
     ]
     if len(ending) == 1:
         return ending[0]
+    if path.name.lower().endswith(formats()["jsonl"].suffixes):  # nobody else's: believed by its ending
+        return formats()["jsonl"]
     raise FormatError(
         f"{path}: cannot tell its format; name it with --from ({', '.join(candidate.name for candidate in readable)})"
     )

@@ -20,6 +20,7 @@ from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
 from finecomb.formats.source import Fields, json_lines, parse_json, record, starts_with
+from finecomb.formats.table import META
 
 KINDS: dict[str, type[Settings | Protocol | Document | Annotator | Annotation]] = {
     "settings": Settings,
@@ -59,11 +60,13 @@ def read(path: Path, options: Options) -> Iterator[Item]:
 def _plain(value: dict[str, Any], number: int, where: str, options: Options) -> Document:
     theirs = {their: our for our, their in options.columns.items()}
     for our in options.columns:
-        if our not in (*_FIELDS, "document", *_CONTEXTS) and not our.startswith(("context.", "meta.")):
+        if our not in (*_FIELDS, "document", *_CONTEXTS, *META) and not our.startswith(("context.", "meta.")):
             raise FormatError(
-                f"{where}: --map {our}=...: not a field we know{did_you_mean(our, [*_FIELDS, *_CONTEXTS])}"
+                f"{where}: --map {our}=...: not a field we know{did_you_mean(our, [*_FIELDS, *_CONTEXTS, *META])}"
             )
     named = {theirs.get(name, name): member for name, member in value.items()}
+    if "text" not in named and "box_score" in named and isinstance(named.get("summary"), list):
+        named["text"] = " ".join(map(str, named.pop("summary")))  # RotoWire keeps its text as a list of words
     if "text" not in named:
         raise FormatError(f"{where}: no 'text'{did_you_mean('text', value)}; name it with --map text=NAME")
     fields: dict[str, Any] = {name: named[name] for name in _FIELDS if named.get(name) is not None}

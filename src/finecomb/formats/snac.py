@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -222,10 +222,18 @@ def _antecedent_quotes(mark: Mark) -> list[str]:
 
 
 def _segments(document: Document) -> tuple[Segment, ...]:
-    """Its segments where they and single line breaks are all of its text, else the whole text as one."""
+    """Its segments where nothing but blanks stands between them, else the whole text as one.
+
+    Blanks between them become line breaks, which is how the format joins its segments.
+    """
     whole = (Segment(start=0, end=len(document.text)),)
-    joined = "\n".join(document.text[segment.start : segment.end] for segment in document.segments)
-    return document.segments if document.segments and joined == document.text else whole
+    return document.segments if document.segments and not _between(document.text, document.segments).strip() else whole
+
+
+def _between(text: str, parts: Sequence[Segment]) -> str:
+    """What a text has before, between and after its parts."""
+    edges = [0, *(edge for part in parts for edge in (part.start, part.end)), len(text)]
+    return "".join(text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
 
 
 def _segment(mark: Mark, document: Document) -> int:

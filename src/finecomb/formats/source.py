@@ -236,7 +236,7 @@ def csv_rows(
     with open_text(path) as file, decoding(path):
         reader = csv.DictReader(file, delimiter=delimiter, quoting=quoting, restval="", strict=True)
         try:
-            names = reader.fieldnames or []
+            names = reader.fieldnames = [name.strip() for name in reader.fieldnames or []]
             if len(set(names)) < len(names):
                 raise FormatError(f"{path}:1: a column name is there twice: {', '.join(names)}")
             for row in reader:

@@ -29,6 +29,8 @@ FAMILIES = ("context.", "meta.", "answer.")
 OTHER = "other."
 """What our names of columns begin with that the file has and we do not."""
 SYNONYMS = {"id": "document", "prompt": "context.prompt"}
+META = ("model", "topic", "dataset")
+"""Facts about a text that `--map` takes without `meta.` before them."""
 
 HOLDS = frozenset(
     [
@@ -81,7 +83,8 @@ def value_of(cell: str) -> Any:
 def our_names(header: Iterable[str], columns: Mapping[str, str], path: Path) -> dict[str, str]:
     """The file's name -> our name of each column that has one; `columns` are the user's wishes, the other way round."""
     header = [name for name in header if name.strip()]
-    columns = {SYNONYMS.get(our, our): theirs for our, theirs in columns.items()}
+    names = SYNONYMS | {name: f"meta.{name}" for name in META}
+    columns = {names.get(our, our): theirs.strip() for our, theirs in columns.items()}
     _refuse_strange(columns, header, path)
     ours = {theirs: our for our, theirs in columns.items()}
     for name in header:
@@ -96,7 +99,7 @@ def our_names(header: Iterable[str], columns: Mapping[str, str], path: Path) -> 
 def _refuse_strange(columns: Mapping[str, str], header: list[str], path: Path) -> None:
     for our, theirs in columns.items():
         if our not in KNOWN and not our.startswith(FAMILIES):
-            names = [*KNOWN, *(f"{family}NAME" for family in FAMILIES)]
+            names = [*KNOWN, *META, *(f"{family}NAME" for family in FAMILIES)]
             raise FormatError(
                 f"{path}: --map {our}={theirs}: {our!r} is not a column we know{did_you_mean(our, names)}"
             )

@@ -1,7 +1,8 @@
 """The workbooks of Thomson and Reiter (2020): three annotators' error lists, and the gold standard made from them.
 
 Read only. Errors are quotes with the sentence they were found in, copied by hand, so both are looked for in the text
-of the story; the k-th row of a sentence with the same quote takes its k-th occurrence. The row number becomes the
+of the story. Rows about one sentence are in text order: of a quote that stands there several times the place is taken
+that keeps to it, and a mark for which that leaves a choice says so in `meta.ambiguous`. The row number becomes the
 `item` of its marks, since a row is one error whoever marked it.
 """
 
@@ -10,8 +11,8 @@ from __future__ import annotations
 import re
 import warnings
 import zipfile
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -146,6 +147,55 @@ class QuoteLocation:
 
     span: Range | None
     why: str = ""
+    alike: int = 1
+    """How many places would do as well: with more than one it is a guess."""
+
+
+def in_order(quotes: Sequence[tuple[str, Sequence[Range]]]) -> list[QuoteLocation]:
+    """One place of each quote's candidates, with the fewest steps back in the text; of equals the earliest.
+
+    Two equal quotes, one after the other, at one place count as a step back, too.
+
+    >>> [place.span for place in in_order([("b", [(2, 3)]), ("a", [(0, 1), (4, 5)]), ("a", [(0, 1), (4, 5)])])]
+    [(2, 3), (4, 5), (4, 5)]
+    >>> [place.alike for place in in_order([("a", [(0, 1), (4, 5)]), ("b", [(6, 7)])])]
+    [2, 1]
+    """
+    ahead = _least_steps(quotes)
+    behind = _least_steps([*reversed(quotes)], backwards=True)[::-1]
+    places: list[QuoteLocation] = []
+    before: tuple[str, Range] | None = None
+    for (quote, ranges), steps, rest in zip(quotes, ahead, behind, strict=True):
+        totals = [one + other for one, other in zip(steps, rest, strict=True)]
+        alike = totals.count(min(totals))
+        onwards = [
+            back + (_steps_back(before, (quote, span)) if before else 0)
+            for span, back in zip(ranges, rest, strict=True)
+        ]
+        before = (quote, ranges[onwards.index(min(onwards))])
+        places.append(QuoteLocation(before[1], alike=alike))
+    return places
+
+
+def _least_steps(quotes: Sequence[tuple[str, Sequence[Range]]], backwards: bool = False) -> list[list[int]]:
+    """For each candidate of each quote: the fewest steps back of those before it and up to it."""
+    table: list[list[int]] = []
+    for at, (quote, ranges) in enumerate(quotes):
+        if not at:
+            table.append([0] * len(ranges))
+            continue
+        other, others = quotes[at - 1]
+        row = []
+        for span in ranges:
+            pairs = [((other, one), (quote, span)) for one in others]
+            steps = [_steps_back(*(pair[::-1] if backwards else pair)) for pair in pairs]
+            row.append(min(step + earlier for step, earlier in zip(steps, table[-1], strict=True)))
+        table.append(row)
+    return table
+
+
+def _steps_back(one: tuple[str, Range], other: tuple[str, Range]) -> int:
+    return int(other[1][0] < one[1][0] or other == one)
 
 
 class Finder:
@@ -155,21 +205,22 @@ class Finder:
         self.text, self.repeats = text, repeats
         self.folded = Folded.of(text)
         self.pieces = [match.span() for match in _PIECE.finditer(text)]
-        self.counts: Counter[tuple[str, ...]] = Counter()
 
-    def place(self, row: Row) -> QuoteLocation:
-        """The row's quote in the row's sentence."""
-        quote = row.need("error").strip()
-        sentence = self.sentence(row["sentence_text"], row["sentence_id"])
+    def places(self, rows: Sequence[Row]) -> list[QuoteLocation]:
+        """The places of all rows about one sentence, which are expected in text order."""
+        sentence = self.sentence(rows[0]["sentence_text"], rows[0]["sentence_id"])
         if sentence is None:
-            return QuoteLocation(None, "its sentence is not in the text")
-        places = self._within(sentence, quote, row["context"].strip())
-        if not places:
-            return QuoteLocation(None, "the quote is not in its sentence")
-        key = (row["sentence_id"], row["sentence_text"], quote, row["context"])
-        nth = self.counts[key] if self.repeats == "kth" else 0
-        self.counts[key] += 1
-        return QuoteLocation(places[min(nth, len(places) - 1)])  # two rows about one place: both stay there
+            return [QuoteLocation(None, "its sentence is not in the text") for _ in rows]
+        choices = [self._within(sentence, row.need("error").strip(), row["context"].strip()) for row in rows]
+        located = [at for at, ranges in enumerate(choices) if ranges]
+        places = [QuoteLocation(None, "the quote is not in its sentence") for _ in rows]
+        if self.repeats == "first":
+            chosen = [QuoteLocation(choices[at][0], alike=len(choices[at])) for at in located]
+        else:
+            chosen = in_order([(rows[at].need("error").strip(), choices[at]) for at in located])
+        for at, place in zip(located, chosen, strict=True):
+            places[at] = place
+        return places
 
     def sentence(self, wanted: str, number: str) -> Range | None:
         """Where a sentence stands, however its spaces and quotes were changed; else the piece of text most like it.
@@ -204,18 +255,28 @@ def _placed(
     rows: Iterable[Row], documents: Mapping[str, Document], options: Options
 ) -> Iterator[tuple[Row, QuoteLocation]]:
     finders = {id: Finder(document.text, options.repeats) for id, document in documents.items()}
-    for row in rows:
+    sentences: dict[tuple[str, ...], list[Row]] = {}
+    every = list(rows)
+    for row in every:
         id = row.need("sheet")
+        row.need("error")
         if id not in finders:
             raise FormatError(f"{row.where}: no text is called {id!r}{did_you_mean(id, documents)}")
-        yield row, finders[id].place(row)
+        sentences.setdefault((id, row["sentence_id"], row["sentence_text"]), []).append(row)
+    places = {
+        row.number: place
+        for (id, *_), group in sentences.items()
+        for row, place in zip(group, finders[id].places(group), strict=True)
+    }
+    return ((row, places[row.number]) for row in every)
 
 
 def _mark(id: str, row: Row, place: QuoteLocation, label: str, protocol: Protocol, text: str, item: str | None) -> Mark:
     quote = row.need("error").strip()
     spans = (Span(*place.span),) if place.span else ()
     words = spans[0].of(text) if spans else quote
-    meta = {"sentence": row["sentence_id"], "context": row["context"], "quoted": quote if words != quote else ""}
+    meta: dict[str, Any] = {"sentence": row["sentence_id"], "context": row["context"]}
+    meta |= {"quoted": quote if words != quote else "", "ambiguous": place.alike if place.alike > 1 else ""}
     return record(
         Mark,
         row.where,
@@ -237,6 +298,12 @@ def _note(placed: list[tuple[Row, QuoteLocation]], documents: Mapping[str, Docum
         for row, place in placed
         if place.span and documents[row["sheet"]].text[slice(*place.span)] != row["error"].strip()
     ]
+    doubtful = [row.number for row, place in placed if place.alike > 1]
+    if doubtful:
+        sure = len(placed) - len(doubtful) - len(lost)
+        listed = ", ".join(map(str, doubtful[:10])) + (", ..." if len(doubtful) > 10 else "")
+        what = f"{sure} of {len(placed)} quotes are placed with certainty ({sure / len(placed):.1%})"
+        yield Note(text=f"{what}; {len(doubtful)} stand several times in their sentence (rows {listed})")
     if near:
         what = f"{len(near)} of {len(placed)} quotes are not in their text as they stand"
         yield Note(text=f"{what}; they were placed on the words most like them")
@@ -317,14 +384,13 @@ def _gold(
     for row, place in sources:
         unused[_same_error(row)].append((row, place))
     marks: dict[str, list[Mark]] = defaultdict(list)
-    finders = {id: Finder(document.text, options.repeats) for id, document in documents.items()}
+    golds = _rows(sheets, GOLD, "sheet", path)
+    by_themselves = {row.number: place for row, place in _placed(golds, documents, options)}
     placed = []
-    for row in _rows(sheets, GOLD, "sheet", path):
+    for row in golds:
         story = row.need("sheet")
-        if story not in documents:
-            raise FormatError(f"{row.where}: no text is called {story!r}{did_you_mean(story, documents)}")
         candidates = unused[_same_error(row)]
-        source, place = candidates.pop(0) if candidates else (None, finders[story].place(row))
+        source, place = candidates.pop(0) if candidates else (None, by_themselves[row.number])
         placed.append((row, place))
         id, item = f"{story}/gold/{row.number}", str(source.number) if source else None
         text = documents[story].text

@@ -11,9 +11,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError, apart, did_you_mean
-from finecomb.core.frames import entry, meta, names_in
+from finecomb.core.frames import entries, entry, meta, names_in
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
+from finecomb.core.text_hash import text_hash
 from finecomb.gold.decisions import decision_counts
 from finecomb.gold.merge import SPLIT
 from finecomb.measure.view import NO_TYPE, Filters, view
@@ -98,6 +99,7 @@ def scored_pair(
     if strange:
         notes.append(f"labels that gold's protocol {gold_view.protocol.id} does not have: {', '.join(strange)}")
     _note_marks(marks, scored, notes)
+    notes += _fitting_notes(scored, other)
     fields = {**gold_view.fields, "who": None, "gold_annotator": truth, "unread": unread if unread != "empty" else None}
     return ScoredPair(
         gold.documents, marks, tuple(scored), gold_view.protocol, (*labels, *strange), fields, tuple(notes)
@@ -134,6 +136,23 @@ def _gold_notes(gold: Study, truth: str) -> Iterator[str]:
     decisions, texts = decision_counts(gold, truth)
     if decisions:
         yield f"gold was decided by an adjudicator: {decisions:,} decisions in {texts:,} texts"
+
+
+def _fitting_notes(judges: Sequence[Judge], study: Study) -> Iterator[str]:
+    """A warning for each judge that was fitted on texts it is scored on."""
+    texts = dict(study.documents.select("id", "text").iter_rows())
+    for name, cell in study.annotators.select("id", "meta").iter_rows():
+        fitted = entries(cell).get("fitted_texts")
+        judge = next((judge for judge in judges if judge.name == name), None)
+        if judge is None or not isinstance(fitted, list) or not fitted:
+            continue
+        hashes = set(map(str, fitted))
+        known = sum(text_hash(texts.get(id, "")) in hashes for id in judge.documents)
+        if known:
+            yield (
+                f"warning: {name} was fitted on {known:,} of the {len(judge.documents):,} texts it is scored on; "
+                "its scores there say nothing about new texts"
+            )
 
 
 def scalar_annotators(study: Study) -> set[str]:

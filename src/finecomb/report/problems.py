@@ -1,15 +1,12 @@
-"""Problems for people: errors each, warnings that are alike counted together."""
+"""Problems for people: those that are alike counted together."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from finecomb.core.errors import Problem
+from finecomb.core.errors import Problem, problem_kind
 from finecomb.report.tables import Row
-
-_PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
 def problem_row(problem: Problem) -> Row:
@@ -19,18 +16,15 @@ def problem_row(problem: Problem) -> Row:
 
 
 def problem_lines(problems: Sequence[Problem], most: int) -> Iterator[tuple[str, int]]:
-    """Each line to print and how many like it are left out after it: errors all, of each kind of warning `most`."""
-    totals = Counter(_kind(problem) for problem in problems)
-    counts: Counter[str] = Counter()
+    """Each line to print and how many like it are left out after it: of each kind of problem `most`."""
+    totals = Counter(map(_kind, problems))
+    counts: Counter[tuple[str, str]] = Counter()
     for problem in problems:
         kind = _kind(problem)
         counts[kind] += 1
-        if problem.level == "error":
-            yield str(problem), 0
-        elif counts[kind] <= most:
+        if counts[kind] <= most:
             yield str(problem), totals[kind] - most if counts[kind] == most else 0
 
 
-def _kind(problem: Problem) -> str:
-    """What is left of a message without names and numbers."""
-    return _PARTICULAR.sub("", problem.message)
+def _kind(problem: Problem) -> tuple[str, str]:
+    return problem.level, problem_kind(problem)

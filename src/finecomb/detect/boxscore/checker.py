@@ -71,6 +71,7 @@ class BoxScore:
         if missing:
             raise FinecombError(f"protocol {protocol.id} has no label {missing[0]!r}; {NAME} needs those of `accuracy`")
         self.protocol, self.ranker, self.basis = protocol, ranker, basis
+        self.fitted_texts = tuple(ranker.fitted_texts)
         self.threshold = ranker.threshold if threshold is None else threshold
         options = BoxScoreOptions(basis, round(self.threshold, 4))
         self.signature = detector_signature(NAME, protocol, options, games=ranker.games)

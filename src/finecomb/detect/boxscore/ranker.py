@@ -33,6 +33,8 @@ class Ranker:
     weights: Mapping[str, float]
     counts: Mapping[str, Sequence[int]]
     """Wrong and all statements, by kind."""
+    fitted_texts: Sequence[str] = ()
+    """Hashes of the texts it was fitted on, see `finecomb.core.text_hash`; none for weights older than that."""
 
     def confidence(self, slip: Slip) -> float:
         """The chance that readers would mark it too; nil for a statement of a kind that nobody has checked yet."""

@@ -14,6 +14,7 @@ from finecomb.core.options import option
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study
+from finecomb.core.text_hash import text_hash
 from finecomb.detect.base import FittedDetector
 from finecomb.detect.boxscore.checker import NAME, Basis, BoxScore, slips
 from finecomb.detect.boxscore.claims import Slip
@@ -42,7 +43,9 @@ def fit_ranker(study: Study, gold: Sequence[Annotation], annotator: str, options
         raise FinecombError(f"{where}: no text has both gold marks and a RotoWire-style record in `data`")
     folds, seed = options.folds, options.seed
     rows = validation(study, cross_validate(texts, folds, seed), annotator)
-    ranker = train(texts, folds, seed)
+    used = {text.document for text in texts}
+    hashes = [text_hash(document.text) for document in study.iter_documents() if document.id in used]
+    ranker = replace(train(texts, folds, seed), fitted_texts=tuple(sorted(hashes)))
     signature = f"detector:{NAME}|texts:{len(texts)}|folds:{folds}|seed:{seed}|threshold:{ranker.threshold}"
     return FittedDetector(ranker.to_json(), len(texts), "On games left out of fitting", rows, signature)
 

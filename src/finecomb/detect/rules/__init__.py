@@ -1,0 +1,91 @@
+"""Rules that need no training: each marks one kind of slip and says why; docs/detect/rules.md lists them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.options import option
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Antecedents, Document, Mark
+from finecomb.core.span import Span
+from finecomb.detect.base import Factory, detector_signature
+from finecomb.detect.rules import numbers, repetition, surface
+from finecomb.detect.rules.hint import Rule, RuleHint
+
+NAME = "rules"
+RULES: dict[str, Rule] = {
+    "repetition": repetition.repetition,
+    "doubled-words": surface.doubled_words,
+    "unbalanced": surface.unbalanced,
+    "broken-ending": surface.broken_ending,
+    "arithmetic": numbers.arithmetic,
+    "conversions": numbers.conversions,
+    "impossible": numbers.impossible,
+    "ages": numbers.ages,
+}
+"""Every rule by name: a new one is a function of a document and one more row here."""
+
+
+@dataclass(frozen=True, slots=True)
+class RulesOptions:
+    """Options of the rules."""
+
+    rules: tuple[str, ...] = option((), "Only these rules, with commas; all of them without it.", commas=True)
+
+    def __post_init__(self) -> None:
+        for name in self.rules:
+            if name not in RULES:
+                raise FinecombError(f"--rules: no rule is called {name!r}{did_you_mean(name, RULES)}")
+
+
+class RuleDetector:
+    """Applies rules to a text; a mark says which rule made it and why."""
+
+    def __init__(self, protocol: Protocol, options: RulesOptions) -> None:
+        self.protocol = protocol
+        self.rules = {name: RULES[name] for name in options.rules or RULES}
+        self.signature = detector_signature(NAME, protocol, RulesOptions(tuple(self.rules)))
+
+    def __call__(self, document: Document) -> Annotation:
+        """The hints of all rules in text order; those whose label the protocol lacks are left out."""
+        hints = [
+            (hint, name)
+            for name, rule in self.rules.items()
+            for hint in rule(document)
+            if self.protocol.has(hint.label)
+        ]
+        hints.sort(key=lambda entry: (entry[0].start, entry[0].end, entry[1]))
+        marks = tuple(_mark(document, number, *entry) for number, entry in enumerate(hints, 1))
+        return Annotation(
+            id=f"{document.id}/{NAME}",
+            document=document.id,
+            annotator=NAME,
+            protocol=self.protocol.id,
+            status="submitted",
+            marks=marks,
+        )
+
+
+def _mark(document: Document, number: int, hint: RuleHint, rule: str) -> Mark:
+    before = hint.antecedent
+    return Mark(
+        id=f"{document.id}/{NAME}/{number}",
+        spans=(Span(hint.start, hint.end),),
+        quotes=(document.text[hint.start : hint.end],),
+        label=hint.label,
+        answers={"explanation": hint.reason},
+        antecedents=Antecedents(spans=(Span(*before),), quotes=(document.text[slice(*before)],)) if before else None,
+        meta={"rule": rule},
+    )
+
+
+RULE_DETECTOR = Factory(
+    name=NAME,
+    title="repetition, doubled words, signs that do not close, numbers that cannot be; each mark says why",
+    needs="a text",
+    protocol="scarecrow",
+    kind="detector",
+    options=RulesOptions,
+    make=RuleDetector,
+)
