@@ -14,10 +14,15 @@ import typer.main
 from pydantic import BaseModel
 
 from finecomb import formats, protocols
+from finecomb.agreement.measures import MEASURES as AGREEMENTS
+from finecomb.agreement.registry import TESTS
 from finecomb.cli import app
 from finecomb.cli.commands import load_commands
 from finecomb.core import frames, practice, protocol, question, records
+from finecomb.core.options import option_specs
 from finecomb.formats.features import EVERYTHING
+from finecomb.measure.measures import MEASURES
+from finecomb.measure.registry import PLANS, STATISTICS
 from tests.test_layers import LAYERS
 
 
@@ -203,6 +208,34 @@ def extensions() -> str:
     return markdown(["what", "goes into", "is listed by", "is tested in"], rows)
 
 
+# --- statistics --------------------------------------------------------------------------------------------------
+
+
+def statistic_list() -> str:
+    """Every statistic of every registry: its command, name, what it is, and its own options, from their dataclasses."""
+    tables: list[tuple[str, Mapping[str, Any]]] = [
+        ("measure", {**MEASURES, **STATISTICS}),
+        ("agree", AGREEMENTS),
+        ("test", TESTS),
+        ("power", PLANS),
+    ]
+    rows = [
+        (
+            f"`{command}`",
+            f"[`{name}`](statistics/{row.page}.md)",
+            getattr(row, "gloss", "") or row.says,
+            _flags(row.options),
+        )
+        for command, registry in tables
+        for name, row in registry.items()
+    ]
+    return markdown(["command", "name", "what it is", "options"], rows)
+
+
+def _flags(options: type) -> str:
+    return " ".join(f"`{spec.flag}`" for spec in option_specs(options).values())
+
+
 _RECORDS: Mapping[str, type[BaseModel]] = {
     kind.__name__.lower(): kind
     for module in (records, question, practice, protocol)
@@ -219,6 +252,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "protocols": protocol_list,
     "layers": layers,
     "extensions": extensions,
+    "statistics": statistic_list,
 }
 """By the name that stands in the page: `<!-- table: frame marks -->`."""
 
