@@ -16,7 +16,7 @@ import typer
 from finecomb import protocols
 from finecomb.cli.shared import Force, app, counted, done, err, out, phases, say
 from finecomb.core.check import checked
-from finecomb.core.errors import FinecombError, StudyError
+from finecomb.core.errors import FinecombError, StudyError, did_you_mean
 from finecomb.core.records import PHASES
 from finecomb.formats import folder, with_lines
 from finecomb.simulate.preview import preview_study
