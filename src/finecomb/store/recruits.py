@@ -133,11 +133,11 @@ def _by_open_link(store: Store, transaction: Transaction, source: ArrivalSource)
         if source.platform:
             annotators.replace(store, transaction, annotator.model_copy(update={"platform": source.platform}))
         return annotator.id
-    _check_browser(store, transaction, source)
     before = last_arrival(store, transaction, who)
     again = before is not None and source.session != before.source.session
     if again and is_once(store) and _finished(store, transaction, who):
         raise TookPartError
+    _check_browser(store, transaction, source)
     return who
 
 
