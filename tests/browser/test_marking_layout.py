@@ -80,3 +80,14 @@ def test_the_card_of_a_mark_lets_the_pointer_through(browser: Browser, scarecrow
     assert box is not None
     inside = [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
     assert page.evaluate("([x, y]) => document.elementFromPoint(x, y).closest('.hover') === null", inside)
+
+
+def test_the_guide_fits_a_phone(browser: Browser, scarecrow: Server) -> None:
+    """A table in it pushed every line out of the page."""
+    reader = new_reader(browser, scarecrow, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    reader.action("guide")
+    expect(reader.page.locator("dialog h1").first).to_be_visible()
+    beyond = (
+        "[...document.querySelectorAll('dialog :is(p, li, h3)')].filter((e) => e.getBoundingClientRect().right > 361)"
+    )
+    assert reader.page.evaluate(f"{beyond}.filter((e) => !e.closest('.table-scroll')).length") == 0

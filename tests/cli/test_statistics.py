@@ -74,7 +74,7 @@ def test_coverage_by_label_adds_up_to_any(demo: Path) -> None:
         ["test", "-m", "count"],
         ["test", "--each-label", "--paired", "no", "--correction", "bonferroni"],
         ["power", "--half-width", "0.1", "--runs", "200"],
-        ["power", "--budget", "60", "--runs", "200", "--annotators", "2,3"],
+        ["power", "--annotations", "60", "--runs", "200", "--annotators", "2,3"],
     ],
 )
 def test_every_row_has_a_number_or_says_why_not(words: list[str], demo: Path) -> None:

@@ -136,6 +136,20 @@ def test_who_returns_while_the_place_is_free_goes_on(client: Client, clock: Cloc
     assert client.post("/api/next").json()["task"]
 
 
+def test_researchers_see_each_cell_fill(client: Client, store: Store) -> None:
+    join(client)
+    rate(client, most=1)
+    join(client)
+    rate(client)
+    client.cookies.clear()
+    page = client.researching().get("/api/admin/design").json()
+    assert page["currency"] == "USD"
+    assert [row["cell"] for row in page["cells"]] == NAMES
+    assert sum(row["accepted"] for row in page["cells"]) == 1
+    assert sum(row["working"] for row in page["cells"]) == 1
+    assert sum(row["open"] for row in page["cells"]) == 4
+
+
 def test_pay_is_that_of_the_cell_and_a_share_for_who_left(client: Client, store: Store) -> None:
     join(client)
     rate(client, most=1)

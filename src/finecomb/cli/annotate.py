@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,6 +29,7 @@ from finecomb.cli.shared import (
     err,
     out,
     read,
+    say,
 )
 from finecomb.core.errors import FinecombError
 from finecomb.core.options import OptionValues, option, option_specs
@@ -36,6 +38,7 @@ from finecomb.core.protocol_text import explain
 from finecomb.core.records import Annotation, ModelSettings
 from finecomb.core.study import Item, Study
 from finecomb.formats import folder
+from finecomb.judges.contract import CONTRACTS, JudgeContract, judge_binding_of, stale_warning
 from finecomb.report.tables import Row
 
 try:
@@ -126,6 +129,7 @@ def annotate(
     whole = _with_protocol(whole, chosen)
     run_plan = plan(whole, settings, chosen, documents, name or _short_name(model), template)
     _refuse_other_prompt(whole, run_plan)
+    _warn_stale_contract(study, run_plan, chosen)
     if dry_run:
         _show_plan(run_plan, as_json_)
         return
@@ -136,6 +140,18 @@ def annotate(
     _report(run, audit, output or study, as_json_)
     if interrupted:
         raise KeyboardInterrupt
+
+
+def _warn_stale_contract(study: Path, plan_: ModelPlan, protocol: Protocol) -> None:
+    """Say so where the judge was calibrated and its contract no longer holds."""
+    annotator = plan_.annotator(0)
+    path = study / CONTRACTS / f"{annotator.id}.json"
+    if not path.is_file():
+        return
+    contract = JudgeContract.model_validate_json(path.read_text(encoding="utf-8"))
+    binding = judge_binding_of(annotator.id, annotator.meta, protocol.id)
+    if warning := stale_warning(contract, binding, datetime.now(UTC)):
+        say(warning)
 
 
 def _short_name(model: str) -> str:

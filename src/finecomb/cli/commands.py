@@ -95,6 +95,12 @@ COMMANDS = (
         "Annotators with known recall, precision, jitter and confusion over known true errors.",
     ),
     CommandRow(
+        "rehearse",
+        "rehearse",
+        Panel.START,
+        "A dress rehearsal: pretended people walk the real server; does the design fill, and what does it cost?",
+    ),
+    CommandRow(
         "power",
         "statistics",
         Panel.START,

@@ -16,7 +16,7 @@ from finecomb.core.study import Study
 from finecomb.judges.anchoring import anchoring
 from finecomb.judges.calibrate import Calibration, CalibrationOptions
 from finecomb.judges.calibrate import calibrate as calibrated
-from finecomb.judges.contract import JudgeContract, stale_conditions
+from finecomb.judges.contract import CONTRACTS, JudgeContract, stale_conditions
 from finecomb.judges.estimate import Estimates
 from finecomb.judges.estimate import estimate as estimated
 from finecomb.judges.validate import Judge
@@ -25,7 +25,6 @@ from finecomb.measure.grid import Level
 from finecomb.report.calibration import CalibrationTable, calibration_page, readable, sections, short
 from finecomb.report.tables import Row, as_json, finding_rows, print_rows
 
-CONTRACTS = "contracts"
 JudgeName = Annotated[str, typer.Option("--judge", "-j", help="The annotator to be judged.", show_default=False)]
 JudgeNames = Annotated[
     list[str] | None, typer.Option("--judge", "-j", help="A judge by name; may be repeated.", show_default=False)

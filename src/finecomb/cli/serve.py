@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import tempfile
 import webbrowser
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from finecomb import protocols
-from finecomb.cli.shared import Force, app, counted, done, err, out, say
+from finecomb.cli.shared import Force, app, counted, done, err, out, phases, say
 from finecomb.core.check import checked
-from finecomb.core.errors import FinecombError, StudyError, did_you_mean
-from finecomb.core.records import PHASES, WayPhase
+from finecomb.core.errors import FinecombError, StudyError
+from finecomb.core.records import PHASES
 from finecomb.formats import folder, with_lines
 from finecomb.simulate.preview import preview_study
 from finecomb.store.location import FILE, StudyLocation, is_url, place
@@ -81,7 +81,9 @@ def preview(
     open_: Open = False,
     skip: Annotated[
         list[str] | None,
-        typer.Option(help=f"Leave a phase out: {', '.join(PHASES)}; may be repeated.", show_default=False),
+        typer.Option(
+            help=f"Phases to leave out, with commas: {', '.join(PHASES)}; may be repeated.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """See what annotators will see: a protocol's whole way, then its own example texts. Nothing is kept.
@@ -89,7 +91,7 @@ def preview(
     Example: `finecomb preview scarecrow --skip training --skip qualification`
     """
     chosen = protocols.load(protocol)
-    items = preview_study(chosen, _phases(skip or ()))
+    items = preview_study(chosen, phases(skip or ()))
     from finecomb.store.store import open_store
 
     with tempfile.TemporaryDirectory() as temporary, _listening(host, port) as (listening, address):
@@ -103,14 +105,6 @@ def preview(
             _run(store, listening, "", link if open_ else "")
         finally:
             store.close()
-
-
-def _phases(names: Iterable[str]) -> tuple[WayPhase, ...]:
-    phases = {str(phase): phase for phase in PHASES}
-    for name in names:
-        if name not in phases:
-            raise FinecombError(f"--skip {name}: expected one of {', '.join(PHASES)}{did_you_mean(name, PHASES)}")
-    return tuple(phases[name] for name in names)
 
 
 @app.command()

@@ -15,7 +15,8 @@ from rich.text import Text
 from finecomb import formats
 from finecomb.cli.commands import app as app
 from finecomb.cli.output import OUTPUT
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.records import PHASES, WayPhase
 from finecomb.core.study import Item, Study
 from finecomb.report.tables import ENDINGS, Row, as_json, formatted, print_rows
 
@@ -101,6 +102,15 @@ def mapping(pairs: list[str] | None) -> dict[str, str]:
             raise FinecombError(f"--map {pair}: expected OURS=THEIRS, e.g. --map text=Body")
         result[ours] = theirs
     return result
+
+
+def phases(names: Iterable[str]) -> tuple[WayPhase, ...]:
+    """What `--skip` says, with commas or repeated, in the order in which people come to the phases."""
+    chosen = {word.strip() for name in names for word in name.split(",") if word.strip()}
+    for word in sorted(chosen):
+        if word not in PHASES:
+            raise FinecombError(f"--skip {word}: expected one of {', '.join(PHASES)}{did_you_mean(word, PHASES)}")
+    return tuple(phase for phase in PHASES if phase in chosen)
 
 
 def print_table(rows: Sequence[Row], title: str = "", empty: str = "Nothing to show.", digits: int = 3) -> None:

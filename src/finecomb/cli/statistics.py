@@ -17,7 +17,7 @@ from finecomb.cli.shared import AsJson, From, StudyPath, app, counted, done, pri
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
 from finecomb.core.findings import Findings
-from finecomb.core.options import OptionValues, all_specs, option, refuse_others
+from finecomb.core.options import OptionValues, all_specs, option, option_specs, refuse_others
 from finecomb.core.records import Annotator
 from finecomb.core.study import Study
 from finecomb.measure.audit import audit_annotations, audited
@@ -191,17 +191,42 @@ def power(
         Path | None,
         typer.Argument(help="A pilot; without one, a human-or-machine study is planned.", show_default=False),
     ] = None,
+    judges: Annotated[
+        list[str] | None,
+        typer.Option("--judge", "-j", help="Human texts needed with this judge; may be repeated.", show_default=False),
+    ] = None,
     from_: From = "",
     as_json_: AsJson = False,
 ) -> None:
     """How many documents and annotators: from a pilot's variance components, by simulation.
 
-    Examples: `finecomb power demo-study --half-width 0.05` · `finecomb power demo-study --budget 100` ·
+    Examples: `finecomb power demo-study --half-width 0.05` · `finecomb power demo-study --annotations 100` ·
     `finecomb power`
     """
+    if judges:
+        _print_reading_plan(study, judges, values, from_, as_json_)
+        return
     name = WITHOUT_PILOT if study is None else WITH_PILOT
     row, choices = PLANS[name], plan_choices()
     refuse_others(values.given, {name: row.options}, choices)
     pilot = None if study is None else view(read(study, from_), _pilot_filters(values))
     say_all(pilot.notes if pilot else ())
     print_findings(row.run(pilot, values.of(row.options)), as_json_, "Power" if study is None else "Planning")
+
+
+def _print_reading_plan(
+    study: Path | None, judges: list[str], values: OptionValues, from_: str, as_json_: bool
+) -> None:
+    """How many human texts a half-width needs with judges; the other options are for plans without them."""
+    from finecomb.judges.planning import reading_plan
+
+    given = values.given
+    others = sorted(set(given) - {"half_width", "measure", "protocol"})
+    if others:
+        flags = ", ".join(option_specs(PLANS[WITH_PILOT].options)[name].flag for name in others)
+        raise FinecombError(f"{flags}: not for a plan with --judge, which takes --half-width and --measure")
+    if study is None or given.get("half_width") is None:
+        raise FinecombError("a plan with --judge needs a pilot and --half-width, e.g. --half-width 0.2")
+    pilot, measure = read(study, from_), str(given.get("measure") or "count")
+    plan = reading_plan(pilot, judges, float(given["half_width"]), measure, _pilot_filters(values))
+    print_findings(plan, as_json_, "Human texts needed")

@@ -26,6 +26,7 @@ from finecomb.cli.shared import (
     emit,
     mapping,
     out,
+    phases,
     print_table,
     progress,
     read,
@@ -35,7 +36,7 @@ from finecomb.core.check import check as check_study
 from finecomb.core.check import checked
 from finecomb.core.corrections import corrected_text
 from finecomb.core.errors import FinecombError, Problem, StudyError, did_you_mean
-from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, Settings
+from finecomb.core.records import PHASES, Annotation, Annotator, Document, Mark, Note, Settings
 from finecomb.core.study import Item, Study
 from finecomb.formats import Options
 from finecomb.formats.joined_marks import joined_marks
@@ -118,6 +119,12 @@ def new(
         Literal["keep", "drop", "refuse"], typer.Option(help="What to do with empty texts, e.g. failed generations.")
     ] = "keep",
     from_: From = "",
+    skip: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Phases to leave out, with commas: {', '.join(PHASES)}; may be repeated.", show_default=False
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="For assignment and sampling.")] = 0,
     force: Force = False,
 ) -> None:
@@ -131,7 +138,11 @@ def new(
     if not texts:
         raise FinecombError(f"{documents}: has no texts; a study needs at least one")
     settings = Settings(
-        title=title or study.name, protocols=(chosen.id,), annotators=annotators or chosen.work.annotators, seed=seed
+        title=title or study.name,
+        protocols=(chosen.id,),
+        annotators=annotators or chosen.work.annotators,
+        skip=phases(skip or ()),
+        seed=seed,
     )
     items: list[Item] = [settings, chosen, *texts]
     for warning in unusable_severities(chosen):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -20,7 +20,7 @@ from finecomb.core.study import Study
 from finecomb.gold.disagreements import confusion, kinds_table
 from finecomb.gold.score import GOLD, MATCHED, PREDICTED, Scores, score
 from finecomb.judges.alt_test import FEWEST_CLUSTERS, AltTest, alt_test
-from finecomb.judges.contract import JudgeBinding, JudgeContract, Verdict
+from finecomb.judges.contract import JudgeBinding, JudgeContract, Verdict, judge_binding_of
 from finecomb.judges.judge_agreement import LESS, NO_LESS, judge_agreement
 from finecomb.judges.mark_comparison import cost_rows, found_shares, label_bias, mark_table, severity_bias
 from finecomb.judges.reliability import probes
@@ -264,13 +264,8 @@ def _iou(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def judge_binding(study: Study, judge: str, protocol: str) -> JudgeBinding:
     """What a judge is made of, as far as its annotator says so."""
-    facts: Mapping[str, Any] = entries(dict(study.annotators.select("id", "meta").iter_rows()).get(judge))
-    settings = facts.get("settings") if isinstance(facts.get("settings"), dict) else {}
-    return JudgeBinding(
-        judge=judge, protocol=protocol, prompt=str(facts.get("prompt_hash") or facts.get("prompt") or ""),
-        model=str(facts.get("model") or facts.get("signature") or ""),
-        settings={str(name): str(value) for name, value in (settings or {}).items()},
-    )  # fmt: skip
+    facts = entries(dict(study.annotators.select("id", "meta").iter_rows()).get(judge))
+    return judge_binding_of(judge, facts, protocol)
 
 
 # --- the answer --------------------------------------------------------------------------------------------------

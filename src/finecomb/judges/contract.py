@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from finecomb.core.records import Record
 
+CONTRACTS = "contracts"
+"""Folder of a study in which contracts are kept, one file for each judge."""
 Verdict = Literal["may stand in", "may help, may not stand in", "may not be used for this"]
 
 
@@ -32,6 +34,16 @@ class JudgeBinding(Record):
     def hash(self) -> str:
         """A short name of all of it."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
+
+
+def judge_binding_of(judge: str, facts: Mapping[str, Any], protocol: str) -> JudgeBinding:
+    """What a judge is made of, as far as the meta of its annotator says so."""
+    settings = facts.get("settings") if isinstance(facts.get("settings"), dict) else {}
+    return JudgeBinding(
+        judge=judge, protocol=protocol, prompt=str(facts.get("prompt_hash") or facts.get("prompt") or ""),
+        model=str(facts.get("model") or facts.get("signature") or ""),
+        settings={str(name): str(value) for name, value in (settings or {}).items()},
+    )  # fmt: skip
 
 
 class JudgeContract(Record):

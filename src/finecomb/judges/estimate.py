@@ -114,6 +114,22 @@ def estimate(
     return Estimates(tuple(findings), tuple(dict.fromkeys(notes)))
 
 
+def pilot_values(
+    study: Study,
+    judges: Sequence[str],
+    measure: str = "count",
+    people: Sequence[str] = (),
+    filters: Filters | None = None,
+) -> TextValues:
+    """The values of a measure on all texts, in the usual strata where they hold: what a plan starts from."""
+    options = EstimateOptions(tuple(judges), (measure,), people=tuple(people))
+    sides = people_and_judges(study, judges, people, filters)
+    chosen, notes = _texts(sides)
+    group = _groups(sides, chosen, options, notes)[0]
+    table = _JudgedTexts.of(sides, measured_texts(sides, measure), ANY, chosen, _inclusion(sides, chosen))
+    return table.values(group.places, group.strata)
+
+
 # --- which texts -------------------------------------------------------------------------------------------------
 
 

@@ -34,6 +34,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 SHRINKAGE = 2.0
+NO_SPREAD = Spread(0.0)
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,8 @@ class PoweredMean:
     """(judges,): how much each judge counts; 0 where it adds nothing."""
     influence: Floats
     """(n,): what each text that people read adds to the error of the estimate."""
+    fixed: Spread = NO_SPREAD
+    """The part of the spread that more human texts do not lessen: that of judges' means over all texts."""
 
     def interval(self, level: float = 0.95, signed: bool = False) -> tuple[float, float]:
         """Both ends at a level of confidence; `signed` for differences."""
@@ -118,8 +121,9 @@ def powered_mean(values: TextValues) -> PoweredMean:
     gap = _all_means(values) - values.judges[:, values.read] @ base  # of each judge: all texts less those read
     value = float(base @ values.human + slopes @ gap)
     influence = (base + design.shrinkage * (gap @ design.inverse) @ (design.columns * base)) * design.residuals
-    spread = _read_spread(values, base, influence, design.freedom) + _judge_spread(values, slopes, design.shrinkage)
-    return PoweredMean(value, spread, slopes, influence)
+    fixed = _judge_spread(values, slopes, design.shrinkage)
+    spread = _read_spread(values, base, influence, design.freedom) + fixed
+    return PoweredMean(value, spread, slopes, influence, fixed)
 
 
 def _refuse_thin_strata(values: TextValues) -> None:

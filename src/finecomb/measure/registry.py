@@ -132,7 +132,7 @@ class PilotOptions(SimulationOptions):
     label: str = option(ANY, "Of which label.")
     half_width: float | None = option(None, "Documents for an interval this wide to each side.")
     difference: float | None = option(None, "Documents to find a difference of this size.")
-    budget: int | None = option(None, "Annotations to spread: ten annotators or three?")
+    budget: int | None = option(None, "Annotations to spread: ten annotators or three?", "--annotations")
     annotators: tuple[int, ...] = option((1, 2, 3, 5, 10), "Numbers of annotators to try.", commas=True)
     wanted: float = option(0.8, "Wanted chance of finding the difference.")
     protocol: str = option("", "Which of the study's protocols.", "--protocol", "-p")

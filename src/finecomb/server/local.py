@@ -27,7 +27,9 @@ _PATIENCE = 30.0  # seconds until the server has to answer
 def served(store: Store) -> Iterator[int]:
     """The real server in a thread of its own, on a free port of this machine; yields the port."""
     listening = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(create_app(store), log_level="error", access_log=False, lifespan="off", ws="none")
+    config = uvicorn.Config(
+        create_app(store), log_level="error", access_log=False, lifespan="off", ws="none", timeout_keep_alive=600
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()

@@ -19,7 +19,7 @@ from finecomb.people import onboarding
 from finecomb.people.design import CellState
 from finecomb.server.local import Browser, served
 from finecomb.simulate.people import CrowdTraits, Reading, SimulatedPerson, person, read_text, truth_of
-from finecomb.store import access, cells, researcher_actions, tasks
+from finecomb.store import access, annotators, cells, researcher_actions, tasks
 from finecomb.store.store import Store
 from finecomb.store.tasks import Facts
 
@@ -89,18 +89,16 @@ def rehearse(
     gold = _gold(store)
     visits = []
     with served(store) as port:
-        researcher = _researcher(store, port)
         walker = _Walker(store, clock, traits, gold, port, seed)
         for number in range(1, arrivals + 1):
             visit = walker.visit(number)
             if visit.outcome == "done" and not walker.person(number).is_honest:
-                _reject(researcher, visit.annotator, walker.person(number))
+                _reject(store, port, visit.annotator, walker.person(number))
                 visit = replace(visit, rejected=True)
             visits.append(visit)
             watch(visit)
             if visit.outcome in ("full", "nothing") and not _frees_up(store, clock):
                 break
-        researcher.close()
     with store.database.reading() as transaction:
         states = cells.cell_states(store, transaction) if store.plan().cells else []
     return Rehearsal(visits, states, store.study())
@@ -124,6 +122,7 @@ def _gold(store: Store) -> dict[str, Annotation]:
 
 
 def _researcher(store: Store, port: int) -> Browser:
+    """A researcher who has just signed in: sessions end after days, and a rehearsal's days are short."""
     browser = Browser(port)
     link = store.do_now(researcher_actions.invite, "finecomb rehearse", "owner", "owner")
     browser.ask("POST", f"/sign-in/{link}")
@@ -132,11 +131,13 @@ def _researcher(store: Store, port: int) -> Browser:
     return browser
 
 
-def _reject(researcher: Browser, annotator: str, person: SimulatedPerson) -> None:
+def _reject(store: Store, port: int, annotator: str, person: SimulatedPerson) -> None:
+    researcher = _researcher(store, port)
     reason = (
         "the explanations are copied from the texts" if person.habit == "copies" else "the explanations say nothing"
     )
     status, answer = researcher.ask("PUT", f"/api/admin/annotator/excluded?id={annotator}", {"reason": reason})
+    researcher.close()
     if status != 200:
         raise FinecombError(f"the server did not let {annotator} be excluded: {answer}")
 
@@ -267,8 +268,6 @@ class _Walker:
         return self.documents.setdefault(id, self.store.document(id))
 
     def _condition(self, annotator: str) -> str:
-        from finecomb.store import annotators
-
         with self.store.database.reading() as transaction:
             return annotators.get(self.store, transaction, annotator).condition
 

@@ -29,7 +29,7 @@ from finecomb.server.researchers import recruitment_schema as schema
 from finecomb.server.researchers.routes import Editor, Id, Snapshots, Viewer
 from finecomb.server.researchers.snapshot import Snapshot
 from finecomb.server.researchers.snapshot_cache import StudyPages
-from finecomb.store import recruits, researcher_actions
+from finecomb.store import cells, recruits, researcher_actions
 
 router = APIRouter(prefix="/api/admin", tags=["researchers"])
 
@@ -67,6 +67,30 @@ def recruiting_page(pages: StudyPages) -> schema.Recruiting:
         qualification=_scores(snapshot.protocol, records.values()),
         as_of=snapshot.now,
     )
+
+
+@router.get("/design")
+def design(snapshots: Snapshots, _: Viewer) -> schema.DesignPage:
+    """How each cell of the study's design is filled now; no cells where the study has no design."""
+    store = snapshots.store
+    with store.database.reading() as transaction:
+        states = cells.cell_states(store, transaction)
+    rows = (
+        schema.DesignCellRow(
+            cell=state.cell.name,
+            factors=state.cell.factors,
+            people=state.cell.people,
+            accepted=state.accepted,
+            working=state.working,
+            gone=state.gone,
+            excluded=state.excluded,
+            open=state.open_places,
+            pay=state.cell.pay,
+            texts=store.plan().cells[state.cell.name].texts,
+        )
+        for state in states
+    )
+    return schema.DesignPage(cells=tuple(rows), currency=store.head.settings.money)
 
 
 def _recruit(

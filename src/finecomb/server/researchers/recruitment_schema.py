@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
@@ -136,3 +137,32 @@ class Keep(Record):
     """That an annotation is kept in spite of what some rules say."""
 
     rules: tuple[Rule, ...] = Field(min_length=1, max_length=10)
+
+
+class DesignCellRow(Sent):
+    """How one cell of the study's design is filled."""
+
+    cell: Text
+    """Its name, e.g. `examples/gpt3/news`."""
+    factors: Mapping[Text, Text]
+    people: int
+    """How many accepted people it needs."""
+    accepted: int
+    working: int
+    """People for whom a place is held."""
+    gone: int
+    """People who stopped before they were done."""
+    excluded: int
+    open: int
+    """How many more people can be assigned to it now."""
+    pay: float | None
+    """What one person earns."""
+    texts: int
+    """How many texts one person reads."""
+
+
+class DesignPage(Sent):
+    """The study's design as it fills."""
+
+    cells: tuple[DesignCellRow, ...]
+    currency: Text

@@ -1,0 +1,145 @@
+"""The command that rehearses a study: pretended people walk the real server before anybody is paid."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from finecomb import formats
+from finecomb.cli.shared import AsJson, Force, StudyPath, app, done, emit, read
+from finecomb.core.check import checked
+from finecomb.core.errors import FinecombError
+from finecomb.core.study import Study
+from finecomb.people import pay as pay_rules
+from finecomb.report.tables import Row
+from finecomb.simulate.people import CrowdTraits
+from finecomb.store.location import FILE, place
+
+if TYPE_CHECKING:
+    from finecomb.server.rehearsal import Rehearsal
+
+_MOST = 20_000  # people, where nobody says how many come
+
+
+@app.command()
+def rehearse(
+    study: StudyPath,
+    arrivals: Annotated[
+        int, typer.Option(min=0, help="How many people come; 0 lets them come until every cell is full.")
+    ] = 0,
+    rejected: Annotated[
+        float, typer.Option(min=0, max=0.95, help="Share of people whose work is rejected: they copy the text.")
+    ] = 0.0,
+    careless: Annotated[
+        float, typer.Option(min=0, max=0.95, help="Share of people who click without reading; rejected too.")
+    ] = 0.0,
+    leaves: Annotated[float, typer.Option(min=0, max=0.95, help="Share of people who stop before the end.")] = 0.0,
+    skill: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="How often people are right, e.g. 0.6, or in one condition: examples=0.7; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    bias: Annotated[
+        float, typer.Option(min=0, max=1, help="How often who is wrong takes the highest answer rather than any.")
+    ] = 0.0,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Keep the rehearsed study there, for any table.", show_default=False),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same people.")] = 0,
+    force: Force = False,
+    as_json_: AsJson = False,
+) -> None:
+    """A dress rehearsal: pretended people walk the real server; does the design fill, and what does it cost?
+
+    Example: `finecomb rehearse my-study --rejected 0.186 --leaves 0.05 -o rehearsed`
+    """
+    traits = CrowdTraits(_skills(skill or []), bias, rejected, careless, leaves)
+    whole = read(study)
+    if not arrivals and whole.settings.design is None:
+        raise FinecombError("the study has no design to be filled; say how many people come with --arrivals")
+    if output and output.exists() and not force:
+        raise FinecombError(f"{output}: is there already; choose another name or use --force")
+    rehearsal = _rehearsed(whole, traits, arrivals or _MOST, seed)
+    rows = _cell_rows(rehearsal) or _people_rows(rehearsal)
+    title = "Cells" if rehearsal.states else "People"
+    emit(rows, as_json_, title, "Nobody came.", [] if as_json_ else _notes(rehearsal, whole.settings.money))
+    if output:
+        formats.save(rehearsal.study.items(), output, force=force)
+        done(output, "the rehearsed study; every command reads it")
+    if rehearsal.states and not rehearsal.is_filled:
+        raise typer.Exit(1)
+
+
+def _skills(words: list[str]) -> dict[str, float]:
+    skills = {"": 0.6}
+    for word in words:
+        condition, equals, number = word.rpartition("=")
+        try:
+            skills[condition if equals else ""] = float(number)
+        except ValueError:
+            raise FinecombError(f"--skill {word}: expected a share, e.g. 0.6, or CONDITION=SHARE") from None
+    return skills
+
+
+def _rehearsed(whole: Study, traits: CrowdTraits, arrivals: int, seed: int) -> Rehearsal:
+    from finecomb.server.rehearsal import RehearsalClock, rehearse, without_people
+    from finecomb.store.store import open_store
+
+    clock = RehearsalClock()
+    with tempfile.TemporaryDirectory() as temporary:
+        store = open_store(place(Path(temporary) / FILE), checked(without_people(whole)), clock)
+        try:
+            return rehearse(store, clock, traits, arrivals, seed)
+        finally:
+            store.close()
+
+
+def _cell_rows(rehearsal: Rehearsal) -> list[Row]:
+    earned = {person.annotator: person.total for person in _earned(rehearsal)}
+    cost: dict[str, float] = {}
+    for person in rehearsal.study.iter_annotators():
+        cost[person.cell] = cost.get(person.cell, 0.0) + earned.get(person.id, 0.0)
+    return [
+        {
+            "cell": state.cell.name,
+            "needed": state.cell.people,
+            "accepted": state.accepted,
+            "rejected": state.excluded,
+            "left": state.gone + state.working,
+            "pay": state.cell.pay,
+            "cost": round(cost.get(state.cell.name, 0.0), 2),
+        }
+        for state in rehearsal.states
+    ]
+
+
+def _people_rows(rehearsal: Rehearsal) -> list[Row]:
+    outcomes = Counter(visit.outcome for visit in rehearsal.visits)
+    return [{"outcome": outcome, "people": count} for outcome, count in outcomes.items()]
+
+
+def _earned(rehearsal: Rehearsal) -> list[pay_rules.Earned]:
+    study = rehearsal.study
+    protocol = study.protocols[study.settings.protocols[0]] if study.settings.protocols else study.protocol()
+    return pay_rules.earned(study, (), protocol)
+
+
+def _notes(rehearsal: Rehearsal, money: str) -> list[str]:
+    """What the rehearsal says in words: people, cost, pay per hour, and what screening would have noticed."""
+    came = [visit for visit in rehearsal.visits if visit.annotator]
+    rejected = {visit.annotator for visit in came if visit.rejected}
+    cost = pay_rules.cost(rehearsal.study.settings, _earned(rehearsal))
+    rate = f", {money} {cost.per_hour:.2f} an hour (median)" if cost.per_hour is not None else ""
+    left = sum(visit.outcome == "left" for visit in came)
+    share = f" ({len(rejected) / len(came):.1%})" if came else ""
+    return [
+        f"{len(came):,} people came: {len(rejected):,} rejected{share}, {left:,} left before the end",
+        f"cost: {money} {cost.total:,.2f} with fees{rate}; rejected people are paid too",
+    ]

@@ -1,0 +1,88 @@
+"""Pretended people walk the real server over HTTP: small studies of every kind, and Clark's at its own size."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from finecomb import protocols
+from finecomb.core.records import Design, Document, Settings, WayPhase
+from finecomb.core.study import Item
+from finecomb.server.rehearsal import Rehearsal, RehearsalClock, rehearse, without_people
+from finecomb.simulate.people import CrowdTraits
+from tests.core.test_design import CLARK, DOMAINS
+from tests.databases import new_place, opened
+
+TURING = protocols.load("turing")
+TEXT = "The ferry number {} left the pier at nine with two passengers, a goat and a letter for the mayor. It came back."
+
+
+def texts(count: int) -> list[Document]:
+    keys = [(domain, model, n) for domain in DOMAINS for model in ("human", "gpt2", "gpt3") for n in range(count)]
+    return [
+        Document(id=f"{domain}-{model}-{n}", text=TEXT.format(place), meta={"domain": domain, "model": model})
+        for place, (domain, model, n) in enumerate(keys)
+    ]
+
+
+def rehearsed(folder: Path, items: Sequence[Item], traits: CrowdTraits, arrivals: int, seed: int = 2) -> Rehearsal:
+    clock = RehearsalClock()
+    with opened(new_place("sqlite", folder), items, clock) as store:
+        return rehearse(store, clock, traits, arrivals, seed)
+
+
+def clark(people: int) -> list[Item]:
+    design = Design.model_validate({**CLARK, "people": people})
+    return [Settings(protocols=(TURING.id,), design=design), TURING, *texts(10)]
+
+
+def test_a_small_clark_study_fills_in_spite_of_rejections_and_leavers(tmp_path: Path) -> None:
+    design = Design.model_validate({**CLARK, "people": 2, "cells": CLARK["cells"][2:3], "texts": 2})
+    items: list[Item] = [Settings(protocols=(TURING.id,), design=design), TURING, *texts(3)]
+    rehearsal = rehearsed(tmp_path, items, CrowdTraits(copies=0.3, leaves=0.2), 60)
+    assert rehearsal.is_filled
+    assert [state.accepted for state in rehearsal.states] == [2, 2, 2]
+    rejected = {visit.annotator for visit in rehearsal.visits if visit.rejected}
+    people = {one.id: one for one in rehearsal.study.iter_annotators()}
+    assert rejected == {id for id, one in people.items() if one.excluded}
+
+
+@pytest.mark.parametrize("name", ["likert", "sections", "preference", "scarecrow"])
+def test_people_go_through_any_protocol(tmp_path: Path, name: str) -> None:
+    protocol = protocols.load(name)
+    skip: tuple[WayPhase, ...] = ("training", "qualification")
+    pair = {"a": TEXT.format(1), "b": TEXT.format(2)} if protocol.work.unit == "pair" else {}
+    documents = [
+        Document(id=f"d{n}", text="" if pair else TEXT.format(n), context=pair, meta={"model": "m"}) for n in range(2)
+    ]
+    items: list[Item] = [Settings(protocols=(protocol.id,), annotators=2, skip=skip), protocol, *documents]
+    rehearsal = rehearsed(tmp_path, items, CrowdTraits(), 2)
+    assert Counter(visit.outcome for visit in rehearsal.visits) == {"done": 2}
+    assert len(rehearsal.study.work().annotations) == 4
+
+
+def test_a_study_begins_without_those_who_were_there(tmp_path: Path) -> None:
+    rehearsal = rehearsed(tmp_path, [*clark(1)[:2], *texts(2)], CrowdTraits(), 2)
+    again = list(without_people(rehearsal.study))
+    assert len(again) == 2 + len(texts(2))
+
+
+@pytest.mark.long
+def test_clarks_15_cells_have_130_accepted_people_each_with_18_6_percent_rejected(tmp_path: Path) -> None:
+    traits = CrowdTraits(skill={"": 0.5, "examples": 0.55}, copies=0.186, leaves=0.03)
+    rehearsal = rehearsed(tmp_path, clark(130), traits, 5000)
+    assert [state.accepted for state in rehearsal.states] == [130] * 15
+    people = [one for one in rehearsal.study.iter_annotators() if one.kind == "human"]
+    accepted = Counter(one.cell for one in people if one.excluded is None)
+    assert set(accepted) >= {state.cell.name for state in rehearsal.states}
+    rejected = sum(one.excluded is not None for one in people)
+    assert 0.16 < rejected / (1950 + rejected) < 0.21
+    by_id = {one.id: one for one in people}
+    metas = {document.id: document.meta for document in rehearsal.study.iter_documents()}
+    for annotation in rehearsal.study.iter_annotations():
+        factors = by_id[annotation.annotator].factors
+        assert metas[annotation.document]["domain"] == factors["domain"]
+        assert metas[annotation.document]["model"] in ("human", factors["model"])
