@@ -21,7 +21,7 @@ from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import entries
 from finecomb.core.study import Study
 from finecomb.judges.mean_interval import Spread, interval, mean_spread
-from finecomb.measure.view import View, as_view
+from finecomb.measure.view import Filters, View, view
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -102,13 +102,18 @@ def anchoring(study: Study | View, machine: str) -> list[Finding]:
     held back; `followed` is the share of the machine's marks on the text with which a mark of the person shares a
     character. Rows: with help, without, and the difference, which is the anchoring.
     """
-    seen = as_view(study)
+    seen = study if isinstance(study, View) else _everybody(study)
     rows = _tasks(seen, machine)
     findings: list[Finding] = []
     for measure in ("marks", "followed"):
         own = rows.filter(pl.col(measure).is_not_null())
         findings += _findings(own, measure, machine, seen)
     return findings
+
+
+def _everybody(study: Study) -> View:
+    """The study with machines too, which statistics leave out unless they are asked for."""
+    return view(study, Filters(annotators=tuple(study.work().annotations["annotator"].unique().sort())))
 
 
 def _tasks(seen: View, machine: str) -> pl.DataFrame:
