@@ -869,6 +869,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/design": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Design
+         * @description How each cell of the study's design is filled now; no cells where the study has no design.
+         */
+        get: operations["design_api_admin_design_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/attempts": {
         parameters: {
             query?: never;
@@ -1345,6 +1365,47 @@ export interface components {
             status: "draft" | "submitted";
         };
         /**
+         * CellBlock
+         * @description Some cells of a design: every combination of the values of its factors.
+         */
+        CellBlock: {
+            /**
+             * Factors
+             * @description Values by factor: `condition` for the protocol's conditions, any other name for document meta.
+             */
+            factors: {
+                [key: string]: string[];
+            };
+            /**
+             * People
+             * @description How many accepted people each of these cells needs; the design's number when absent.
+             */
+            people?: number | null;
+            /**
+             * Pay
+             * @description What one person earns in these cells; the design's pay when absent.
+             */
+            pay?: number | null;
+            /**
+             * Texts
+             * @description How many texts one person reads in these cells; the design's number when absent.
+             */
+            texts?: number | null;
+            /**
+             * Training
+             * @description The condition of the protocol whose material is shown, where it is not the one among the factors.
+             * @default
+             */
+            training: string;
+            /**
+             * Eligible
+             * @description Answers to survey questions that people in these cells need, beside those that the design asks for.
+             */
+            eligible?: {
+                [key: string]: (boolean | number | string)[];
+            };
+        };
+        /**
          * Costs
          * @description What the study costs so far.
          */
@@ -1376,6 +1437,124 @@ export interface components {
             marks: number;
             /** @description Of all their marks. */
             share: components["schemas"]["Figure"];
+        };
+        /**
+         * Design
+         * @description Who reads what in a study: cells, each filled with so many accepted people.
+         */
+        Design: {
+            /**
+             * Cross
+             * @description Values by factor, where every combination of them is a cell.
+             */
+            cross?: {
+                [key: string]: string[];
+            };
+            /**
+             * Cells
+             * @description The cells, where not every combination is one, or where they differ in more than their factors.
+             * @default []
+             */
+            cells: components["schemas"]["CellBlock"][];
+            /**
+             * People
+             * @description How many accepted people each cell needs.
+             */
+            people?: number | null;
+            /**
+             * Pay
+             * @description What one person earns who hands in all texts.
+             */
+            pay?: number | null;
+            /**
+             * Currency
+             * @description Of the pay; has to be said where there is pay.
+             * @default
+             */
+            currency: string;
+            /**
+             * Texts
+             * @description How many texts one person reads; the protocol's number when absent.
+             */
+            texts?: number | null;
+            /**
+             * Eligible
+             * @description Answers to survey questions that everybody needs who takes part, e.g. `native: [yes]`.
+             */
+            eligible?: {
+                [key: string]: (boolean | number | string)[];
+            };
+            /**
+             * Requirements
+             * @description What people need to take part, in words, as they are told; a platform checks it.
+             * @default
+             */
+            requirements: string;
+            /**
+             * Apart From
+             * @description Studies whose people may not take part here: `#name` in the same database, a study's folder or its URL.
+             * @default []
+             */
+            apart_from: string[];
+        };
+        /**
+         * DesignCellRow
+         * @description How one cell of the study's design is filled.
+         */
+        DesignCellRow: {
+            /**
+             * Cell
+             * @description Its name, e.g. `examples/gpt3/news`.
+             */
+            cell: string;
+            /** Factors */
+            factors: {
+                [key: string]: string;
+            };
+            /**
+             * People
+             * @description How many accepted people it needs.
+             */
+            people: number;
+            /** Accepted */
+            accepted: number;
+            /**
+             * Working
+             * @description People for whom a place is held.
+             */
+            working: number;
+            /**
+             * Gone
+             * @description People who stopped before they were done.
+             */
+            gone: number;
+            /** Excluded */
+            excluded: number;
+            /**
+             * Open
+             * @description How many more people can be assigned to it now.
+             */
+            open: number;
+            /**
+             * Pay
+             * @description What one person earns.
+             */
+            pay: number | null;
+            /**
+             * Texts
+             * @description How many texts one person reads.
+             */
+            texts: number;
+        };
+        /**
+         * DesignPage
+         * @description The study's design as it fills.
+         */
+        DesignPage: {
+            /** Cells */
+            cells: components["schemas"]["DesignCellRow"][];
+            /** Currency */
+            currency: string;
         };
         /**
          * Did
@@ -3534,6 +3713,8 @@ export interface components {
              *     }
              */
             recruitment: components["schemas"]["Recruitment"];
+            /** @description Cells to be filled with accepted people; without one, every text gets so many annotators. */
+            design?: components["schemas"]["Design"] | null;
             /**
              * Lease
              * @description Minutes that a text is kept for somebody who does nothing.
@@ -3577,7 +3758,7 @@ export interface components {
             staff_rate: number;
             /**
              * Currency
-             * @description Of all amounts.
+             * @description Of all amounts; that of a design which pays people goes before it.
              * @default USD
              */
             currency: string;
@@ -4228,8 +4409,12 @@ export type Attempt = components['schemas']['Attempt'];
 export type AttemptResult = components['schemas']['AttemptResult'];
 export type BonusRequest = components['schemas']['BonusRequest'];
 export type Brief = components['schemas']['Brief'];
+export type CellBlock = components['schemas']['CellBlock'];
 export type Costs = components['schemas']['Costs'];
 export type Count = components['schemas']['Count'];
+export type Design = components['schemas']['Design'];
+export type DesignCellRow = components['schemas']['DesignCellRow'];
+export type DesignPage = components['schemas']['DesignPage'];
 export type Did = components['schemas']['Did'];
 export type DisplayName = components['schemas']['DisplayName'];
 export type DocumentList = components['schemas']['DocumentList'];
@@ -6408,6 +6593,44 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Recruiting"];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    design_api_admin_design_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DesignPage"];
                 };
             };
             /** @description Client Error */

@@ -10,6 +10,8 @@ describe("settings", () => {
     strata: ["model"],
     quotas: { a: 3 },
     attention_checks: ["d1"],
+    models: {},
+    design: null,
     offer: null,
     skip: ["training"],
     round: 0,
