@@ -61,7 +61,7 @@ def result(*words: str | Path) -> dict[str, Any]:
 
 
 def test_detectors_are_listed() -> None:
-    assert [row["name"] for row in result("detectors")["table"]] == ["boxscore"]
+    assert [row["name"] for row in result("detectors")["table"]] == ["boxscore", "rules"]
 
 
 def test_marks_are_printed_with_correction_and_comment(games: Path) -> None:

@@ -51,7 +51,8 @@ class Ranker:
 def parse_ranker(text: str, where: str) -> Ranker:
     """Read what `to_json` wrote; `where` names the file in messages."""
     try:
-        ranker = Ranker(**json.loads(text))
+        values = json.loads(text)
+        ranker = Ranker(**values | {"fitted_texts": tuple(values.get("fitted_texts", ()))})
         numbers = [ranker.threshold, ranker.games, ranker.intercept, *ranker.weights.values()]
         if not np.isfinite(np.asarray(numbers, dtype=np.float64)).all():
             raise ValueError("a weight is not a number")
