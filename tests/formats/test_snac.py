@@ -177,6 +177,13 @@ def test_segments_that_are_not_whole_lines_do_not_change_the_text(tmp_path: Path
     assert again.text == "one two"
 
 
+def test_segments_with_one_blank_between_them_stay_segments(tmp_path: Path) -> None:
+    document = Document(id="d", text="one two", segments=(Segment(start=0, end=3), Segment(start=4, end=7)))
+    (again,) = (each for each in round_trip(snac.FORMAT, [document], tmp_path / "s.json") if isinstance(each, Document))
+    assert [(part.start, part.end) for part in again.segments] == [(0, 3), (4, 7)]
+    assert again.text == "one\ntwo"
+
+
 # --- damaged files -----------------------------------------------------------------------------------------------
 
 

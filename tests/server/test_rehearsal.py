@@ -71,15 +71,16 @@ def test_a_study_begins_without_those_who_were_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_clarks_15_cells_have_130_accepted_people_each_with_18_6_percent_rejected(tmp_path: Path) -> None:
+def test_clarks_15_cells_fill_with_accepted_people_although_18_6_percent_are_rejected(tmp_path: Path) -> None:
+    """A tenth of the paper's 130 people a cell: the full size takes about half an hour."""
     traits = CrowdTraits(skill={"": 0.5, "examples": 0.55}, copies=0.186, leaves=0.03)
-    rehearsal = rehearsed(tmp_path, clark(130), traits, 5000)
-    assert [state.accepted for state in rehearsal.states] == [130] * 15
+    rehearsal = rehearsed(tmp_path, clark(13), traits, 600)
+    assert [state.accepted for state in rehearsal.states] == [13] * 15
     people = [one for one in rehearsal.study.iter_annotators() if one.kind == "human"]
     accepted = Counter(one.cell for one in people if one.excluded is None)
     assert set(accepted) >= {state.cell.name for state in rehearsal.states}
     rejected = sum(one.excluded is not None for one in people)
-    assert 0.16 < rejected / (1950 + rejected) < 0.21
+    assert 0.12 < rejected / (195 + rejected) < 0.26
     by_id = {one.id: one for one in people}
     metas = {document.id: document.meta for document in rehearsal.study.iter_documents()}
     for annotation in rehearsal.study.iter_annotations():

@@ -222,18 +222,20 @@ def _antecedent_quotes(mark: Mark) -> list[str]:
 
 
 def _segments(document: Document) -> tuple[Segment, ...]:
-    """Its segments where nothing but blanks stands between them, else the whole text as one.
+    """Its segments where one blank stands between every two of them and nothing around them, else the whole as one.
 
-    Blanks between them become line breaks, which is how the format joins its segments.
+    That blank becomes a line break, which is how the format joins its segments, so that no offset changes.
     """
     whole = (Segment(start=0, end=len(document.text)),)
-    return document.segments if document.segments and not _between(document.text, document.segments).strip() else whole
+    before, *between, after = _gaps(document.text, document.segments) if document.segments else ["", "", ""]
+    fits = not before and not after and all(len(gap) == 1 and gap.isspace() for gap in between)
+    return document.segments if document.segments and fits else whole
 
 
-def _between(text: str, parts: Sequence[Segment]) -> str:
-    """What a text has before, between and after its parts."""
+def _gaps(text: str, parts: Sequence[Segment]) -> list[str]:
+    """What a text has before its parts, between every two of them, and after them."""
     edges = [0, *(edge for part in parts for edge in (part.start, part.end)), len(text)]
-    return "".join(text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
+    return [text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def _segment(mark: Mark, document: Document) -> int:
