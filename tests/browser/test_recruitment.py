@@ -176,10 +176,14 @@ def test_prolific_from_the_link_to_its_code(browser: Browser, tmp_path: Path) ->
         rate(page)
         back = "https://app.prolific.com/submissions/complete?cc=DONE1"
         assert page.locator("[data-action=back]").get_attribute("href") == back
-        elsewhere = browser.new_context().new_page()  # another device
+        again = page.context.new_page()  # the same browser: the code is shown again
+        again.goto(f"{server.open_link}?{urlencode(asked)}")
+        again.locator("[data-action=start]").click(timeout=20_000)
+        expect(again.locator("[data-code]")).to_have_text("DONE1", timeout=20_000)
+        elsewhere = browser.new_context().new_page()  # another one: a worker id alone opens nothing
         elsewhere.goto(f"{server.open_link}?{urlencode(asked)}")
         elsewhere.locator("[data-action=start]").click(timeout=20_000)
-        expect(elsewhere.locator("[data-code]")).to_have_text("DONE1", timeout=20_000)
+        expect(elsewhere.get_by_text("You began in another browser.")).to_be_visible(timeout=20_000)
 
 
 @pytest.mark.parametrize("width", [1300, 360])
