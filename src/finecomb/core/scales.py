@@ -225,5 +225,5 @@ def scale_name(value: str) -> str:
     """Refuse a name that no scale has."""
     if value not in SCALES:
         *names, last = (repr(name) for name in SCALES)
-        raise ValueError(f"expected {', '.join(names)} or {last}")
+        raise ValueError(f"expected {', '.join(names)} or {last}, found {value!r}")
     return value
