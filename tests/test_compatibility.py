@@ -32,6 +32,11 @@ NOT_COMPARED = {"signature", "low", "high", "why"}
 """What says how sure a number is; rules for intervals may change, numbers may not."""
 
 
+EVERYBODY = [word for kind in ("human", "llm", "detector", "checker", "pooled") for word in ("--kind", kind)]
+MIXED = {"measure": EVERYBODY, "agree": EVERYBODY}
+"""Statistics read people alone today, and everybody but gold then."""
+
+
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
     shutil.copy(FILES / "study.db", tmp_path / "study.db")
@@ -48,11 +53,19 @@ def store(database: Path) -> Iterator[Store]:
 
 
 def table(command: str, study: Path) -> list[dict[str, Any]]:
-    result = CliRunner().invoke(app, [command, str(study), "--json"], catch_exceptions=False)
+    result = CliRunner().invoke(app, [command, str(study), *MIXED.get(command, ()), "--json"], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     rows = json.loads(result.stdout)["table"]
     chosen = [row for row in rows if command != "measure" or row["value"]]
     return [{name: value for name, value in row.items() if name not in NOT_COMPARED} for row in chosen]
+
+
+def comparable(command: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without the column `level`, which is new; of `stats`, which counts work only today, what there is in all."""
+    if command == "stats":
+        return [{name: rows[0][name] for name in ("documents", "annotators")}]
+    hidden = {"level"} if command == "measure" else set()
+    return [{name: value for name, value in row.items() if name not in hidden} for row in rows]
 
 
 def same(rows: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
@@ -69,7 +82,7 @@ def rounded(value: object) -> object:
 @pytest.mark.parametrize("kind", ["folder", "database"])
 def test_tables_are_those_of_before(command: str, kind: str, database: Path) -> None:
     study = FILES / "folder" if kind == "folder" else database
-    same(table(command, study), EXPECTED[command])
+    same(comparable(command, table(command, study)), comparable(command, EXPECTED[command]))
 
 
 def test_pay_is_that_of_before(store: Store) -> None:

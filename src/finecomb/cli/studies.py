@@ -157,7 +157,7 @@ def new(
 
 def _without_empty(texts: list[Document], empty: str, path: Path) -> list[Document]:
     """The texts to start with; empty ones are said, and kept, dropped or refused."""
-    blank = [text.id for text in texts if not text.text.strip()]
+    blank = [text.id for text in texts if _is_empty(text)]
     if not blank:
         return texts
     listed = ", ".join(blank[:5]) + (", ..." if len(blank) > 5 else "")
@@ -167,7 +167,12 @@ def _without_empty(texts: list[Document], empty: str, path: Path) -> list[Docume
         )
     way = "they are left out" if empty == "drop" else "they are kept; --empty drop leaves them out"
     say(f"{counted(len(blank), 'text')} without words ({listed}): {way}")
-    return [text for text in texts if text.text.strip()] if empty == "drop" else texts
+    return [text for text in texts if not _is_empty(text)] if empty == "drop" else texts
+
+
+def _is_empty(document: Document) -> bool:
+    """Whether there is nothing to judge: a pair has its two texts as contexts and none of its own."""
+    return not document.text.strip() and not {"a", "b"} <= document.context.keys()
 
 
 @app.command()
@@ -350,7 +355,7 @@ def _problems(path: Path, from_: str) -> list[Problem]:
         if not note.is_error:
             say(note.text)
     unreadable = [Problem(note.text) for note in notes if note.is_error]
-    blank = [item.id for item in items if isinstance(item, Document) and not item.text.strip()]
+    blank = [item.id for item in items if isinstance(item, Document) and _is_empty(item)]
     if blank:
         listed = ", ".join(blank[:5]) + (", ..." if len(blank) > 5 else "")
         unreadable.append(Problem(f"{counted(len(blank), 'text')} without words ({listed})", level="warning"))

@@ -157,7 +157,7 @@ def in_order(quotes: Sequence[tuple[str, Sequence[Range]]]) -> list[QuoteLocatio
     Two equal quotes, one after the other, at one place count as a step back, too.
 
     >>> [place.span for place in in_order([("b", [(2, 3)]), ("a", [(0, 1), (4, 5)]), ("a", [(0, 1), (4, 5)])])]
-    [(2, 3), (4, 5), (4, 5)]
+    [(2, 3), (0, 1), (4, 5)]
     >>> [place.alike for place in in_order([("a", [(0, 1), (4, 5)]), ("b", [(6, 7)])])]
     [2, 1]
     """

@@ -44,7 +44,7 @@ class TaggedText:
     def parse(cls, text: str, part: str = TEXT) -> TaggedText:
         """Take the tags out. A `<v>` that is never closed reaches to the end; a stray `</v>` is ignored.
 
-        >>> Marked.parse("a <v>b</v> c").spans
+        >>> TaggedText.parse("a <v>b</v> c").spans
         (Span(start=2, end=3, part='text'),)
         """
         plain, opened, spans, odd = "", [], [], 0

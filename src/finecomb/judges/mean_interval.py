@@ -53,7 +53,7 @@ def unbent(z: float, skewness: float) -> float:
     >>> unbent(2.0, 0.0)
     2.0
     >>> round(unbent(-2.0, 0.5), 3)
-    -5.03
+    -8.08
     """
     if abs(skewness) < 1e-6:
         return z
