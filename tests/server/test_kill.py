@@ -86,8 +86,9 @@ class Reader:
     def _next_change(self) -> tuple[str, Any]:
         known = self.random.random() < 0.6 and list(self.acknowledged)
         id = self.random.choice(known) if known else f"{self.name}-{len(self.acknowledged)}"
-        start = self.random.randrange(50)
-        body = {"spans": [[start, start + 9]], "quotes": [self.task["text"][start : start + 9]], "label": "incoherent"}
+        start, size = self.random.randrange(300), self.random.randrange(5, 80)  # so many that few are the same
+        end = start + size
+        body = {"spans": [[start, end]], "quotes": [self.task["text"][start:end]], "label": "incoherent"}
         kept = None if known and self.random.random() < 0.2 else body
         return id, {"change": uuid.uuid4().hex, "base": self.acknowledged.get(id, (0, None))[0], "body": kept}
 
