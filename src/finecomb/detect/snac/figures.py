@@ -1,0 +1,95 @@
+"""How well sentences and spans are told: the layouts of the paper's Tables 10 and 11, and areas under curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from finecomb.detect.snac.detector import spans_in
+from finecomb.detect.snac.narrative import ANY, MarkedSpan, Narrative
+from finecomb.detect.snac.sentence_scores import Bools, Floats, TextScores
+
+PRECISION = 0.7
+"""Where the paper compares recalls (appendix C.3)."""
+
+
+def area_under_curve(chances: Floats, truth: Bools) -> float:
+    """The chance that a true one ranks above a false one, equals counting half; NaN without both kinds."""
+    positives, negatives = int(truth.sum()), int((~truth).sum())
+    if not positives or not negatives:
+        return math.nan
+    values, places = np.unique(chances, return_inverse=True)
+    of_true, of_false = (np.bincount(places[side], minlength=len(values)) for side in (truth, ~truth))
+    below = np.cumsum(of_false) - of_false
+    return float((of_true * (below + of_false / 2)).sum() / (positives * negatives))
+
+
+def threshold_at_precision(chances: Floats, truth: Bools, precision: float) -> float:
+    """The lowest chance at which so much of what is marked is right; infinity where there is none."""
+    order = np.argsort(-chances, kind="stable")
+    shares = np.cumsum(truth[order]) / np.arange(1, len(order) + 1)
+    last = np.append(chances[order][1:] < chances[order][:-1], True) if len(order) else np.zeros(0, bool)
+    enough = np.flatnonzero((shares >= precision) & last)
+    return float(chances[order][enough[-1]]) if len(enough) else math.inf
+
+
+def recalls_at_precision(
+    texts: Sequence[Narrative], chances: Sequence[Floats], labels: Sequence[str], precision: float = PRECISION
+) -> dict[str, float]:
+    """Table 10: recall of each label where marking sentences for any error is so precise; `any` is for all."""
+    truth = np.concatenate([text.targets(labels) for text in texts])
+    every = np.concatenate(chances)
+    marked = every >= threshold_at_precision(every, truth[:, -1], precision)
+    totals = truth.sum(axis=0)
+    return {
+        label: float(truth[marked, at].sum() / totals[at]) if totals[at] else math.nan
+        for at, label in enumerate([*labels, ANY])
+    }
+
+
+def label_figures(
+    texts: Sequence[Narrative], scores: Sequence[TextScores], labels: Sequence[str], thresholds: Mapping[str, float]
+) -> list[dict[str, object]]:
+    """Table 11: precision, recall and F1 of each label by sentence, with overlap and IoU of its spans.
+
+    Overlap is the share of sentences with the right label in which a span meets one of gold; IoU is the mean there of
+    characters in both over characters in either, which whole sentences cannot raise.
+    """
+    return [_label_row(texts, scores, label, at, thresholds[label]) for at, label in enumerate(labels)]
+
+
+def _label_row(
+    texts: Sequence[Narrative], scores: Sequence[TextScores], label: str, column: int, threshold: float
+) -> dict[str, object]:
+    gold = predicted = right = 0
+    overlaps: list[bool] = []
+    ratios: list[float] = []
+    for text, text_scores in zip(texts, scores, strict=True):
+        for sentence, row in zip(text.sentences, text_scores.sentences, strict=True):
+            is_gold, is_marked = label in sentence.labels, bool(row[column] >= threshold)
+            gold, predicted, right = gold + is_gold, predicted + is_marked, right + (is_gold and is_marked)
+            if is_gold and is_marked:
+                ratio = span_iou(spans_in(text, sentence, text_scores, label, column), sentence.spans, label)
+                overlaps.append(ratio > 0)
+                ratios.append(ratio)
+    return {
+        "label": label, "sentences": gold, "precision": _share(right, predicted), "recall": _share(right, gold),
+        "f1": _share(2 * right, gold + predicted), "overlap": _mean(overlaps), "iou": _mean(ratios),
+    }  # fmt: skip
+
+
+def span_iou(spans: Sequence[tuple[int, int]], gold: Sequence[MarkedSpan], label: str) -> float:
+    """Characters in both over characters in either."""
+    ours = {at for start, end in spans for at in range(start, end)}
+    theirs = {at for span in gold if span.label == label for at in range(span.start, span.end)}
+    return len(ours & theirs) / len(ours | theirs) if ours | theirs else math.nan
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else math.nan
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else math.nan
