@@ -14,7 +14,11 @@ _TITLES = frozenset("mr mrs ms miss dr sir lady lord madame madam monsieur capta
 _NO_PERSONS = frozenset({"DATE", "TIME", "CARDINAL", "ORDINAL", "MONEY", "PERCENT", "QUANTITY", "LANGUAGE"})
 _PLACES = frozenset({"GPE", "LOC", "FAC"})
 _OTHERS = frozenset({"ORG", "NORP", "WORK_OF_ART", "EVENT", "LAW", "PRODUCT"})
+_WHERE = frozenset({"in", "at", "from", "into", "near", "through", "across", "around", "outside"})
 _DESCRIBING = frozenset({"appos", "relcl", "acl"})
+_NEVER_NAMES = frozenset({"DET", "PRON", "ADP", "CCONJ", "SCONJ", "AUX", "PART", "INTJ", "NUM"})
+_OPENERS = frozenset({'"', "“", "‘", "'", ":", "-", "—", "("})
+"""Signs after which a capital is no name."""
 _NAMING = frozenset({"name", "call", "know", "nickname"})
 
 NameKind = Literal["person", "place", "other"]
@@ -42,6 +46,8 @@ class NameMention:
     """Whether something belongs to it: `Nora's garden`."""
     listed: bool
     """Whether it stands in a list of names."""
+    typed: bool = False
+    """Whether a recogniser of names says that this is a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +87,11 @@ def _runs(sentence: ParsedSentence) -> Iterator[tuple[int, int]]:
 
 def _is_name(sentence: ParsedSentence, at: int, inside: bool) -> bool:
     token = sentence[at]
-    if token.entity in _NO_PERSONS or not token.text[:1].isupper():
+    if token.entity in _NO_PERSONS or not token.text[:1].isupper() or token.pos in _NEVER_NAMES:
         return False
-    known = token.pos == "PROPN" or token.entity in _PLACES | _OTHERS | {"PERSON"}
-    return known and token.pos not in {"DET", "PRON", "ADP"} and (inside or token.text[0].isalpha())
+    if token.pos == "PROPN" or token.entity:
+        return True
+    return inside or (at > 0 and token.text[1:].islower() and sentence[at - 1].text not in _OPENERS)
 
 
 def _name(sentence: ParsedSentence, first: int, last: int) -> NameMention:
@@ -95,10 +102,10 @@ def _name(sentence: ParsedSentence, first: int, last: int) -> NameMention:
     described = bool(nouns) or _is_described(sentence, head)
     owns = token.dep == "poss"
     listed = token.dep == "conj" or any(other.dep == "conj" and other.head == head for other in sentence)
-    kind = _kind(sentence[first:last])
+    kind = _kind(sentence, first, last, head)
     return NameMention(
         words, sentence[first].start, sentence[last - 1].end, head, kind, role(_dep(sentence, head)), nouns, described,
-        owns, listed,
+        owns, listed, any(word.entity == "PERSON" for word in sentence[first:last]),
     )  # fmt: skip
 
 
@@ -111,11 +118,15 @@ def _dep(sentence: ParsedSentence, at: int) -> str:
     return sentence[at].dep
 
 
-def _kind(tokens: ParsedSentence) -> NameKind:
-    entities = [token.entity for token in tokens]
-    if any(entity in _PLACES for entity in entities):
+def _kind(sentence: ParsedSentence, first: int, last: int, head: int) -> NameKind:
+    """What a name stands for: whoever acts or owns is a person, whatever a recogniser of names says."""
+    entities = {token.entity for token in sentence[first:last]}
+    dep = _dep(sentence, head)
+    if dep in SUBJECTS | OBJECTS | {"poss", "agent", "npadvmod"} or "PERSON" in entities:
+        return "person"
+    if entities & _PLACES or (dep == "pobj" and sentence[sentence[head].head].lemma in _WHERE):
         return "place"
-    return "other" if any(entity in _OTHERS for entity in entities) else "person"
+    return "other" if entities & _OTHERS or dep in {"compound", "amod"} else "person"
 
 
 def _description(sentence: ParsedSentence, first: int, last: int, head: int) -> Iterator[str]:

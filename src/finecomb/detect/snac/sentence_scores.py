@@ -38,7 +38,7 @@ class SentenceScorer(typing.Protocol):
 
 def only_sentences(chances: Floats) -> TextScores:
     """Scores of a model that gives no spans: chances (sentences,) or (sentences, labels + 1)."""
-    rows = chances.reshape(len(chances), -1)
+    rows = chances[:, None] if chances.ndim == 1 else chances
     return TextScores(rows, np.zeros((0, rows.shape[1] - 1)), np.zeros((0, 2), dtype=np.int64))
 
 

@@ -44,7 +44,7 @@ class Calibration:
 
     def __call__(self, scores: Floats) -> TextScores:
         """Chances of the sentences of a text."""
-        return only_sentences(mixed(scores[:, None], self.mixture))
+        return only_sentences(mixed(scores.reshape(-1, 1), self.mixture))
 
     @property
     def thresholds(self) -> dict[str, float]:
