@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-WORDS = "nora emil waits opens leaves the a letter garden she he rain storm yes no chare scenee refe incone . , [sep]".split()
+WORDS = "nora emil waits opens leaves the a letter garden she he rain yes no chare scenee refe incone . , [sep]".split()
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 

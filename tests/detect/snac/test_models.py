@@ -1,4 +1,4 @@
-"""Models by name, on tiny ones with random weights: they learn, see nothing that follows, and come back from storage."""
+"""Models by name, on tiny ones with random weights: they learn, never look ahead, and come back from storage."""
 
 from __future__ import annotations
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finecomb.detect.snac.figures import area_under_curve, recalls_at_precision, span_iou, threshold_at_precision
+from finecomb.detect.snac.figures import recalls_at_precision, span_iou
 from finecomb.detect.snac.narrative import MarkedSpan, Narrative, NarrativeSentence
 from finecomb.detect.snac.sentence_scores import best_threshold, fitted_mixture, mixed
+from finecomb.gold.unit_scores import area_under_curve, threshold_at_precision
 
 RANKED = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=12)
 

@@ -89,7 +89,7 @@ class CoherenceModel:
                 axis=1,
             )
             tokens, offsets = (
-                (tags[at].tokens, tags[at].offsets) if tags else _feature_tokens(text, self.settings.labels)
+                (tags[at].tokens, tags[at].offsets) if tags else feature_token_scores(text, self.settings.labels)
             )
             results.append(TextScores(chances, tokens, offsets))
         return results
@@ -138,7 +138,7 @@ def _tree_odds(trees: Sequence[BoostedTrees], rows: Floats) -> Floats:
     return np.stack([model(rows) for model in trees], axis=1)
 
 
-def _feature_tokens(text: Prepared, labels: Sequence[str]) -> tuple[Floats, Ints]:
+def feature_token_scores(text: Prepared, labels: Sequence[str]) -> tuple[Floats, Ints]:
     """Where errors would be by the features alone: bare names that are new for `char`, definite nouns for `ref`."""
     known: set[str] = set()
     rows: list[Floats] = []

@@ -9,30 +9,11 @@ import numpy as np
 
 from finecomb.detect.snac.detector import spans_in
 from finecomb.detect.snac.narrative import ANY, MarkedSpan, Narrative
-from finecomb.detect.snac.sentence_scores import Bools, Floats, TextScores
+from finecomb.detect.snac.sentence_scores import Floats, TextScores
+from finecomb.gold.unit_scores import threshold_at_precision
 
 PRECISION = 0.7
 """Where the paper compares recalls (appendix C.3)."""
-
-
-def area_under_curve(chances: Floats, truth: Bools) -> float:
-    """The chance that a true one ranks above a false one, equals counting half; NaN without both kinds."""
-    positives, negatives = int(truth.sum()), int((~truth).sum())
-    if not positives or not negatives:
-        return math.nan
-    values, places = np.unique(chances, return_inverse=True)
-    of_true, of_false = (np.bincount(places[side], minlength=len(values)) for side in (truth, ~truth))
-    below = np.cumsum(of_false) - of_false
-    return float((of_true * (below + of_false / 2)).sum() / (positives * negatives))
-
-
-def threshold_at_precision(chances: Floats, truth: Bools, precision: float) -> float:
-    """The lowest chance at which so much of what is marked is right; infinity where there is none."""
-    order = np.argsort(-chances, kind="stable")
-    shares = np.cumsum(truth[order]) / np.arange(1, len(order) + 1)
-    last = np.append(chances[order][1:] < chances[order][:-1], True) if len(order) else np.zeros(0, bool)
-    enough = np.flatnonzero((shares >= precision) & last)
-    return float(chances[order][enough[-1]]) if len(enough) else math.inf
 
 
 def recalls_at_precision(

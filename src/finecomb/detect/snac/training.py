@@ -17,10 +17,11 @@ from finecomb.core.study import Study
 from finecomb.detect.base import FittedDetector
 from finecomb.detect.model_folder import DetectorCard
 from finecomb.detect.snac.coherence import fitted_hashes
-from finecomb.detect.snac.figures import area_under_curve, label_figures, recalls_at_precision
+from finecomb.detect.snac.figures import label_figures, recalls_at_precision
 from finecomb.detect.snac.narrative import ANY, LABELS, Narrative, dev_split, narratives, splits
 from finecomb.detect.snac.options import DEV_SHARE, SplitOptions
 from finecomb.detect.snac.recipes import FittedScorer, Recipe
+from finecomb.gold.unit_scores import area_under_curve
 
 FEWEST = 5
 """A label with fewer marked sentences is not learnt."""
