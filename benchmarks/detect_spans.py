@@ -11,8 +11,10 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks._docs import markdown, write_table
 from benchmarks._span_annotation import campaign
@@ -107,7 +109,7 @@ def people(data: Path) -> str:
     return markdown(["label", "precision", "recall", "F1"], rows)
 
 
-def _against_rest(person: str, marked: dict[str, dict[str, np.ndarray]], labels: int) -> np.ndarray:
+def _against_rest(person: str, marked: dict[str, dict[str, NDArray[Any]]], labels: int) -> NDArray[Any]:
     """(3, labels): precision, recall and F1 of one person."""
     right, mine, theirs = np.zeros(labels), np.zeros(labels), np.zeros(labels)
     for readers in marked.values():

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from finecomb.detect.boosting import BoostedTrees, BoostingSettings, fit_trees
 
 SETTINGS = BoostingSettings(rounds=60, depth=3, rate=0.3, rows=1.0, columns=1.0, ridge=1.0)
 
 
-def exclusive_or(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def exclusive_or(rows: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
     examples = np.random.default_rng(seed).normal(size=(rows, 4))
     return examples, (examples[:, 0] > 0) != (examples[:, 1] > 0)
 
 
-def slow_odds(model: BoostedTrees, row: np.ndarray) -> float:
+def slow_odds(model: BoostedTrees, row: NDArray[Any]) -> float:
     """One row through every tree, node by node."""
     total = model.base
     for features, thresholds, leaves in zip(model.features, model.thresholds, model.leaves, strict=True):

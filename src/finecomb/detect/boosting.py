@@ -68,7 +68,7 @@ class BoostedTrees:
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> BoostedTrees:
         """From storage."""
         return cls(
-            float(arrays["base"]), arrays["features"].astype(np.int64), arrays["thresholds"].astype(np.float64),
+            float(arrays["base"].item()), arrays["features"].astype(np.int64), arrays["thresholds"].astype(np.float64),
             arrays["leaves"].astype(np.float64),
         )  # fmt: skip
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from finecomb.detect.snac.figures import recalls_at_precision, span_iou
 from finecomb.detect.snac.narrative import MarkedSpan, Narrative, NarrativeSentence
@@ -15,11 +18,11 @@ from finecomb.gold.unit_scores import area_under_curve, threshold_at_precision
 RANKED = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=12)
 
 
-def arrays(pairs: list[tuple[int, bool]]) -> tuple[np.ndarray, np.ndarray]:
+def arrays(pairs: list[tuple[int, bool]]) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.array([chance / 5 for chance, _ in pairs]), np.array([truth for _, truth in pairs])
 
 
-def f1(chances: np.ndarray, truth: np.ndarray, threshold: float) -> float:
+def f1(chances: NDArray[Any], truth: NDArray[Any], threshold: float) -> float:
     marked = chances >= threshold
     return float(2 * (marked & truth).sum() / max(marked.sum() + truth.sum(), 1))
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.span import Span
@@ -19,7 +21,7 @@ def head(width: int, hidden: int, longest: int, classes: int, seed: int = 0) -> 
     return SpanHead(*(rng.normal(size=shape).astype(np.float32) for shape in shapes))
 
 
-def slow_logits(starts: np.ndarray, ends: np.ndarray, weights: SpanHead, first: int, last: int) -> np.ndarray:
+def slow_logits(starts: NDArray[Any], ends: NDArray[Any], weights: SpanHead, first: int, last: int) -> NDArray[Any]:
     """One span: [start; end; length] through the layers."""
     hidden = starts[first] @ weights.start + ends[last] @ weights.end + weights.length[last - first]
     return np.maximum(hidden, 0) @ weights.out + weights.bias
