@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding
@@ -14,6 +14,7 @@ from finecomb.core.study import Study
 from finecomb.measure.view import Filters, View, view
 
 ExhibitRow = Mapping[str, object]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,15 @@ class PaperStudy:
     seed: int = 0
     audit: Study | None = None
     """Verdicts on its marks, for Scarecrow's Figure 16."""
+    memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What was made for one exhibit and serves others too."""
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` gives, made once."""
+        if key not in self.memo:
+            self.memo[key] = make()
+        result: T = self.memo[key]
+        return result
 
     def view(self, **filters: Any) -> View:
         """What statistics read of it."""
@@ -52,6 +62,8 @@ class Rendering:
     """An Altair chart whose marks are the rows of the table."""
     html: str = ""
     """A text with its marks, where the paper shows one."""
+    graphs: Mapping[str, str] = field(default_factory=dict)
+    """Further drawings by name, as SVG."""
     signature: str = ""
 
 

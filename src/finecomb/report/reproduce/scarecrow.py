@@ -199,7 +199,9 @@ def table_5(study: PaperStudy) -> Rendering:
         }
         for finding in findings
     ]
-    return Rendering(tuple(rows), "Numbers of marks in 50 texts drawn from the study.", signature=signature_of(findings))
+    return Rendering(
+        tuple(rows), "Numbers of marks in 50 texts drawn from the study.", signature=signature_of(findings)
+    )
 
 
 def figure_10(study: PaperStudy) -> Rendering:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter
@@ -35,7 +36,7 @@ def terms(text: str) -> list[str]:
     ['already', 'stated', 'this was', 'was already', 'already stated']
     """
     words = [word.lower() for word in _WORD.findall(text)]
-    pairs = [f"{first} {second}" for first, second in zip(words, words[1:], strict=False)]
+    pairs = [f"{first} {second}" for first, second in itertools.pairwise(words)]
     alone = [word for word in words if word not in _COMMON]
     return alone + [pair for pair in pairs if any(word not in _COMMON for word in pair.split())]
 
@@ -47,13 +48,17 @@ def typical_words(texts: Mapping[str, Iterable[str]], top: int = 5, least: int =
     with as many pseudo-counts in total as there are different words. The score is
     $\delta / \sqrt{1 / (y_i + \alpha) + 1 / (y_j + \alpha)}$. Words that occur fewer than `least` times are left out.
     """
-    counts = {group: Counter(term for text in group_texts for term in terms(text)) for group, group_texts in texts.items()}
+    counts = {
+        group: Counter(term for text in group_texts for term in terms(text)) for group, group_texts in texts.items()
+    }
     total: Counter[str] = sum(counts.values(), Counter())
     size = sum(total.values())
     prior = {word: len(total) * count / size for word, count in total.items()} if size else {}
     rows: list[TypicalWord] = []
     for group, own_counts in counts.items():
-        scored = [_scored(group, word, own_counts, total, prior) for word, count in own_counts.items() if count >= least]
+        scored = [
+            _scored(group, word, own_counts, total, prior) for word, count in own_counts.items() if count >= least
+        ]
         rows += sorted(scored, key=lambda row: (-row.score, row.words))[:top]
     return rows
 
