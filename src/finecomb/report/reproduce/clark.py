@@ -110,7 +110,7 @@ def _coded(study: PaperStudy) -> pl.DataFrame:
     work = study.study.work()
     codes = work.answers.filter((pl.col("of") == "annotation") & (pl.col("question") == "codes"))
     about = work.annotations.select("about", annotation="id")
-    comments = work.annotations.select(about="id", comment=answer("why"))
+    comments = work.annotations.select(about="id", comment=pl.coalesce(answer("why"), answer("change")))
     rows = codes.join(about, on="annotation").join(comments, on="about").select("about", "comment", code="text")
     require(len(rows), "no comment was coded")
     return rows.filter(pl.col("comment").is_not_null())

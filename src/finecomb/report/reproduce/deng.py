@@ -64,7 +64,7 @@ def _sections(study: PaperStudy, **options: object) -> Criticism:
 
 def _topics(study: PaperStudy) -> Criticism:
     real, _ = _corpora(study)
-    return _criticism(study, "topics", topics=max(2, min(_TOPICS, len(real) // 4)))
+    return _criticism(study, "topics", statistic="nll", topics=max(2, min(_TOPICS, len(real) // 8)))
 
 
 def _latent(study: PaperStudy, result: Criticism, names: Sequence[str]) -> Rendering:

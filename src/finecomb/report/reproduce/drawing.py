@@ -47,7 +47,7 @@ def _data(rows: Points) -> alt.InlineData:
 def _names(name: str, names: Sequence[str] | None) -> alt.Y:
     return alt.Y(
         f"{name}:N", sort=list(names) if names else None, title=None,
-        axis=alt.Axis(labelLimit=260, domain=False, ticks=False),
+        axis=alt.Axis(labelLimit=400, labelPadding=8, domain=False, ticks=False),
     )  # fmt: skip
 
 
@@ -140,9 +140,10 @@ def heat(
                 axis=alt.Axis(labelAngle=angle, domain=False, ticks=False, labelLimit=160)),
         y=alt.Y(f"{down}:N", sort=down_names, title=None, axis=alt.Axis(domain=False, ticks=False, labelLimit=200)),
     )  # fmt: skip
-    numbers = [float(str(row["value"])) for row in rows]
-    domain = [min(0.0, *numbers), max([*numbers, 1e-9])] if shared else alt.Undefined
-    colour = alt.Color("value:Q", scale=alt.Scale(domain=domain, range=[LIGHT["well"], _DEEPEST]), legend=None)
+    shades = [abs(float(str(row["value"]))) for row in rows]
+    rows = [{**row, "shade": shade} for row, shade in zip(rows, shades, strict=True)]
+    domain = [0.0, max([*shades, 1e-9])] if shared else alt.Undefined
+    colour = alt.Color("shade:Q", scale=alt.Scale(domain=domain, range=[LIGHT["well"], _DEEPEST]), legend=None)
     cells = base.mark_rect(stroke="white", strokeWidth=2).encode(color=colour, description="said:N")
     words = base.mark_text(fontSize=11, color=_INK, aria=False).encode(text=alt.Text("value:Q", format=f".{digits}f"))
     chart = alt.layer(cells, words).properties(width=alt.Step(step), height=alt.Step(26))

@@ -36,6 +36,7 @@ MINOR_GRAMMAR = "grammar-usage:1"
 """The paper leaves out grammar errors of severity 1 (appendix C)."""
 DECODING = {"top_p": ("top_p", "p"), "temperature": ("temperature", "t"), "penalty": ("frequency_penalty", "penalty")}
 """What studies call the settings of decoding."""
+_BRIEF = {"top_p": "p", "temperature": "t", "penalty": "f.p."}
 EQUAL = {"top_p": "0.96", "temperature": "1", "penalty": "0"}
 """The settings at which the paper compares models."""
 
@@ -117,8 +118,8 @@ def _configuration(columns: dict[str, Any], settings: dict[str, str]) -> str:
     values = {ours: columns.get(name) for ours, name in settings.items()}
     if model == drawing.HUMAN or not any(values.values()):
         return model
-    words = ", ".join(f"{ours.replace('_', '-')} {value}" for ours, value in values.items() if value is not None)
-    return f"{model}, {words}"
+    words = [f"{_BRIEF[ours]}={value}" for ours, value in values.items() if value is not None]
+    return ", ".join([model, *words])
 
 
 def figure_4(study: PaperStudy) -> Rendering:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import polars as pl
 
@@ -12,7 +13,7 @@ from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
 from finecomb.gold.merge import gold
 from finecomb.gold.scalar import scalar_scores
-from finecomb.gold.score import Score, score
+from finecomb.gold.score import Match, Score, score
 from finecomb.measure.counts import meta_names
 from finecomb.measure.measures import measure
 from finecomb.measure.ratings import count_rating
@@ -173,20 +174,28 @@ def table_5(study: PaperStudy) -> Rendering:
 
 def _machines(study: PaperStudy) -> list[str]:
     kinds = dict(study.study.annotators.select("id", "kind").iter_rows())
-    readers = study.study.work().annotations["annotator"].unique(maintain_order=True)
+    readers = _work(study).annotations["annotator"].unique(maintain_order=True)
     machines = [id for id in readers if kinds.get(id) in MACHINES]
     require(machines, "no model has marked these texts: see `finecomb train`, `detect` and `annotate`")
     return machines
 
 
 def _gold(study: PaperStudy) -> Study:
-    return gold(_marks(study), 1, size="union").study
+    merged = gold(_marks(study), 1, size="union").study
+    protocol = merged.protocol(_named(study, MARKS))
+    return replace(merged, protocols={protocol.id: protocol})
 
 
-def _judged(study: PaperStudy, match: str) -> Sequence[Score]:
-    machines = _machines(study)
+def _work(study: PaperStudy) -> Study:
+    """The work under the protocol of marks, without ratings."""
     work = study.study.work()
-    return score(_gold(study), work, match, judges=machines, protocol=_named(study, MARKS), **study.inference).rows  # type: ignore[arg-type]
+    protocol = work.protocol(_named(study, MARKS))
+    return replace(work.only(pl.col("protocol") == protocol.id), protocols={protocol.id: protocol})
+
+
+def _judged(study: PaperStudy, match: Match) -> Sequence[Score]:
+    machines, work = _machines(study), _work(study)
+    return score(_gold(study), work, match, judges=machines, **study.inference).rows
 
 
 def figure_7(study: PaperStudy) -> Rendering:
@@ -248,9 +257,8 @@ def table_10(study: PaperStudy) -> Rendering:
 
 def _judged_any(study: PaperStudy) -> Sequence[Score]:
     """Recall of each gold kind, whatever kind the judge gave."""
-    work, machines = study.study.work(), _machines(study)
-    name = _named(study, MARKS)
-    return score(_gold(study), work, "sentence", "gold", judges=machines, protocol=name, **study.inference).rows
+    work, machines = _work(study), _machines(study)
+    return score(_gold(study), work, "sentence", "gold", judges=machines, **study.inference).rows
 
 
 def table_11(study: PaperStudy) -> Rendering:
