@@ -72,12 +72,14 @@ def demo_study(readers: int = 5, seed: int = 0) -> Iterator[Item]:
 
 
 def document_of(text: DemoText) -> Document:
+    """A text of the demo as a document."""
     return Document(
         id=text.id, text=text.text, context={"prompt": text.prompt}, meta={"model": text.model, "topic": text.topic}
     )
 
 
 def truth_of(text: DemoText, protocol: Protocol) -> Annotation:
+    """The true errors of a text of the demo as an annotation by `truth`."""
     id = f"{text.id}/truth"
     marks = sorted((_mark(error, text) for error in text.errors), key=lambda mark: mark.spans)
     numbered = tuple(mark.model_copy(update={"id": f"{id}/{number}"}) for number, mark in enumerate(marks, 1))

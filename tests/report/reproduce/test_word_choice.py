@@ -31,5 +31,5 @@ def test_log_odds_are_as_counted_by_hand() -> None:
 
 def test_rare_words_and_common_words_alone_are_left_out() -> None:
     assert "the" not in terms("The verb is missing.")
-    assert all(row.count >= 2 for row in typical_words(TEXTS))
+    assert all(row.occurrences >= 2 for row in typical_words(TEXTS))
     assert typical_words({}) == []

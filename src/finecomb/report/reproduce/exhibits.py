@@ -66,6 +66,10 @@ class Rendering:
     """Further drawings by name, as SVG."""
     signature: str = ""
 
+    def __post_init__(self) -> None:
+        rows = tuple({name: _plain(value) for name, value in row.items()} for row in self.table)
+        object.__setattr__(self, "table", rows)  # what is undefined is None, as in files
+
 
 @dataclass(frozen=True, slots=True)
 class Exhibit:
@@ -88,6 +92,10 @@ class Exhibit:
     def function(self) -> str:
         """Where the function is, as it can be imported."""
         return f"{self.make.__module__.rpartition('.')[2]}.{self.make.__name__}"
+
+
+def _plain(value: object) -> object:
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def require(condition: object, reason: str) -> None:

@@ -22,7 +22,7 @@ class TypicalWord(NamedTuple):
 
     group: str
     words: str
-    count: int
+    occurrences: int
     log_odds: float
     """Of the group against all others."""
     score: float
