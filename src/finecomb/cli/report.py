@@ -18,7 +18,7 @@ from finecomb.core.study import Study
 from finecomb.report.site.change import changes
 from finecomb.report.site.content import Source, source
 from finecomb.report.site.folder import MANIFEST, verified, write_changes, write_report
-from finecomb.report.tables import finding_rows, print_rows
+from finecomb.report.tables import Row, finding_rows, print_rows
 
 if TYPE_CHECKING:
     from finecomb.report.reproduce.folder import Outcome
@@ -176,7 +176,7 @@ def reproduce(
             chosen, source_of_paper, study.name or str(study), output, beside, only or (),
             lambda number: progress.update(task, advance=1, description=number),
         )  # fmt: skip
-    rows = [_outcome_row(outcome) for outcome in outcomes]
+    rows: list[Row] = [_outcome_row(outcome) for outcome in outcomes]
     emit(
         rows,
         as_json_,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -43,7 +44,7 @@ def _corpora(study: PaperStudy) -> tuple[list[Document], dict[str, list[Document
     return real, systems
 
 
-def _criticism(study: PaperStudy, critic: str, **options: object) -> Criticism:
+def _criticism(study: PaperStudy, critic: str, **options: Any) -> Criticism:
     """A critic's scores, made once for all exhibits."""
 
     def make() -> Criticism:
@@ -54,7 +55,7 @@ def _criticism(study: PaperStudy, critic: str, **options: object) -> Criticism:
     return study.once((critic, *options.items()), make)
 
 
-def _sections(study: PaperStudy, **options: object) -> Criticism:
+def _sections(study: PaperStudy, **options: Any) -> Criticism:
     """Section types by their titles where all sections have one, else by a classifier of their words."""
     segments = [segment for document in study.study.iter_documents() for segment in document.segments]
     require(segments, "documents have no sections (`segments`)")

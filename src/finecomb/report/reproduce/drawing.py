@@ -44,6 +44,11 @@ def _data(rows: Points) -> alt.InlineData:
     return alt.InlineData(values=[dict(row) for row in rows])
 
 
+def _with_data(chart: Any, rows: Points) -> alt.TopLevelMixin:
+    whole: alt.TopLevelMixin = chart.properties(data=_data(rows))
+    return whole
+
+
 def _names(name: str, names: Sequence[str] | None) -> alt.Y:
     return alt.Y(
         f"{name}:N", sort=list(names) if names else None, title=None,
@@ -70,7 +75,7 @@ def dots(
     )
     chart = alt.layer(lines, circles).properties(width=wide, height=alt.Step(_ROW))
     if not panel:
-        return chart.properties(data=_data(rows))
+        return _with_data(chart, rows)
     heads = list(panels) or list(dict.fromkeys(str(row[panel]) for row in rows))
     facet = alt.Facet(f"{panel}:N", sort=heads, title=None, header=alt.Header(labelAnchor="start", labelLimit=wide))
     return alt.FacetChart(data=_data(rows), spec=chart, facet=facet, columns=columns)
@@ -188,7 +193,7 @@ def bars(
     )
     chart = alt.layer(rectangles, words).properties(width=220 if panel else 360, height=alt.Step(_ROW))
     if not panel:
-        return chart.properties(data=_data(rows))
+        return _with_data(chart, rows)
     heads = list(dict.fromkeys(str(row[panel]) for row in rows))
     facet = alt.Facet(f"{panel}:N", sort=heads, title=None, header=alt.Header(labelAnchor="start"))
     return alt.FacetChart(data=_data(rows), spec=chart, facet=facet, columns=columns)
@@ -232,7 +237,8 @@ def strips(points: Points, down: str, part: str, title: str, looks: Mapping[str 
     place = alt.X("start:Q", title=title)
     chart = alt.Chart(_data(rows)).mark_rect(height=14, opacity=0.6)
     marks = chart.encode(y=_names(down, names), x=place, x2="end:Q", color=colour, description="said:N")
-    return marks.properties(width=560, height=alt.Step(_ROW))
+    strip: alt.TopLevelMixin = marks.properties(width=560, height=alt.Step(_ROW))
+    return strip
 
 
 def scatter(points: Points, x: str, y: str, *, panel: str, columns: int = 3) -> alt.TopLevelMixin:

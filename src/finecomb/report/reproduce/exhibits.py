@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding
@@ -15,6 +15,13 @@ from finecomb.measure.view import Filters, View, view
 
 ExhibitRow = Mapping[str, object]
 T = TypeVar("T")
+
+
+class ResamplingOptions(TypedDict):
+    """What every statistic with an interval takes."""
+
+    draws: int
+    seed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,7 @@ class PaperStudy:
         return {name: look for protocol in self.study.protocols.values() for name, look in looks(protocol).items()}
 
     @property
-    def inference(self) -> dict[str, int]:
+    def inference(self) -> ResamplingOptions:
         """How intervals are drawn."""
         return {"draws": self.draws, "seed": self.seed}
 

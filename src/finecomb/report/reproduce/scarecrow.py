@@ -380,7 +380,8 @@ def figure_18(study: PaperStudy) -> Rendering:
     words = typical_words(_explanations(study))
     require(words, "explanations share no words")
     rows = _titled(study, [
-        {"label": word.group, "words": word.words, "count": word.occurrences, "log-odds": word.log_odds, "value": word.score}
+        {"label": word.group, "words": word.words, "count": word.occurrences, "log-odds": word.log_odds,
+         "value": word.score}
         for word in words
     ])  # fmt: skip
     charts = drawing.ranked(rows, "words", "log-odds over its standard error", panel="kind")

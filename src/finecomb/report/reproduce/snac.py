@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 import polars as pl
 
 from finecomb.agreement.agree import agree
+from finecomb.agreement.agree_options import AgreementLevel
 from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
 from finecomb.gold.merge import gold
@@ -124,8 +126,9 @@ def table_3(study: PaperStudy) -> Rendering:
     require(name, "needs ratings of whole texts under the protocol `likert` by the same people")
     ratings = study.view(protocol=name)
     findings: list[Finding] = []
-    for detail in ("group", "label"):
-        findings += count_rating(_marks(study), "coherence", ratings, detail=detail, **study.inference)  # type: ignore[arg-type]
+    details: tuple[Literal["group", "label"], ...] = ("group", "label")
+    for detail in details:
+        findings += count_rating(_marks(study), "coherence", ratings, detail=detail, **study.inference)
     pooled = [f for f in findings if f.columns.get("annotator") == "all"]
     rows = [{"error type": f.columns["label"], "r": _starred(f)} for f in pooled]
     return Rendering(tuple(_unique(rows)), "A star where p < 0.05.",
@@ -148,8 +151,9 @@ def table_4(study: PaperStudy) -> Rendering:
     _need_individuals(study)
     part = study.view(protocol=_named(study, MARKS), back_off="group")
     rows: list[ExhibitRow] = []
-    for level, head in (("sentence", "Sent"), ("segment", "Seg")):
-        findings = agree(part, ["alpha"], level=level, **study.inference)  # type: ignore[arg-type]
+    levels: dict[AgreementLevel, str] = {"sentence": "Sent", "segment": "Seg"}
+    for level, head in levels.items():
+        findings = agree(part, ["alpha"], level=level, **study.inference)
         rows += [{"": f.columns["label"], "level": head, "value": point(f.estimate)["value"]} for f in findings]
     return Rendering(tuple(pivoted(rows, "", "level")), "Krippendorff’s α: marked or not.",
                      signature=signature_of(findings))  # fmt: skip
