@@ -94,7 +94,9 @@ def stacked(points: Points, down: str, part: str, title: str, looks: Mapping[str
     flags = base.mark_text(fontSize=10, fontWeight=700, aria=False).encode(
         x="middle:Q", text="flag:N", color=alt.Color("ink:N", scale=None)
     )
-    return alt.layer(bars, flags).properties(width=460, height=alt.Step(28)).resolve_scale(color="independent")
+    sized = alt.layer(bars, flags).properties(width=460, height=alt.Step(28))
+    stack: alt.TopLevelMixin = sized.resolve_scale(color="independent")
+    return stack
 
 
 def _totals(points: Points, down: str) -> list[str]:
@@ -208,7 +210,9 @@ def ranked(points: Points, down: str, title: str, *, panel: str, columns: int = 
     names = list(dict.fromkeys(str(row[panel]) for row in rows))
     facet = alt.Facet(f"{panel}:N", sort=names, title=None, header=alt.Header(labelAnchor="start"))
     spec = chart.properties(width=150, height=alt.Step(_ROW))
-    return alt.FacetChart(data=_data(rows), spec=spec, facet=facet, columns=columns).resolve_scale(y="independent")
+    faceted = alt.FacetChart(data=_data(rows), spec=spec, facet=facet, columns=columns)
+    apart: alt.TopLevelMixin = faceted.resolve_scale(y="independent")
+    return apart
 
 
 def histogram(points: Points, across: str, title: str, *, panel: str, columns: int = 3) -> alt.TopLevelMixin:
