@@ -26,7 +26,7 @@ def build(folder: Path) -> Path:
     """The wheel, with the source distribution beside it, dated by the last commit."""
     stamp = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True)
     moment = stamp.stdout.strip() or BEGINNING_OF_2026
-    command = [sys.executable, "-m", "build", "--outdir", folder, ROOT]
+    command = [sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"SOURCE_DATE_EPOCH": moment})
     return next(folder.glob("*.whl"))
 
@@ -46,11 +46,11 @@ def try_out(wheel: Path, folder: Path) -> str:
     """What the demo prints, installed from the wheel where nothing else is."""
     venv.create(folder / "empty", with_pip=True)
     programs = folder / "empty" / "bin"
-    pip = [programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--require-hashes", "--requirement", lock_file("demo")], check=True)
-    subprocess.run([*pip, "--no-deps", wheel], check=True)
+    pip = [str(programs / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--require-hashes", "--requirement", str(lock_file("demo"))], check=True)
+    subprocess.run([*pip, "--no-deps", str(wheel)], check=True)
     without_node = {"PATH": str(programs), "HOME": str(folder), "COLUMNS": "100"}
-    command = [programs / "finecomb", "demo", folder / "study"]
+    command = [str(programs / "finecomb"), "demo", str(folder / "study")]
     return subprocess.run(command, check=True, capture_output=True, text=True, env=without_node).stdout
 
 

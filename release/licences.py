@@ -45,11 +45,11 @@ def closure(name: str, extras: frozenset[str] = frozenset()) -> dict[str, Distri
 def licence(package: Distribution) -> str:
     """The licence in the package's own words: its expression, else its classifiers, else the first line of its text."""
     fields = package.metadata
+    expression, text = (next(iter(fields.get_all(field) or ()), "") for field in ("License-Expression", "License"))
     classifiers = [
         line.rsplit("::", 1)[-1].strip() for line in fields.get_all("Classifier") or () if "License ::" in line
     ]
-    text = (fields.get("License") or "").strip().split("\n")[0]
-    return fields.get("License-Expression") or ", ".join(classifiers) or text or "unknown"
+    return expression or ", ".join(classifiers) or text.strip().split("\n")[0] or "unknown"
 
 
 def not_permissive(packages: dict[str, Distribution]) -> dict[str, str]:

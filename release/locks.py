@@ -48,7 +48,17 @@ def compile_lock(purpose: str) -> None:
     extras = [word for extra in EXTRAS[purpose] for word in ("--extra", extra)]
     options = ["--universal", "--python-version", OLDEST_PYTHON, "--generate-hashes"]
     quiet = ["--quiet", "--no-emit-index-url", "--no-header", "--no-annotate"]
-    command = ["uv", "pip", "compile", *quiet, *options, *extras, "pyproject.toml", "--output-file", lock_file(purpose)]
+    command = [
+        "uv",
+        "pip",
+        "compile",
+        *quiet,
+        *options,
+        *extras,
+        "pyproject.toml",
+        "--output-file",
+        str(lock_file(purpose)),
+    ]
     subprocess.run(command, cwd=ROOT, check=True, env=os.environ | {"UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1"})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -70,7 +71,7 @@ def test_a_wheel_is_the_same_twice_and_has_the_pages(tmp_path: Path) -> None:
 
 
 def test_an_advisory_is_named_and_what_was_not_looked_up_is_counted() -> None:
-    packages = [
+    packages: list[dict[str, Any]] = [
         {"name": "sound", "version": "1", "vulns": []},
         {"name": "faulty", "version": "2", "vulns": [{"id": "PYSEC-1"}, {"id": "PYSEC-2"}]},
         {"name": "unknown", "skip_reason": "no answer"},
