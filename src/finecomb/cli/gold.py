@@ -13,6 +13,7 @@ import typer
 
 from finecomb import formats
 from finecomb.cli.filters import Annotators, Draws, Drop, Kinds, Protocol, Seed, Tokens, Where, filters, names, part_of
+from finecomb.cli.output import refuse_plot
 from finecomb.cli.shared import (
     AsJson,
     Force,
@@ -21,6 +22,7 @@ from finecomb.cli.shared import (
     app,
     counted,
     done,
+    draw,
     print_table,
     read,
     say,
@@ -39,7 +41,7 @@ from finecomb.gold.score import score as scored
 from finecomb.gold.scored_pair import Unread
 from finecomb.gold.unit_scores import calibration_table, recall_table
 from finecomb.measure.view import view
-from finecomb.report.scores import readable_rows, score_rows
+from finecomb.report.scores import readable_rows, score_findings, score_rows
 from finecomb.report.tables import Row, as_json, finding_rows
 
 MatchOrAll = Literal[
@@ -290,6 +292,7 @@ def score(
         _scalar(truth, other, question, names(by), gold_annotator, draws, seed, as_json_)
         return
     if match == "all":
+        refuse_plot("a table of F1 by every rule")
         options = ScoreSettings(
             gold_annotator=gold_annotator, judges=judges or (), protocol=protocol, tokens=tokens, unread=unread,
             average=average,
@@ -305,6 +308,7 @@ def score(
         table_names = [name for name in table_names if name not in hidden]
     elif match != "sentence" and (units := [name for name in table_names if name in UNIT_TABLES]):
         raise FinecombError(f"--table {units[0]}: is about scores of sentences; add --match sentence")
+    draw(score_findings(scores.rows), scores.pair.protocol)
     printer = _Printer(as_json_, several=len(table_names) > 1)
     printable = _score_tables(scores, truth if other is None else other, seed)
     for name in table_names:
@@ -353,7 +357,9 @@ def _scalar(
 ) -> None:
     given = next((name for name in by if name != "label"), "model")
     printer = _Printer(as_json_, several=False)
-    printer.add("metrics", "Metrics against people", scalar_scores(truth, other, question, given, gold, draws, seed))
+    metrics = scalar_scores(truth, other, question, given, gold, draws, seed)
+    draw(metrics)
+    printer.add("metrics", "Metrics against people", metrics)
     printer.finish([])
 
 
