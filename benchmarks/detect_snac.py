@@ -89,8 +89,11 @@ def tagged(texts: Sequence[Narrative], split: TextSplit, number: int, cache: Cac
     arrays = cache.arrays(f"tagger{number}", make)
     if arrays is None:
         return None
-    parts = ("sentences", "tokens", "offsets")
-    return {at: TextScores(*(arrays[f"{texts[at].id}/{part}"] for part in parts)) for at in places}
+    return {at: _scores(arrays, texts[at].id) for at in places}
+
+
+def _scores(arrays: Mapping[str, Floats], id: str) -> TextScores:
+    return TextScores(arrays[f"{id}/sentences"], arrays[f"{id}/tokens"], arrays[f"{id}/offsets"].astype(np.int64))
 
 
 def coherence(

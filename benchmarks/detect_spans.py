@@ -105,7 +105,7 @@ def people(data: Path) -> str:
         if document.id in by_document
     }
     figures = np.array([_against_rest(person, marked, len(labels)) for person in persons])
-    rows = [[label, *(spread(figures[:, part, at]) for part in range(3))] for at, label in enumerate(labels)]
+    rows = [[label, *(spread(figures[:, part, at].tolist()) for part in range(3))] for at, label in enumerate(labels)]
     return markdown(["label", "precision", "recall", "F1"], rows)
 
 

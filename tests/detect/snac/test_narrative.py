@@ -6,7 +6,7 @@ import numpy as np
 
 from finecomb.core.records import Annotation, Document, Mark, Segment
 from finecomb.core.span import Span
-from finecomb.detect.snac.narrative import Narrative, dev_split, narrative, narratives, splits
+from finecomb.detect.snac.narrative import LONGEST, Narrative, dev_split, narrative, narratives, splits
 
 TEXT = "Nora leaves. Emil waits.\nA storm comes."
 DOCUMENT = Document(id="d", text=TEXT, segments=(Segment(start=0, end=24), Segment(start=25, end=39)))
@@ -54,3 +54,11 @@ def test_a_dev_split_has_nothing_to_test_on() -> None:
     texts = [Narrative(str(number), "", (), str(number)) for number in range(10)]
     split = dev_split(texts, 0.2, np.random.default_rng(0))
     assert (len(split.train), len(split.dev), len(split.test)) == (8, 2, 0)
+
+
+def test_a_sentence_that_never_ends_is_cut() -> None:
+    words = "word " * 100_000
+    text = narrative(Document(id="long", text=words))
+    assert max(sentence.end - sentence.start for sentence in text.sentences) <= LONGEST
+    assert " ".join(text.words(at) for at in range(len(text.sentences))).split() == words.split()
+    assert narrative(Document(id="blob", text="x" * 10_000)).sentences[-1].end == 10_000

@@ -18,7 +18,7 @@ from finecomb.detect import named
 from finecomb.detect.base import FittedDetector
 from finecomb.detect.libraries import has_library
 from finecomb.detect.snac import coherence, recipes, verdicts
-from finecomb.detect.snac.narrative import Narrative
+from finecomb.detect.snac.narrative import Narrative, TextSplit
 from finecomb.detect.snac.options import (
     CoherenceOptions,
     EntityGridOptions,
@@ -162,7 +162,7 @@ def test_a_study_without_the_labels_is_refused() -> None:
 def test_texts_of_real_that_are_tested_are_not_learnt_from() -> None:
     study = toy_study()
     texts, _, _ = training_texts(study, list(study.iter_annotations()), SplitOptions())
-    split = recipes.TextSplit((0, 1), (2,), (3,))
+    split = TextSplit((0, 1), (2,), (3,))
     real = recipes._Real((), texts)
     real.real = [dataclasses.replace(text) for text in texts[:4]]
     real.parses = toy_parse(real.real, "")

@@ -24,7 +24,8 @@ def head(width: int, hidden: int, longest: int, classes: int, seed: int = 0) -> 
 def slow_logits(starts: NDArray[Any], ends: NDArray[Any], weights: SpanHead, first: int, last: int) -> NDArray[Any]:
     """One span: [start; end; length] through the layers."""
     hidden = starts[first] @ weights.start + ends[last] @ weights.end + weights.length[last - first]
-    return np.maximum(hidden, 0) @ weights.out + weights.bias
+    logits: NDArray[Any] = np.maximum(hidden, 0) @ weights.out + weights.bias
+    return logits
 
 
 def test_every_span_is_scored_as_by_its_definition() -> None:

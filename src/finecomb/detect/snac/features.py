@@ -51,33 +51,56 @@ class _Memory:
     """Of the last sentence."""
 
 
+@dataclass(frozen=True, slots=True)
+class SentenceFacts:
+    """What is read off one sentence alone, once."""
+
+    tokens: ParsedSentence
+    people: list[NameMention]
+    things: list[NounMention]
+    content: frozenset[str]
+    """Lemmas of nouns, verbs, adjectives and names."""
+    subjects: frozenset[str]
+    events: list[tuple[tuple[str, str, str], bool]]
+    """Subject, verb and object of each clause, and whether it is negated."""
+
+
+def sentence_facts(sentence: ParsedSentence) -> SentenceFacts:
+    """The facts of one sentence."""
+    return SentenceFacts(
+        sentence, names(sentence), list(nouns(sentence)), _content(sentence), _subjects(sentence), _events(sentence)
+    )
+
+
+NO_FACTS = SentenceFacts((), [], [], frozenset(), frozenset(), [])
+
+
 def sentence_features(text: Narrative, sentences: Sequence[ParsedSentence]) -> list[dict[str, float]]:
     """Numbers by name for every sentence of a text."""
     memory = _Memory()
+    facts = [sentence_facts(sentence) for sentence in sentences]
     rows: list[dict[str, float]] = []
-    for at, sentence in enumerate(sentences):
-        rows.append(_row(text, sentences, at, memory))
-        _remember(memory, sentence, names(sentence), at)
+    for at, sentence in enumerate(facts):
+        rows.append(_row(text, facts, at, memory))
+        _remember(memory, sentence, at)
     return rows
 
 
-def last_features(text: Narrative, sentences: Sequence[ParsedSentence]) -> dict[str, float]:
+def last_features(text: Narrative, facts: Sequence[SentenceFacts]) -> dict[str, float]:
     """Numbers by name for the last sentence of a text only."""
     memory = _Memory()
-    for at, sentence in enumerate(sentences[:-1]):
-        _remember(memory, sentence, names(sentence), at)
-    return _row(text, sentences, len(sentences) - 1, memory)
+    for at, sentence in enumerate(facts[:-1]):
+        _remember(memory, sentence, at)
+    return _row(text, facts, len(facts) - 1, memory)
 
 
-def _row(text: Narrative, sentences: Sequence[ParsedSentence], at: int, memory: _Memory) -> dict[str, float]:
-    sentence = sentences[at]
-    people, things = names(sentence), list(nouns(sentence))
-    before = sentences[at - 1] if at else ()
+def _row(text: Narrative, facts: Sequence[SentenceFacts], at: int, memory: _Memory) -> dict[str, float]:
+    sentence, before = facts[at], facts[at - 1] if at else NO_FACTS
     return {
-        **_shape(text, at, sentence, before), **_name_features(people, memory, at),
-        **_noun_features(things, memory, at),
-        **_continuity(sentence, before, sentences[max(at - 4, 0) : at], people, memory, at),
-        **_event_features(sentence, people, memory), **_person_links(text, at),
+        **_shape(text, at, sentence.tokens, before.tokens), **_name_features(sentence.people, memory, at),
+        **_noun_features(sentence.things, memory, at),
+        **_continuity(sentence, before, facts[max(at - 4, 0) : at], memory, at),
+        **_event_features(sentence, memory), **_person_links(text, at),
     }  # fmt: skip
 
 
@@ -168,36 +191,30 @@ def _noun_features(things: Sequence[NounMention], memory: _Memory, at: int) -> d
 
 
 def _continuity(
-    sentence: ParsedSentence,
-    before: ParsedSentence,
-    recent: Sequence[ParsedSentence],
-    people: Sequence[NameMention],
-    memory: _Memory,
-    at: int,
+    sentence: SentenceFacts, before: SentenceFacts, recent: Sequence[SentenceFacts], memory: _Memory, at: int
 ) -> dict[str, float]:
-    content, previous = _content(sentence), _content(before)
-    wider = set().union(*(_content(other) for other in recent)) if recent else set()
-    subjects = _subjects(sentence)
-    spoken = [token for token in sentence if token.dep in SUBJECTS]
-    words = set().union(*(name.words for name in people)) if people else set()
-    last = {word for word, seen in memory.names.items() if seen == at - 1}
+    content, subjects = sentence.content, sentence.subjects
+    wider = frozenset().union(*(other.content for other in recent))
+    spoken = [token for token in sentence.tokens if token.dep in SUBJECTS]
+    words = frozenset().union(*(name.words for name in sentence.people))
+    last = {word for word, place in memory.names.items() if place == at - 1}
     return {
-        "shared.before": len(content & previous) / max(len(content), 1),
+        "shared.before": len(content & before.content) / max(len(content), 1),
         "shared.recent": len(content & wider) / max(len(content), 1),
         "shared.ever": sum(lemma in memory.lemmas for lemma in content) / max(len(content), 1),
         "new.content": float(sum(lemma not in memory.lemmas for lemma in content)),
         "subject.same": float(bool(subjects & memory.subjects)),
         "subject.pronoun": float(any(token.pos == "PRON" for token in spoken)),
         "subject.new": float(bool(subjects) and not subjects & (memory.lemmas.keys() | memory.names.keys())),
-        "subject.in.last": float(bool(subjects & (_content(before) | last))),
+        "subject.in.last": float(bool(subjects & (before.content | last))),
         "people.shared.before": float(len(words & last)),
         "people.gone": float(len(last - words)),
-        "verbs.known": float(sum(token.lemma in memory.lemmas for token in sentence if token.pos == "VERB")),
-    }  # fmt: skip
+        "verbs.known": float(sum(token.lemma in memory.lemmas for token in sentence.tokens if token.pos == "VERB")),
+    }
 
 
-def _content(sentence: ParsedSentence) -> set[str]:
-    return {token.lemma for token in sentence if token.pos in _CONTENT and len(token.lemma) > 1}
+def _content(sentence: ParsedSentence) -> frozenset[str]:
+    return frozenset(token.lemma for token in sentence if token.pos in _CONTENT and len(token.lemma) > 1)
 
 
 def _subjects(sentence: ParsedSentence) -> frozenset[str]:
@@ -224,8 +241,8 @@ def _word(children: Sequence[ParsedToken], deps: Set[str]) -> str:
     )
 
 
-def _event_features(sentence: ParsedSentence, people: Sequence[NameMention], memory: _Memory) -> dict[str, float]:
-    events = _events(sentence)
+def _event_features(sentence: SentenceFacts, memory: _Memory) -> dict[str, float]:
+    events, people = sentence.events, sentence.people
     acting = {event[0] for event, _ in events}
     again = sum(memory.events[event] > 0 for event, _ in events if all(event))
     partly = sum((event[0], event[1]) in memory.denied for event, _ in events if event[0] and event[1] != "be")
@@ -274,17 +291,17 @@ def _pronoun_starts(text: Narrative, at: int) -> Iterator[int]:
         place += len(word)
 
 
-def _remember(memory: _Memory, sentence: ParsedSentence, people: Sequence[NameMention], at: int) -> None:
-    for name in people:
+def _remember(memory: _Memory, sentence: SentenceFacts, at: int) -> None:
+    for name in sentence.people:
         memory.names |= dict.fromkeys(name.words, at)
         if name.described:
             memory.described |= name.words
         for word in name.words:
             memory.attributes.setdefault(word, set()).update(name.description)
-    memory.lemmas |= dict.fromkeys(_content(sentence), at)
-    for event, negated in _events(sentence):
+    memory.lemmas |= dict.fromkeys(sentence.content, at)
+    for event, negated in sentence.events:
         memory.events[event] += 1
         memory.denied[event[0], event[1]] = negated
         victim = event[0] if event[1] in {"die", "drown", "perish"} else event[2] if event[1] in _FATAL else ""
         memory.dead |= {victim} & memory.names.keys()
-    memory.subjects = _subjects(sentence)
+    memory.subjects = sentence.subjects

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,9 @@ ANY = "any"
 """Whether a sentence has any of the errors."""
 WHOLE_SENTENCE = "scene"
 """The label whose span is always the whole sentence (section 5.1)."""
+
+LONGEST = 3000
+"""Characters that a sentence may have."""
 
 Bools = NDArray[np.bool_]
 
@@ -75,11 +78,21 @@ def narrative(document: Document, marks: Iterable[Mark] = (), group: str = "", s
     spans = [MarkedSpan(span.start, span.end, mark.label or "") for mark in marks for span in mark.spans]
     starts = [segment.start for segment in document.segments] if segments else []
     rows: list[NarrativeSentence] = []
-    for start, end in sentences(document.text).tolist():
+    for start, end in _bounded_sentences(document.text):
         segment = max(sum(begin <= start for begin in starts) - 1, 0)
         opens = not rows or segment != rows[-1].segment
         rows.append(NarrativeSentence(start, end, segment, opens, _inside(spans, start, end)))
     return Narrative(document.id, document.text, tuple(rows), group or document.id)
+
+
+def _bounded_sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Sentences; one that never ends is cut at a blank, since grammar costs more the longer it is."""
+    for start, end in sentences(text).tolist():
+        while end - start > LONGEST:
+            cut = max(text.rfind(" ", start, start + LONGEST), start + LONGEST // 2)
+            yield start, cut
+            start = cut + 1
+        yield start, end
 
 
 def _inside(spans: Iterable[MarkedSpan], start: int, end: int) -> tuple[MarkedSpan, ...]:

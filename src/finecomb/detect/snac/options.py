@@ -48,7 +48,7 @@ class CoherenceOptions(SplitOptions):
     encoder: str = option(ENCODER, "The encoder that is fine-tuned, by public name or folder; none: features alone.")
     surprisal: str = option(NONE, f"A causal language model whose surprisal is a feature, e.g. {CAUSAL}.")
     segments: bool = option(True, "Let it know where segments begin.")
-    epochs: int = option(2, "How often the encoder sees each text.", minimum=1)
+    epochs: int = option(3, "How often the encoder sees each text.", minimum=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,9 @@ class TaggerSettings:
     """How a tagger is made and fitted."""
 
     encoder: str
-    epochs: int = 2
-    rate: float = 1.5e-4
-    batch: int = 2
+    epochs: int = 3
+    rate: float = 1e-4
+    batch: int = 8
     length: int = 320
     context: int = 128
     frozen: int = 2

@@ -21,6 +21,7 @@ from finecomb.detect.snac.figures import label_figures, recalls_at_precision
 from finecomb.detect.snac.narrative import ANY, LABELS, Narrative, dev_split, narratives, splits
 from finecomb.detect.snac.options import DEV_SHARE, SplitOptions
 from finecomb.detect.snac.recipes import FittedScorer, Recipe
+from finecomb.detect.snac.sentence_scores import Floats
 from finecomb.gold.unit_scores import area_under_curve
 
 FEWEST = 5
@@ -124,17 +125,22 @@ def fold_figures(texts: Sequence[Narrative], fitted: FittedScorer, labels: Seque
     return [{**row, "recall at .7": recalls[str(row["label"])]} for row in [*rows, whole]]
 
 
+def _mean_and_spread(values: Floats) -> str:
+    """`0.805 (0.012)`, of the folds where a figure is defined; the spread is left out where there is but one."""
+    defined = values[~np.isnan(values)]
+    if not len(defined):
+        return ""
+    return f"{defined.mean():.3f} ({defined.std(ddof=1):.3f})" if len(defined) > 1 else f"{defined.mean():.3f}"
+
+
 def spread(folds: Sequence[Figures]) -> Figures:
     """The mean of every figure over folds, and its standard deviation beside it; sentences are summed."""
     rows: Figures = []
+    names = list(dict.fromkeys(name for fold in folds for row in fold for name in row))
     for same in zip(*folds, strict=True):
-        names = list(dict.fromkeys(name for row in same for name in row))
         row: dict[str, object] = {"label": same[0]["label"]}
         for name in names[1:]:
             values = np.array([float(str(part.get(name, math.nan))) for part in same])
-            if name == "sentences":
-                row[name] = int(values.sum())
-            elif not np.isnan(values).all():
-                row[name] = f"{np.nanmean(values):.3f} ({np.nanstd(values, ddof=1) if len(values) > 1 else 0:.3f})"
+            row[name] = int(np.nansum(values)) if name in ("sentences", "words") else _mean_and_spread(values)
         rows.append(row)
     return rows

@@ -12,7 +12,14 @@ from finecomb.core.errors import FinecombError
 from finecomb.detect.boosting import BoostedTrees, BoostingSettings, fit_trees
 from finecomb.detect.model_folder import DetectorCard, StoredModel
 from finecomb.detect.snac.entity_grid import EntityGrid, fit_entity_grid
-from finecomb.detect.snac.features import POSITIONAL, feature_matrix, last_features, sentence_features
+from finecomb.detect.snac.features import (
+    POSITIONAL,
+    SentenceFacts,
+    feature_matrix,
+    last_features,
+    sentence_facts,
+    sentence_features,
+)
 from finecomb.detect.snac.narrative import ANY, Narrative
 from finecomb.detect.snac.parse import ParsedSentence, parsed
 from finecomb.detect.snac.sentence_scores import (
@@ -181,17 +188,15 @@ def synthetic_rows(
     texts: Sequence[Narrative], parses: Sequence[Sequence[ParsedSentence]], negatives: Negatives, seed: int
 ) -> SyntheticRows:
     """Examples from coherent texts; where sentences stand is left out, since it would give the damage away."""
-    by_text = {id(text): sentences for text, sentences in zip(texts, parses, strict=True)}
+    by_text = {id(text): list(map(sentence_facts, rows)) for text, rows in zip(texts, parses, strict=True)}
     examples = synthetic_examples(texts, negatives, np.random.default_rng(seed))
     rows = [_example_features(text, by_text[id(text)], example) for text, example in examples]
     return SyntheticRows(rows, np.array([not example.coherent for _, example in examples], dtype=bool))
 
 
-def _example_features(
-    text: Narrative, sentences: Sequence[ParsedSentence], example: SyntheticExample
-) -> dict[str, float]:
+def _example_features(text: Narrative, facts: Sequence[SentenceFacts], example: SyntheticExample) -> dict[str, float]:
     short = example_text(text, example, len(example.context))
-    features = last_features(short, [*(sentences[at] for at in example.context), sentences[example.sentence]])
+    features = last_features(short, [*(facts[at] for at in example.context), facts[example.sentence]])
     return {name: value for name, value in features.items() if name not in POSITIONAL}
 
 
