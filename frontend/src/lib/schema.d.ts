@@ -2011,6 +2011,11 @@ export interface components {
             looks: components["schemas"]["LabelLook"][];
             /** Unlabelled */
             unlabelled: boolean;
+            /**
+             * Marks On
+             * @description Parts that may be marked; every part when absent.
+             */
+            marks_on?: string[] | null;
             /** Questions */
             questions: components["schemas"]["Question"][];
             /** Unit Questions */
@@ -4026,7 +4031,8 @@ export interface components {
             text: string;
             /**
              * Context
-             * @description Named texts beside it, unless the protocol hides them.
+             * @description Named texts beside it, unless the protocol hides them. The texts of a pair are called `first` and `second`, by
+             *     their place, and so they are in answers and marks.
              * @default {}
              */
             context: {
@@ -4034,10 +4040,22 @@ export interface components {
             };
             /**
              * Parts
-             * @description Where the protocol goes part by part.
+             * @description Where the protocol goes part by part. Where errors are marked so, `text` ends with the part that is to be judged,
+             *     and the next one is sent once that was; of later parts only their place is told.
              * @default []
              */
             parts: components["schemas"]["TextPart"][];
+            /**
+             * Sentences
+             * @description Start and end of the sentences by part, where a label goes with whole ones.
+             * @default {}
+             */
+            sentences: {
+                [key: string]: [
+                    number,
+                    number
+                ][];
+            };
             /** @description Where the protocol shows it. */
             data?: components["schemas"]["JsonValue"];
             /**

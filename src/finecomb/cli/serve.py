@@ -360,6 +360,7 @@ def _run(store: Store, listening: socket.socket, public_url: str, open_: str) ->
 
     from finecomb.server.app import create_app
     from finecomb.server.connections import ImpatientProtocol
+    from finecomb.server.housekeeping import housekeeping
     from finecomb.server.pages import STATIC
 
     if not (STATIC / "annotate.html").is_file():
@@ -380,6 +381,7 @@ def _run(store: Store, listening: socket.socket, public_url: str, open_: str) ->
     if open_:
         webbrowser.open(open_)
     try:
-        uvicorn.Server(config).run(sockets=[listening])
+        with housekeeping(store):
+            uvicorn.Server(config).run(sockets=[listening])
     except KeyboardInterrupt:
         err.print("Stopped; everything is saved.")

@@ -76,6 +76,8 @@ async def join(request: Request, response: Response, token: str) -> SignedIn:
         auth.check_origin(request)
         return SignedIn(annotator=current.who, csrf=auth.csrf(current))
     source = recruitment.with_traces(auth, request, response, source)
+    if is_open:
+        await auth.admit(request)
     try:
         session_token = await auth.follow(request, recruits.enter, token, source)
     except recruits.TookPartError:

@@ -12,16 +12,14 @@ from dataclasses import astuple, dataclass, fields
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from pydantic_core import from_json
 
 from finecomb.people.arrivals import Arrival, ArrivalSource
 from finecomb.people.onboarding import recorded_step, with_step
-from finecomb.people.progress import with_name
-from finecomb.store import access, annotators, assignment, audit, cells, tables
+from finecomb.store import access, annotators, assignment, audit, cells, personal_names, tables
 from finecomb.store.cells import FullError
 from finecomb.store.database import Database, Transaction
 from finecomb.store.location import FILE, StudyLocation, is_url, place
-from finecomb.store.rows import dumps, iso
+from finecomb.store.rows import iso
 from finecomb.store.studies import find, studies
 from finecomb.store.tables import given
 
@@ -255,21 +253,25 @@ class PersonalData:
     """Different ids of a platform."""
     links: int
     sessions: int
+    names: int = 0
+    """People whom researchers call by a name."""
 
 
 def personal_data(store: Store, transaction: Transaction, annotators: Iterable[str] | None = None) -> PersonalData:
     """What is kept about some annotators, or about all, apart from their work."""
-    mine = _mine(store, annotators)
+    named = None if annotators is None else list(annotators)
+    mine = _mine(store, named)
     count = [sa.select(sa.func.count()).select_from(table).where(*only) for table, only in mine.items()]
     arrived, linked, signed = (int((transaction.one(statement) or (0,))[0]) for statement in count)
     workers = sa.select(sa.func.count(sa.distinct(_OWN.worker))).where(*mine[tables.arrival], _OWN.worker != "")
-    return PersonalData(arrived, int((transaction.one(workers) or (0,))[0]), linked, signed)
+    names = len(personal_names.personal_names(store, transaction, named))
+    return PersonalData(arrived, int((transaction.one(workers) or (0,))[0]), linked, signed, names)
 
 
 def forget(store: Store, transaction: Transaction, by: str, annotators: Iterable[str] | None = None) -> PersonalData:
-    """Remove worker ids, devices, addresses, sessions and personal links, of some annotators or of all.
+    """Remove worker ids, devices, addresses, sessions, personal links and names, of some annotators or of all.
 
-    Their work stays, under the names it has; nobody can tell from the study any more whose it is.
+    Their work stays; who was called by a name becomes a number. Nobody can tell from the study any more whose it is.
     """
     named = None if annotators is None else list(annotators)
     was = personal_data(store, transaction, named)
@@ -277,32 +279,19 @@ def forget(store: Store, transaction: Transaction, by: str, annotators: Iterable
         transaction.run(sa.delete(table).where(*only))
     bound = () if named is None else (_W.annotator.in_(named),)
     transaction.run(sa.update(tables.worker).values(device="").where(_W.study == store.key, *bound))
-    _forget_names(store, transaction, named)
-    audit.record(store, transaction, by, "forgot where annotators came from", annotators=named or "all")
+    numbers = personal_names.forget_names(store, transaction, named)
+    about = "all" if named is None else [numbers.get(id, id) for id in named]
+    audit.record(store, transaction, by, "forgot where annotators came from", annotators=about)
     return was
-
-
-def _forget_names(store: Store, transaction: Transaction, named: list[str] | None) -> None:
-    """Remove what researchers call people, from their records and from the audit log."""
-    ids = named if named is not None else list(annotators.conditions(store, transaction))
-    for id in ids:
-        person = annotators.get(store, transaction, id)
-        if "name" in person.meta:
-            annotators.replace(store, transaction, with_name(person, ""))
-    own = tables.audit.c
-    lines = sa.select(own.key, own.about).where(own.study == store.key, own.did == "named annotator")
-    for key, about in transaction.all(lines):
-        value = from_json(about)
-        if value.get("annotator") in ids and "name" in value:
-            value["name"] = "(forgotten)"
-            transaction.run(sa.update(tables.audit).values(about=dumps(value)).where(own.key == key))
 
 
 def wipe(database: Database) -> None:
     """Write a database anew, so that what was removed is not left in free pages of its file or in its journal."""
     connection = database.connect()
     try:
-        connection.execute("VACUUM" if database.sqlite else "VACUUM FULL arrival, link, session, annotator, audit")
+        connection.execute(
+            "VACUUM" if database.sqlite else "VACUUM FULL arrival, link, session, annotator, annotation, worker, audit"
+        )
         if database.sqlite:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     finally:

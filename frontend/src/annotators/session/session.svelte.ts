@@ -279,9 +279,18 @@ export class Session extends TaskSaving {
     this.exercise = undefined;
     this.noteTask(task);
     const first = this.parts.findIndex((part) => this.state.work[part.key] === undefined);
-    this.partAt = first < 0 ? Math.max(0, this.parts.length - 1) : first;
+    const at = first < 0 ? Math.max(0, this.parts.length - 1) : first;
+    this.awaited = undefined;
+    this.partAt = Math.min(at, this.lastPart());
     this.page = "task";
     this.sender.go();
+    if (at > this.partAt) void this.reach(at); // what was judged here has yet to arrive there
+  }
+
+  /** The last part whose words are here. */
+  private lastPart(): number {
+    const ahead = this.parts.findIndex((_, index) => !this.hasPart(index));
+    return Math.max(0, ahead < 0 ? this.parts.length - 1 : ahead - 1);
   }
 
   /** A new text is in the list of this annotator from now on. */

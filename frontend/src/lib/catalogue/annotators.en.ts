@@ -310,6 +310,7 @@ export default {
   toEnd: "this is the last text",
   noMorePart: "No more errors, go to part {n}",
   nextPart: "Go to part {n}",
+  partComes: "Part {n} comes once this one is saved",
   finishText: "Finish text",
   noErrors: "No errors",
   handingIn: "Handing in…",
@@ -398,6 +399,8 @@ export default {
 
   // said to screen readers
   selectFirst: "Select words first.",
+  notMarkedHere: "This part is to read, not to mark. Select words of the text.",
+  onlyToRead: "to read, not to mark",
   selected: "{words} selected",
   entered: "in {name}",
   left: "out of {name}",
