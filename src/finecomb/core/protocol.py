@@ -255,7 +255,7 @@ class Protocol(Record):
 
     @property
     def id(self) -> str:
-        """Name and version, e.g. `snac@1`."""
+        """Name and version, e.g. `snac@2`."""
         return f"{self.name}@{self.version}"
 
     @model_validator(mode="after")
@@ -390,7 +390,7 @@ class Protocol(Record):
 
     @functools.cached_property
     def practice(self) -> dict[str, Document]:
-        """The texts of training and qualification as documents, by ids such as `scarecrow@1/exercise-3`."""
+        """The texts of training and qualification as documents, by ids such as `scarecrow@2/exercise-3`."""
         texts = {f"{self.id}/{item.name}": item.document(f"{self.id}/{item.name}") for item in self.exercises()}
         return texts | {id: Document(id=id, text=item.text, context=item.context) for id, item in self._choices.items()}
 

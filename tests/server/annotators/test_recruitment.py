@@ -174,7 +174,7 @@ def test_starting_is_agreeing_and_is_kept_once(store: Store) -> None:
     join(store, PID | {"SESSION_ID": "se2"}, client)
     one = next(each for each in store.annotators() if each.id == who)
     assert one.meta["steps"] == [
-        {"step": "consent", "protocol": "scarecrow@1", "done": "2023-11-14T22:13:20Z"},
+        {"step": "consent", "protocol": "scarecrow@2", "done": "2023-11-14T22:13:20Z"},
     ]
 
 
@@ -275,7 +275,7 @@ def test_prolific_gets_its_codes(store: Store) -> None:
 
 
 def test_the_code_comes_when_the_last_text_is_handed_in_and_not_when_it_is_opened(store: Store) -> None:
-    two = store.head.protocol.model_copy(update={"version": "2", "work": Work(texts=2)})
+    two = store.head.protocol.model_copy(update={"version": "3", "work": Work(texts=2)})
     store.change_now(researcher_actions.add_protocol, "tests", two)
     settings = store.head.settings.model_copy(update={"protocols": (two.id,)})
     store.change_now(researcher_actions.set_settings, "tests", settings)

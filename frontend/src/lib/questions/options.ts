@@ -16,7 +16,7 @@ export const isPlaced = (context: Readonly<Record<string, unknown>>): boolean =>
 export function placed(question: Question): Question {
   const place = <V>(value: V): V => (typeof value === "string" ? ((PLACES[value] ?? value) as V) : value);
   const options = question.options.map((option) => ({ ...option, value: place(option.value) }));
-  const when = question.when && { ...question.when, among: question.when.among.map(place) };
+  const when = question.when ? { ...question.when, among: question.when.among.map(place) } : null;
   return { ...question, options, when };
 }
 
