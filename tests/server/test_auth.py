@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from finecomb.server.auth import TOKEN, Auth
 from finecomb.store import access, researcher_actions, tables
 from finecomb.store.database import DatabaseError
 from finecomb.store.store import Store
-from tests.databases import Client, Clocked
+from tests.databases import Client, Clocked, new_place, opened
 
 SENTINEL = "gpt-sentinel"
 TEXT = "The ferry was built by seven men in a week. It has nine crew."
@@ -517,3 +518,18 @@ def test_no_token_reaches_a_log(store: Store, caplog: pytest.LogCaptureFixture) 
         client.get(f"/api/join/{token}")
     lines = [record.getMessage() for record in caplog.records if not record.name.startswith(("httpx", "httpcore"))]
     assert not [line for line in lines if token in line or invitation in line]
+
+
+def test_annotators_see_the_protocols_title_and_never_the_folder(tmp_path: Path) -> None:
+    asked = protocols.load("scarecrow")
+    items: list[Item] = [Settings(protocols=(asked.id,), skip=PHASES), asked, Document(id="d", text=TEXT)]
+    folder = tmp_path / "gpt4-vs-human"
+    folder.mkdir()
+    with opened(new_place("sqlite", folder), items, Clocked()) as store:
+        client = Client(store)
+        token = access.open_token(store)
+        seen = [client.get(f"/join/{token}").text, client.get(f"/api/join/{token}").text]
+        client.joined()
+        seen += [client.get("/").text, client.get("/api/me").text, client.post("/api/next").text]
+        assert client.get("/api/me").json()["title"] == asked.title
+    assert not [text for text in seen if "gpt4" in text]

@@ -124,7 +124,7 @@ def test_forgetting_takes_names_from_people_links_and_the_log(store: Store) -> N
     assert work.annotator.startswith("reader-")
     with store.database.reading() as transaction:
         lines = audit.entries(store, transaction)
-    everything = str([lines, store.annotators(), [annotation for annotation in store.study().iter_annotations()]])
+    everything = str([lines, store.annotators(), list(store.study().iter_annotations())])
     assert "Maria" not in everything
     assert (
         len([did for _, _, did, _ in lines if did in ("made personal links", "named annotator", "revoked links")]) == 4
