@@ -88,7 +88,7 @@ def test_parts_are_judged_one_by_one(tmp_path: Path) -> None:
 def test_a_later_part_is_not_sent_before_the_earlier_ones_were_judged(tmp_path: Path) -> None:
     asked = protocols.load("snac")
     cut = (*CUT, Segment(start=29, end=39, title="The end"))
-    long = document(segments=cut).model_copy(update={"text": f"{TEXT} Six is it."})
+    long = Document(id="d", text=f"{TEXT} Six is it.", segments=cut)
     words = {"label": None, "answers": {}}
     with opened(
         new_place("sqlite", tmp_path), [Settings(protocols=(asked.id,), skip=PHASES), asked, long], Clocked()
