@@ -1,18 +1,45 @@
-"""Runs the tests of outages over and over beside busy processes: `python -m tests.browser.steadiness 50`.
+"""Runs the tests of outages over and over beside busy processes: `python -m tests.browser.steadiness --times 50`.
 
 What guards work against loss must hold on a machine that is busy, every time.
 """
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
-import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
-BUSY = 4
+import pytest
+
 TESTS = Path(__file__).parent / "test_outages.py"
+
+
+class Repetition:
+    """Does every test so many times, as long as there is time, and counts how each ended."""
+
+    def __init__(self, times: int, seconds: float) -> None:
+        self.times = times
+        self.until = time.monotonic() + seconds
+        self.ends: Counter[tuple[str, str]] = Counter()
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        metafunc.fixturenames.append("repetition")
+        metafunc.parametrize("repetition", range(self.times))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: item.name.rpartition("[")[2].zfill(9))  # all tests once, then all again
+
+    def pytest_runtest_setup(self) -> None:
+        if time.monotonic() > self.until:
+            pytest.skip("no time left")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" or report.outcome == "failed":
+            self.ends[report.nodeid.rpartition("::")[2].partition("[")[0], report.outcome] += 1
 
 
 def _busy() -> None:
@@ -20,25 +47,27 @@ def _busy() -> None:
         sum(range(10_000))
 
 
-def main(times: int, seconds: float) -> int:
+def main(times: int, busy: int, seconds: float, only: str) -> int:
     """Run the tests so often, or for so long; how many runs failed."""
-    busy = [multiprocessing.Process(target=_busy, daemon=True) for _ in range(BUSY)]
-    for process in busy:
+    processes = [multiprocessing.Process(target=_busy, daemon=True) for _ in range(busy)]
+    for process in processes:
         process.start()
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-m", "long or not long", str(TESTS)]
-    failed, done, until = 0, 0, time.monotonic() + seconds
-    while done < times and time.monotonic() < until:
-        run = subprocess.run(command, capture_output=True, text=True, check=False)
-        done += 1
-        failed += run.returncode != 0
-        print(f"run {done}: {run.stdout.strip().splitlines()[-1] if run.stdout.strip() else run.stderr}", flush=True)
-        if run.returncode:
-            print(run.stdout[-6000:], flush=True)
-    for process in busy:
+    repetition = Repetition(times, seconds)
+    words = ["-q", "-n", "0", "--tb=short", "-m", "long or not long", "-p", "no:cacheprovider", str(TESTS)]
+    pytest.main([*words, *(["-k", only] if only else [])], plugins=[repetition])
+    for process in processes:
         process.kill()
-    print(f"{done} runs beside {BUSY} busy processes, {failed} failed")
-    return failed
+    for (name, outcome), count in sorted(repetition.ends.items()):
+        print(f"{name}: {count} {outcome}, beside {busy} busy processes")
+    return sum(count for (_, outcome), count in repetition.ends.items() if outcome == "failed")
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 1e9) > 0)
+    multiprocessing.set_start_method("fork")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=50)
+    parser.add_argument("--busy", type=int, default=4)
+    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--only", default="", help="as pytest's -k")
+    arguments = parser.parse_args()
+    sys.exit(main(arguments.times, arguments.busy, arguments.seconds, arguments.only) > 0)
