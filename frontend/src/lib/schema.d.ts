@@ -22,7 +22,7 @@ export interface paths {
          * @description Sign in: as oneself by a personal link or from a platform, as somebody new by the open one.
          *
          *     Who comes back by the open link in the same browser goes on as before, unless the platform says that it is
-         *     somebody else.
+         *     somebody else. Who comes from a platform in another browser needs the `code` that is shown in the first.
          */
         post: operations["join_api_join__token__post"];
         delete?: never;
@@ -1709,7 +1709,7 @@ export interface components {
              * @description What the interface goes by.
              * @enum {string}
              */
-            code: "signed-out" | "not-allowed" | "not-found" | "conflict" | "finished" | "lease-over" | "incomplete" | "refused" | "too-large" | "too-many" | "paused" | "closed" | "failed";
+            code: "signed-out" | "not-allowed" | "other-browser" | "not-found" | "conflict" | "finished" | "lease-over" | "incomplete" | "refused" | "too-large" | "too-many" | "paused" | "closed" | "failed";
             /**
              * Say
              * @description For people: what happened, what is safe, what to do.
@@ -2385,6 +2385,12 @@ export interface components {
             way: components["schemas"]["ProgressSection"][];
             /** @description Once there is nothing more to do. */
             ending?: components["schemas"]["Ending"] | null;
+            /**
+             * Code
+             * @description To be typed in another browser in order to go on there; only for people whom a platform sent.
+             * @default
+             */
+            code: string;
             /**
              * Csrf
              * @description To be sent as `X-Finecomb-Token` with every request that changes something.
@@ -4572,7 +4578,9 @@ export interface operations {
     };
     join_api_join__token__post: {
         parameters: {
-            query?: never;
+            query?: {
+                code?: string;
+            };
             header?: never;
             path: {
                 token: string;

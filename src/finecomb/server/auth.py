@@ -154,6 +154,11 @@ class Auth:
         if (address := self.address(request)) and (await self.store.do(access.count_attempt, "join", address) > _JOINS):
             raise ProblemError("too-many", "Too many people came from your network at once. Try again in ten minutes.")
 
+    async def limit_codes(self, worker: str) -> None:
+        """Let somebody type a code of another browser so many times, wherever they are."""
+        if await self.store.do(access.count_attempt, "browser-code", self.signature(f"worker/{worker}")) > _TRIES:
+            raise ProblemError("too-many")
+
     def address(self, request: Request) -> str:
         """A keyed hash of the internet address (of the network, for IPv6); none of this machine's own, as a proxy's."""
         try:

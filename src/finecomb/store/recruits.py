@@ -5,6 +5,7 @@ Nothing of it is in the study's records or in any export: worker ids are in the 
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 from collections.abc import Iterable
@@ -97,10 +98,10 @@ def is_once(store: Store) -> bool:
 # --- coming in ---------------------------------------------------------------------------------------------------
 
 
-def enter(store: Store, transaction: Transaction, token: str, source: ArrivalSource) -> str | None:
+def enter(store: Store, transaction: Transaction, token: str, source: ArrivalSource, code: str = "") -> str | None:
     """Sign an annotator in by a link and remember where they came from; returns the session's token.
 
-    None when the link opens nothing (any more).
+    None when the link opens nothing (any more). `code` is what the browser in which a worker began shows.
     """
     kind = access.link_kind(store, transaction, token)
     if kind == "personal":
@@ -108,7 +109,7 @@ def enter(store: Store, transaction: Transaction, token: str, source: ArrivalSou
         session = access.session(store, transaction, session_token or "")
         who = session.who if session else ""
     elif kind == "open":
-        who = _by_open_link(store, transaction, source)
+        who = _by_open_link(store, transaction, source, code)
         session_token = access.start_session(store, transaction, "annotator", who)
     else:
         return None
@@ -118,7 +119,7 @@ def enter(store: Store, transaction: Transaction, token: str, source: ArrivalSou
     return session_token
 
 
-def _by_open_link(store: Store, transaction: Transaction, source: ArrivalSource) -> str:
+def _by_open_link(store: Store, transaction: Transaction, source: ArrivalSource, code: str) -> str:
     who = returning_annotator(store, transaction, source)
     if who is None and store.head.state == "closed":
         raise ClosedError
@@ -135,7 +136,7 @@ def _by_open_link(store: Store, transaction: Transaction, source: ArrivalSource)
     again = before is not None and source.session != before.source.session
     if again and is_once(store) and _finished(store, transaction, who):
         raise TookPartError
-    _check_browser(store, transaction, source)
+    _check_browser(store, transaction, source, code)
     return who
 
 
@@ -193,11 +194,29 @@ _W = tables.worker.c
 _KNOWN = sa.select(_W.annotator, _W.device).where(_W.study == given("study"), _W.hash == given("hash"))
 
 
-def _check_browser(store: Store, transaction: Transaction, source: ArrivalSource) -> None:
-    """Refuse a worker id that comes in another browser than the one it began in."""
+def _check_browser(store: Store, transaction: Transaction, source: ArrivalSource, code: str) -> None:
+    """Refuse a worker id that comes in another browser than the one it began in, without the code shown there."""
     row = transaction.one(_KNOWN, study=store.key, hash=worker_hash(store, source)) if source.worker else None
-    if row is not None and row[1] and source.device != row[1]:
+    if row is None or not row[1] or source.device == row[1]:
+        return
+    right = _code(store, str(row[0]), str(row[1]))
+    if not hmac.compare_digest(code.strip().upper().encode(), right.encode()):
         raise OtherBrowserError
+
+
+_BOUND = sa.select(_W.device).where(_W.study == given("study"), _W.annotator == given("annotator"), _W.device != "")
+
+
+def browser_code(store: Store, transaction: Transaction, annotator: str) -> str:
+    """What lets somebody from a platform go on in another browser; empty where no browser is bound."""
+    row = transaction.one(_BOUND, study=store.key, annotator=annotator)
+    return _code(store, annotator, str(row[0])) if row else ""
+
+
+def _code(store: Store, annotator: str, device: str) -> str:
+    """Eight letters and digits that nobody can guess; others as soon as the browser is another."""
+    text = f"browser/{annotator}/{device}"
+    return base64.b32encode(hmac.new(store.head.secret.encode(), text.encode(), hashlib.sha256).digest()).decode()[:8]
 
 
 def _bind(store: Store, transaction: Transaction, annotator: str, source: ArrivalSource) -> None:

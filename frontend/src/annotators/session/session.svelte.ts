@@ -95,10 +95,10 @@ export class Session extends TaskSaving {
     if (this.problem) this.page = "join";
   }
 
-  /** Follow the link that was opened. */
-  async join(): Promise<void> {
+  /** Follow the link that was opened; `code` is the one shown in the browser in which somebody began. */
+  async join(code = ""): Promise<void> {
     await this.guarded(async () => {
-      await this.api.post(joining());
+      await this.api.post(joining("", code));
       history.replaceState(null, "", "/");
       await this.enter();
     });
@@ -341,5 +341,7 @@ export class Session extends TaskSaving {
 }
 
 /** The address behind the link that was opened, with whatever a recruiting platform added to it. */
-const joining = (more = ""): string =>
-  `/api/join/${encodeURIComponent(location.pathname.slice("/join/".length))}${more}${location.search}`;
+const joining = (more = "", code = ""): string => {
+  const path = `/api/join/${encodeURIComponent(location.pathname.slice("/join/".length))}${more}${location.search}`;
+  return code === "" ? path : `${path}${location.search === "" ? "?" : "&"}code=${encodeURIComponent(code)}`;
+};

@@ -37,7 +37,7 @@ from finecomb.server.annotators.task_cache import TaskCache
 from finecomb.server.annotators.task_view import TaskText
 from finecomb.server.auth import AnnotatorSession, Auth, auth_of
 from finecomb.server.problems import ProblemError, refused
-from finecomb.store import annotators, next_step, onboarding_jobs, rows, tables, tasks
+from finecomb.store import annotators, next_step, onboarding_jobs, recruits, rows, tables, tasks
 from finecomb.store.next_step import Whereabouts
 from finecomb.store.rows import Declined, Kind
 from finecomb.store.store import Store
@@ -99,6 +99,7 @@ def me(request: Request, session: AnnotatorSession) -> Me:
     head = store.head
     with store.database.reading() as transaction:
         whereabouts = next_step.whereabouts(store, transaction, session.who)
+        code = recruits.browser_code(store, transaction, session.who)
     onboarded, assigned = whereabouts.onboarding, whereabouts.assignment
     sections = onboarding.progress_bar_sections(
         head.protocol, head.settings, onboarded.annotator, onboarded.finished, whereabouts.is_over
@@ -112,6 +113,7 @@ def me(request: Request, session: AnnotatorSession) -> Me:
         of=len(assigned.given) + assigned.ahead,
         way=tuple(ProgressSection(phase=section.phase, state=section.state) for section in sections),
         ending=_ending(auth, whereabouts),
+        code=code,
         csrf=auth.csrf(session),
     )
 

@@ -454,6 +454,8 @@ class Me(Record):
     """What comes before the work, and the work; only what this study has."""
     ending: Ending | None = None
     """Once there is nothing more to do."""
+    code: str = ""
+    """To be typed in another browser in order to go on there; only for people whom a platform sent."""
     csrf: str
     """To be sent as `X-Finecomb-Token` with every request that changes something."""
 
