@@ -36,8 +36,8 @@ STATUS: dict[Code, int] = {
 SAY: dict[Code, str] = {
     "signed-out": "You are signed out. Open your link again to go on; what you did is kept.",
     "not-allowed": "This is not open to you.",
-    "other-browser": "You began in another browser. Go on there. To go on here, type the code that it shows under “Aa”, or "
-    "ask the researchers to let you in.",
+    "other-browser": "You began in another browser. Go on there. To go on here, type the code that it shows under “Aa” "
+    "(reading settings), or ask the researchers to let you in.",
     "not-found": "There is nothing here.",
     "conflict": "This was changed in another window. Take one of the two.",
     "finished": "This text was handed in. Open it again to change something.",
