@@ -224,7 +224,7 @@ def is_sound(where: StudyLocation) -> bool:
     connection = database.connect()
     try:
         whole = connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        return whole and connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        return bool(whole and connection.execute("PRAGMA foreign_key_check").fetchall() == [])
     finally:
         connection.close()
         database.close()

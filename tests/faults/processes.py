@@ -104,4 +104,8 @@ def _shift_clock(offset: Any) -> None:
     from finecomb.store import store
 
     make = store.open_store
-    store.open_store = lambda place, items=None: make(place, items, lambda: time.time() + offset.value)  # type: ignore[assignment]
+
+    def shifted(place: Any, items: Any = None) -> Any:
+        return make(place, items, lambda: time.time() + offset.value)
+
+    store.open_store = shifted

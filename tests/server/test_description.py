@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import typing
+from collections.abc import Iterable
 from typing import Any
 
 import hypothesis
@@ -22,7 +24,7 @@ def operations() -> list[Any]:
     import schemathesis
 
     schema = schemathesis.openapi.from_dict(openapi.description())
-    return [found.ok() for found in schema.get_all_operations()]
+    return [operation.ok() for operation in typing.cast("Iterable[Any]", schema.get_all_operations())]
 
 
 def requests(operation: Any) -> Any:

@@ -238,8 +238,8 @@ class _Walker:
         protocol = self.store.head.protocol
         known = [number for number in range(len(item.solutions)) if rng.random() < skill]
         for part, right in zip(task["parts"], item.units or [{}] * len(task["parts"]), strict=False):
-            body = {"answers": _answers(protocol.unit_questions, rng) | dict(right)}
-            browser.change(f"/api/tasks/{task['id']}/units/{part['start']}-{part['end']}", body=body)
+            unit = {"answers": _answers(protocol.unit_questions, rng) | dict(right)}
+            browser.change(f"/api/tasks/{task['id']}/units/{part['start']}-{part['end']}", body=unit)
         for number in known:
             solution, span = item.solutions[number], item.spans()[number]
             answers = _answers(protocol.questions_of(solution.label), rng) | dict(solution.answers)

@@ -83,7 +83,7 @@ def _unnamed(about: Any, ids: Collection[str], numbers: Mapping[str, str]) -> An
     new, annotator, several = dict(about), about.get("annotator"), about.get("annotators")
     if annotator in ids and "name" in about:
         new["name"] = FORGOTTEN
-    if annotator in numbers:
+    if isinstance(annotator, str) and annotator in numbers:
         new["annotator"] = numbers[annotator]
     if isinstance(several, list):
         new["annotators"] = [numbers.get(id, id) for id in several]

@@ -89,7 +89,7 @@ def test_a_later_part_is_not_sent_before_the_earlier_ones_were_judged(tmp_path: 
     asked = protocols.load("snac")
     cut = (*CUT, Segment(start=29, end=39, title="The end"))
     long = Document(id="d", text=f"{TEXT} Six is it.", segments=cut)
-    words = {"label": None, "answers": {}}
+    words: dict[str, Any] = {"label": None, "answers": {}}
     with opened(
         new_place("sqlite", tmp_path), [Settings(protocols=(asked.id,), skip=PHASES), asked, long], Clocked()
     ) as store:
