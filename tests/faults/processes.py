@@ -103,9 +103,6 @@ def _serve(words: list[str], log: str, most: int, as_nobody: bool, offset: Any) 
 def _shift_clock(offset: Any) -> None:
     from finecomb.store import store
 
+    module: Any = store
     make = store.open_store
-
-    def shifted(place: Any, items: Any = None) -> Any:
-        return make(place, items, lambda: time.time() + offset.value)
-
-    store.open_store = shifted
+    module.open_store = lambda place, items=None: make(place, items, lambda: time.time() + offset.value)

@@ -118,11 +118,10 @@ def disk_full(folder: Path) -> Outcome:
     """Fill the disk while people save: what cannot be kept is not acknowledged, and arrives when there is room."""
     study, db, where = _study(folder, "sqlite")
     people = crowd(PEOPLE)
-    with Served(study, db):
-        pass  # makes the file
+    with Served(study, db) as served:
+        _work(served, people, 0.5)
     assert where.file is not None
     with Served(study, db, most=where.file.stat().st_size + 60_000) as served:
-        asyncio.run(join(served.address, served.token, people))
         asyncio.run(save_while(served.address, people, until(4), patient=True))
         refused = sum(person.unanswered is not None for person in people)
         assert refused > 0, "the disk was not full"
