@@ -16,7 +16,8 @@ from finecomb.core.study import Study
 from finecomb.judges.anchoring import anchoring
 from finecomb.judges.calibrate import Calibration, CalibrationOptions
 from finecomb.judges.calibrate import calibrate as calibrated
-from finecomb.judges.contract import CONTRACTS, JudgeContract, stale_conditions
+from finecomb.judges.calibration_record import CALIBRATIONS, CalibrationRecord, calibration_record
+from finecomb.judges.contract import CONTRACTS, stale_conditions
 from finecomb.judges.estimate import Estimates
 from finecomb.judges.estimate import estimate as estimated
 from finecomb.judges.validate import Judge
@@ -50,6 +51,8 @@ def calibrate(
     levels: Annotated[str, typer.Option(help="Levels of agreement, with commas.")] = "token,sentence,document",
     gold: Annotated[str, typer.Option(help="Score against this annotator too.", show_default=False)] = "",
     by: Annotated[str, typer.Option(help="Document meta that names the system.")] = "model",
+    own: Annotated[str, typer.Option(help="The system that is the judge's own model.", show_default=False)] = "",
+    gamma: Annotated[bool, typer.Option(help="Gamma too, of at most 50 texts.")] = True,
     helped: Annotated[bool, typer.Option("--help-effect", help="Its marks were offered: what did that do?")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Every table, not only those that fit a screen.")] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write the page here.", show_default=False)] = None,
@@ -72,14 +75,16 @@ def calibrate(
     _check_score(score, question)
     whole = read(study, from_)
     options = CalibrationOptions(
-        epsilon, margin, score, question, _levels(levels), tuple(people or ()), gold, by, tokens, draws, seed
-    )
+        epsilon, margin, score, question, _levels(levels), tuple(people or ()), gold, by, tokens, draws, seed,
+        gamma, own,
+    )  # fmt: skip
     result = calibrated(whole, judge, options, filters(protocol, labels, where=where))
     parts = sections(result)
     if helped:
         rows, _ = finding_rows(anchoring(whole, judge))
         parts.append(CalibrationTable("help", "What its marks do to people who see them", rows))
-    contract = result.contract(datetime.now(UTC), days)
+    record = calibration_record(result, datetime.now(UTC), days)
+    contract = record.contract
     _print_calibration(result, parts, everything, as_json_)
     if html:
         page = calibration_page(result, stale_conditions(contract, result.binding, contract.made, result.systems))
@@ -87,7 +92,7 @@ def calibrate(
         if not as_json_:
             done(html, "written")
     if keep:
-        _keep(study, contract, as_json_)
+        _keep(study, record, as_json_)
 
 
 def _check_score(score: str, question: str) -> None:
@@ -121,15 +126,17 @@ def _print_calibration(result: Calibration, parts: list[CalibrationTable], every
     say(f"{result.signature} (95% intervals over texts)")
 
 
-def _keep(study: Path, contract: JudgeContract, quiet: bool) -> None:
+def _keep(study: Path, record: CalibrationRecord, quiet: bool) -> None:
+    """Write contract and calibration into the study's folder."""
     if not study.is_dir():
         raise FinecombError(f"{study} is not a folder, so a contract cannot be kept there; take --json or --html")
-    folder = study / CONTRACTS
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{contract.binding.judge.replace('/', '-')}.json"
-    path.write_text(contract.model_dump_json(indent=1), encoding="utf-8")
+    name = f"{record.judge.replace('/', '-')}.json"
+    for kind, content in ((CALIBRATIONS, record), (CONTRACTS, record.contract)):
+        path = study / kind / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content.model_dump_json(indent=1), encoding="utf-8")
     if not quiet:
-        done(path, f"{contract.verdict}; holds for {contract.days} days")
+        done(path, f"{record.verdict}; holds for {record.contract.days} days")
 
 
 # --- validate ----------------------------------------------------------------------------------------------------

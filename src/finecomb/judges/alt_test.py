@@ -92,6 +92,16 @@ class AltTest:
         return self.chance.value
 
     @property
+    def wins(self) -> int:
+        """How many people the judge wins against."""
+        return sum(person.wins for person in self.people)
+
+    @property
+    def needed(self) -> int:
+        """How many people it must win against."""
+        return math.ceil(len(self.people) / 2)
+
+    @property
     def passes(self) -> bool:
         """Whether the judge wins against at least half of the people."""
         return self.winning_rate >= 0.5

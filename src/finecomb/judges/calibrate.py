@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -21,9 +21,11 @@ from finecomb.gold.disagreements import confusion, kinds_table
 from finecomb.gold.score import GOLD, MATCHED, PREDICTED, Scores, score
 from finecomb.judges.alt_test import FEWEST_CLUSTERS, AltTest, alt_test
 from finecomb.judges.contract import JudgeBinding, JudgeContract, Verdict, judge_binding_of
+from finecomb.judges.estimate import estimate
 from finecomb.judges.judge_agreement import LESS, NO_LESS, judge_agreement
+from finecomb.judges.judge_gamma import judge_gamma
 from finecomb.judges.mark_comparison import cost_rows, found_shares, label_bias, mark_table, severity_bias
-from finecomb.judges.reliability import probes
+from finecomb.judges.reliability import own_system, probes, self_preference
 from finecomb.judges.score_rules import characters, set_f1, typed_characters
 from finecomb.judges.text_values import PeopleAndJudges, people_and_judges
 from finecomb.measure.grid import Level
@@ -54,6 +56,10 @@ class CalibrationOptions:
     tokens: str = "words"
     draws: int = 1000
     seed: int = 0
+    gamma: bool = True
+    """Whether gamma is computed too, of at most 50 texts."""
+    own: str = ""
+    """The system that is the judge's own model; without one, what the judge's annotator says of itself."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,8 @@ class Calibration:
     binding: JudgeBinding
     notes: tuple[str, ...]
     signature: Signature
+    worth: tuple[Finding, ...] = ()
+    """Marks per text by people alone and with the judge, and what the judge is worth in texts that people read."""
 
     def contract(self, made: datetime, days: int = 30) -> JudgeContract:
         """What the judge may be used for from now on."""
@@ -119,30 +127,63 @@ def calibrate(
     on texts that the judge was fitted on.
     """
     options = options or CalibrationOptions()
-    sides = people_and_judges(study, [judge], options.people, filters)
-    sides = _shared(sides, judge)
+    everything = people_and_judges(study, [judge], options.people, filters)
+    sides = _shared(everything, judge)
     _refuse_fitted(study, sides, judge)
     test = _test(sides, judge, options)
     agreement = () if options.question else tuple(_agreement(sides, judge, options))
-    marks = None if options.question else mark_table(sides, judge, options.by)
-    labels = tuple(name for name in sides.seen.categories if name != ANY)
-    bias = (
-        (*label_bias(marks, labels, options.draws, options.seed), *severity_bias(marks, options.draws, options.seed))
-        if marks
-        else ()
-    )
-    scores = None if options.question else _scores(study, judge, options)
     answer, held = judged(test, agreement)
-    binding = judge_binding(study, judge, sides.seen.protocol.id if sides.seen.protocol else "")
     calibration = Calibration(
-        judge, answer, held, "", test, agreement, bias,
-        (*found_shares(marks, options.draws, options.seed), *_gold_overlap(study, scores, options)) if marks else (),
-        tuple(probes(study, judge, options.tokens, options.draws, options.seed)),
-        tuple(cost_rows(sides, marks)) if marks else (), scores, len(sides.documents), sides.people,
+        judge, answer, held, "", test, agreement, (), (), tuple(_probes(study, everything, judge, options)), (), None,
+        len(sides.documents), sides.people,
         tuple(sorted({row[0] for row in sides.metas([options.by])})) if sides.has_meta(options.by) else (),
-        binding, _notes(test), test.rate.signature,
+        judge_binding(study, judge, sides.seen.protocol.id if sides.seen.protocol else ""), _notes(test),
+        test.rate.signature,
     )  # fmt: skip
+    if not options.question:
+        calibration = _with_marks(calibration, study, sides, options, filters)
     return replace(calibration, paragraph=paragraph(calibration))
+
+
+def _with_marks(
+    calibration: Calibration,
+    study: Study,
+    sides: PeopleAndJudges,
+    options: CalibrationOptions,
+    filters: Filters | None,
+) -> Calibration:
+    """The calibration with all that is about marks."""
+    judge, draws, seed = calibration.judge, options.draws, options.seed
+    marks = mark_table(sides, judge, options.by)
+    labels = tuple(name for name in sides.seen.categories if name != ANY)
+    scores = _scores(study, judge, options)
+    worth, why = _worth(study, judge, options, filters)
+    return replace(
+        calibration,
+        bias=(*label_bias(marks, labels, draws, seed), *severity_bias(marks, draws, seed)),
+        found=(*found_shares(marks, draws, seed), *_gold_overlap(study, scores, options)),
+        costs=tuple(cost_rows(sides, marks)),
+        scores=scores,
+        worth=worth,
+        notes=(*calibration.notes, *why),
+    )
+
+
+def _worth(
+    study: Study, judge: str, options: CalibrationOptions, filters: Filters | None
+) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """What the judge adds to people's readings, or why that cannot be had."""
+    try:
+        return estimate(study, [judge], people=options.people, filters=filters, tokens=options.tokens).findings, ()
+    except FinecombError as error:
+        return (), (f"what the judge is worth cannot be told: {error}",)
+
+
+def _probes(study: Study, sides: PeopleAndJudges, judge: str, options: CalibrationOptions) -> Iterator[Finding]:
+    """Every probe in the study, and whether the judge spares texts of its own model."""
+    yield from probes(study, judge, options.tokens, options.draws, options.seed)
+    if system := options.own or own_system(study, judge, options.by):
+        yield self_preference(sides, judge, system, options.by)
 
 
 # --- what is compared --------------------------------------------------------------------------------------------
@@ -174,7 +215,8 @@ def _refuse_fitted(study: Study, sides: PeopleAndJudges, judge: str) -> None:
 
 
 def _agreement(sides: PeopleAndJudges, judge: str, options: CalibrationOptions) -> list[Finding]:
-    return judge_agreement(sides, judge, options.levels, options.margin, options.tokens, options.draws, options.seed)
+    rows = judge_agreement(sides, judge, options.levels, options.margin, options.tokens, options.draws, options.seed)
+    return rows + (judge_gamma(sides, judge, options.margin, options.draws, options.seed) if options.gamma else [])
 
 
 def _test(sides: PeopleAndJudges, judge: str, options: CalibrationOptions) -> AltTest:
@@ -303,10 +345,8 @@ def _notes(test: AltTest) -> tuple[str, ...]:
 def paragraph(calibration: Calibration) -> str:
     """The answer in plain words: what it may do, why, and what is lost."""
     test = calibration.test
-    needed = math.ceil(len(test.people) / 2)
-    wins = sum(person.wins for person in test.people)
-    close = f"It is at least as close to the others as a person is against {wins} of {len(test.people)} people"
-    allowed = f"where {needed} are needed and {test.epsilon:g} is allowed for its lower cost"
+    close = f"It is at least as close to the others as a person is against {test.wins} of {len(test.people)} people"
+    allowed = f"where {test.needed} are needed and {test.epsilon:g} is allowed for its lower cost"
     parts = [f"{calibration.judge}: {calibration.verdict}.", f"{close}, {allowed}."]
     judge, people = (alpha_of(calibration.agreement, who) for who in ("judge", "people"))
     if judge is not None and people is not None and math.isfinite(people.value) and math.isfinite(judge.value):

@@ -167,12 +167,12 @@ def _rows(
             for who, own in values.items()
         }
         rows += [Finding({**columns, "who": who}, estimates[who]) for who in ("people", "judge")]
-        told = {"verdict": _told(estimates, not sums.judge[at].sum(), margin)}
-        rows.append(Finding({**columns, "who": "difference", **told}, estimates["difference"]))
+        verdict_column = {"verdict": difference_verdict(estimates, not sums.judge[at].sum(), margin)}
+        rows.append(Finding({**columns, "who": "difference", **verdict_column}, estimates["difference"]))
     return rows
 
 
-def _told(estimates: Mapping[str, Estimate], unused: bool, margin: float) -> str:
+def difference_verdict(estimates: Mapping[str, Estimate], unused: bool, margin: float) -> str:
     """The verdict of one label; people who do not agree with each other beyond chance are no yardstick."""
     if unused:
         return UNUSED

@@ -115,6 +115,20 @@ def _self_alpha(
     return estimated(float(values[0]), values[1:], signature, "neither reading marked anything")
 
 
+OWN = "own_system"
+"""Name in an annotator's meta: the value of `model` of the texts that the judge's own model wrote."""
+
+
+def own_system(study: Study, judge: str, by: str = "model") -> str:
+    """The system that is the judge's own model: what its meta says, or the model it runs on where that wrote texts."""
+    facts = entries(dict(study.annotators.select("id", "meta").iter_rows()).get(judge))
+    if facts.get(OWN):
+        return str(facts[OWN])
+    systems = set(study.documents.select(meta(by).fill_null("").alias(by))[by])
+    model = str(facts.get("model") or "")
+    return model if model and model in systems else ""
+
+
 def self_preference(sides: PeopleAndJudges, judge: str, system: str, by: str = "model") -> Finding:
     """Marks of the judge less people's, per text, on texts of its own model, less the same on others; spared below 0.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.frames import entries, meta
 from finecomb.core.study import Study
+from finecomb.judges.allocation import TextStrata, study_strata
 from finecomb.measure.annotation_matrix import read_view
 from finecomb.measure.compare import answer_of, named
 from finecomb.measure.inference import ratio
@@ -31,10 +32,12 @@ class PeopleAndJudges:
     """Annotations of people and judges only."""
     people: tuple[str, ...]
     judges: tuple[str, ...]
+    allocation: TextStrata | None = None
+    """The strata from which the study's server drew texts, where it did."""
 
     @property
     def documents(self) -> tuple[str, ...]:
-        """Ids of all texts that somebody here annotated, in the order of the study."""
+        """Ids of all texts that are spoken of, in the order of the study."""
         return tuple(self.seen.study.documents["id"])
 
     def read_by(self, annotator: str) -> set[str]:
@@ -79,7 +82,18 @@ def people_and_judges(
         protocol=filters.protocol, labels=filters.labels, drop=filters.drop, where=filters.where,
         annotators=(*humans, *judges), rounds=filters.rounds, back_off=filters.back_off, merge=filters.merge,
     )  # fmt: skip
-    return PeopleAndJudges(view(study, chosen), tuple(humans), tuple(judges))
+    drawn = None if study.settings.allocation is None else study_strata(study, study.settings.allocation)
+    return PeopleAndJudges(_without_checks(view(study, chosen), study, filters), tuple(humans), tuple(judges), drawn)
+
+
+def _without_checks(seen: View, study: Study, filters: Filters) -> View:
+    """Texts without attention checks; where texts were drawn by a design, also those that nobody has read yet."""
+    checks = list(study.settings.attention_checks)
+    seen = seen.of(seen.study.documents.filter(~pl.col("id").is_in(checks))["id"]) if checks else seen
+    if study.settings.allocation is None or filters.where:
+        return seen
+    every = study.documents.filter(~pl.col("id").is_in(checks))
+    return replace(seen, study=replace(seen.study, documents=every))
 
 
 @dataclass(frozen=True)
@@ -98,7 +112,7 @@ class MeasuredTexts:
         row = self.labels.index(label)
         tops, bottoms = (np.stack([side[name][row] for name in names]) for side in (self.top, self.bottom))
         counts = np.isfinite(tops).sum(axis=0).astype(np.float64)
-        return tuple(ratio(np.nan_to_num(each).sum(axis=0), counts) for each in (tops, bottoms))  # type: ignore[return-value]
+        return tuple(ratio(np.nan_to_num(table).sum(axis=0), counts) for table in (tops, bottoms))  # type: ignore[return-value]
 
 
 def measured_texts(sides: PeopleAndJudges, measure: str, tokens: str = "words") -> MeasuredTexts:

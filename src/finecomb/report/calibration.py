@@ -10,6 +10,7 @@ from typing import NamedTuple
 from finecomb.core.estimate import Estimate, Finding
 from finecomb.judges.alt_test import AltTest
 from finecomb.judges.calibrate import Calibration
+from finecomb.judges.calibration_record import headline
 from finecomb.judges.contract import StaleCondition
 from finecomb.report.page import page, table
 from finecomb.report.tables import Row, estimate_row
@@ -28,7 +29,8 @@ class CalibrationTable(NamedTuple):
 
 def sections(calibration: Calibration) -> list[CalibrationTable]:
     """Every table of a calibration, the answer first."""
-    agreement = [finding for finding in calibration.agreement if finding.columns["measure"] in ("alpha", "f1")]
+    measures = ("alpha", "f1", "gamma")
+    agreement = [finding for finding in calibration.agreement if finding.columns["measure"] in measures]
     chair = [finding for finding in calibration.agreement if str(finding.columns["measure"]).startswith("one-vs")]
     scores = [dict(row.row()) for row in calibration.scores.rows] if calibration.scores else []
     every = [
@@ -42,6 +44,7 @@ def sections(calibration: Calibration) -> list[CalibrationTable]:
         CalibrationTable("confusion", "Labels: gold in rows, judge in columns", list(calibration.confusion())),
         CalibrationTable("kinds", "Right, wrong, missed and extra", list(calibration.kinds())),
         CalibrationTable("probes", "Reliability", _rows(calibration.probes)),
+        CalibrationTable("worth", "What the judge is worth, in texts that people read", _worth(calibration.worth)),
         CalibrationTable("cost", "Time and cost", [_known(row) for row in calibration.costs if _has_cost(row)]),
     ]
     return [section for section in every if section.rows]
@@ -79,6 +82,12 @@ def _answer(calibration: Calibration) -> Row:
 
 def _rows(findings: Iterable[Finding]) -> list[Row]:
     return [estimate_row(finding.estimate, **finding.columns) for finding in findings]
+
+
+def _worth(findings: Iterable[Finding]) -> list[Row]:
+    """Marks per text by each method, without what only programs read."""
+    hidden = ("measure", "label")
+    return [{name: value for name, value in row.items() if name not in hidden} for row in _rows(findings)]
 
 
 def _compared(findings: Sequence[Finding]) -> list[Row]:
@@ -134,7 +143,7 @@ def _known(row: Mapping[str, object]) -> Row:
 
 def calibration_page(calibration: Calibration, stale: Sequence[StaleCondition] = ()) -> str:
     """One page that says whether a judge may stand in, with figures and tables; it needs no script and no network."""
-    parts = [f"<h1>{escape(_headline(calibration))}</h1>", f'<p class="words">{escape(calibration.paragraph)}</p>']
+    parts = [f"<h1>{escape(headline(calibration))}</h1>", f'<p class="words">{escape(calibration.paragraph)}</p>']
     parts.append(f'<div class="two">{_agreement_figure(calibration)}{_test_figure(calibration.test)}</div>')
     skipped = {"answer", "test"}
     for section in sections(calibration):
@@ -144,15 +153,6 @@ def calibration_page(calibration: Calibration, stale: Sequence[StaleCondition] =
     notes = "".join(f'<p class="cap">{escape(note)}</p>' for note in calibration.notes)
     parts.append(f'{notes}<p class="cap">{escape(str(calibration.signature))}</p>')
     return page(f"{calibration.judge}: {calibration.verdict}", "".join(parts))
-
-
-def _headline(calibration: Calibration) -> str:
-    answers = {
-        "may stand in": f"{calibration.judge} may stand in for people.",
-        "may help, may not stand in": f"{calibration.judge} may help, it may not stand in.",
-        "may not be used for this": f"{calibration.judge} may not be used for this.",
-    }
-    return answers[calibration.verdict]
 
 
 def _sheet(title: str, body: str, caption: str = "") -> str:
