@@ -9,9 +9,12 @@ from typing import Annotated, Literal
 import typer
 
 from finecomb.cli.filters import Draws, Labels, Protocol, Seed, Tokens, Where, filters, names
+from finecomb.cli.model_options import ModelOptions, model_settings
+from finecomb.cli.options import with_options
 from finecomb.cli.shared import AsJson, From, StudyPath, app, done, out, read, say
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
+from finecomb.core.options import OptionValues
 from finecomb.core.study import Study
 from finecomb.judges.anchoring import anchoring
 from finecomb.judges.calibrate import Calibration, CalibrationOptions
@@ -20,7 +23,7 @@ from finecomb.judges.calibration_record import CALIBRATIONS, CalibrationRecord, 
 from finecomb.judges.contract import CONTRACTS, stale_conditions
 from finecomb.judges.estimate import Estimates
 from finecomb.judges.estimate import estimate as estimated
-from finecomb.judges.validate import Judge
+from finecomb.judges.validate import Judge, validation_texts
 from finecomb.judges.validate import validate as validated
 from finecomb.measure.grid import Level
 from finecomb.report.calibration import CalibrationTable, calibration_page, readable, sections, short
@@ -143,44 +146,76 @@ def _keep(study: Path, record: CalibrationRecord, quiet: bool) -> None:
 
 
 @app.command()
+@with_options([ModelOptions])
 def validate(
     study: StudyPath,
-    judge: Annotated[str, typer.Option("--judge", "-j", help="A detector that can run again.", show_default=False)],
+    judge: Annotated[
+        str,
+        typer.Option(
+            "--judge", "-j", help="A detector, or a language model as `annotate --model` takes it.", show_default=False
+        ),
+    ],
+    values: OptionValues,
     gold: Annotated[str, typer.Option(help="Who is gold, where it is not clear.", show_default=False)] = "",
     draws: Draws = 1000,
-    seed: Seed = 0,
     from_: From = "",
     as_json_: AsJson = False,
 ) -> None:
     """Does a judge's mark vanish when the error is corrected? Gold corrections written in, the judge run again.
 
-    Example: `finecomb validate games --judge boxscore`
+    Examples: `finecomb validate games --judge boxscore` ·
+    `finecomb validate games --judge qwen3:8b --base-url http://localhost:11434/v1`
     """
     whole = read(study, from_)
-    result = validated(whole, _runnable(whole, judge), judge, gold, draws, seed)
+    seed = int(values.given.get("seed", 0))
+    result = validated(whole, _runnable(whole, judge, gold, values, study), judge, gold, draws, seed)
     rows, signature = finding_rows(result.findings)
-    notes = list(result.notes)
-    if result.references:
-        total, texts = sum(result.references), len(result.references)
-        notes.append(f"{total:,} marks on {texts:,} texts that people wrote: {total / texts:.2f} a text")
     if as_json_:
-        typer.echo(as_json(rows, signature, notes))
+        typer.echo(as_json(rows, signature, result.notes))
         return
     print_rows(out, readable(rows), "Marks before and after the correction", "Nothing to show.")
-    for note in (*notes, f"{signature} (95% intervals over texts)"):
+    for note in (*result.notes, f"{signature} (95% intervals over texts)"):
         say(note)
 
 
-def _runnable(study: Study, name: str) -> Judge:
-    """A detector made for the study; other judges cannot be run from here."""
+def _runnable(study: Study, name: str, gold: str, values: OptionValues, path: Path) -> Judge:
+    """A detector made for the study, or a language model that has read what is needed."""
     from finecomb import protocols
     from finecomb.detect import DETECTORS
 
+    asked = [name for name in values.given if name not in ("seed",)]
     if name not in DETECTORS:
-        raise FinecombError(f"{name!r} cannot be run again from here; detectors can{did_you_mean(name, DETECTORS)}")
+        is_model = name in study.settings.models or name.startswith("local:") or "base_url" in values.given
+        if not is_model:
+            known = [*DETECTORS, *study.settings.models]
+            way = "detectors can, and models with --base-url"
+            raise FinecombError(f"{name!r} cannot be run again from here; {way}{did_you_mean(name, known)}")
+        return _model(study, name, gold, values, path)
+    if asked:
+        raise FinecombError(f"--{asked[0].replace('_', '-')} is for language models; {name} is a detector")
     factory = DETECTORS[name]
     own = [protocol for protocol in study.protocols.values() if protocol.name == factory.protocol]
     return factory.make(own[-1] if own else protocols.load(factory.protocol), factory.options())
+
+
+def _model(study: Study, name: str, gold: str, values: OptionValues, path: Path) -> Judge:
+    """A language model as a function: all texts are put to it at once, and nothing is paid twice."""
+    from finecomb.llm.runs import execute, plan
+
+    wanted = validation_texts(study, gold)
+    protocol = study.protocol()
+    settings = model_settings(study, name, values)
+    texts = Study.from_items([protocol, *wanted.documents])
+    run = execute(plan(texts, settings, protocol, name=name), path / "runs" if path.is_dir() else None)
+    readings = {annotation.document: annotation for annotation in run.annotations if not annotation.excluded}
+    missing = [document.id for document in wanted.documents if document.id not in readings]
+    if missing:
+        why = next(iter(run.unasked.values()), "its reply could not be read")
+        raise FinecombError(
+            f"{name} did not read {len(missing)} of {len(wanted.documents)} texts ({missing[0]!r}): {why};"
+            " the same command goes on from here"
+        )
+    return lambda document: readings[document.id]
 
 
 # --- estimate ----------------------------------------------------------------------------------------------------
