@@ -107,12 +107,12 @@ def _check_score(score: str, question: str) -> None:
 
 
 def _levels(text: str) -> tuple[Level, ...]:
-    known: tuple[Level, ...] = ("token", "char", "sentence", "segment", "document")
+    levels: tuple[Level, ...] = ("token", "char", "sentence", "segment", "document")
     chosen = names(text)
     for name in chosen:
-        if name not in known:
-            raise FinecombError(f"--levels {name}: no such level{did_you_mean(name, known)}")
-    return tuple(level for level in known if level in chosen)
+        if name not in levels:
+            raise FinecombError(f"--levels {name}: no such level{did_you_mean(name, levels)}")
+    return tuple(level for level in levels if level in chosen)
 
 
 def _print_calibration(result: Calibration, parts: list[CalibrationTable], everything: bool, as_json_: bool) -> None:
@@ -183,19 +183,19 @@ def _runnable(study: Study, name: str, gold: str, values: OptionValues, path: Pa
     from finecomb import protocols
     from finecomb.detect import DETECTORS
 
-    asked = [name for name in values.given if name not in ("seed",)]
+    options = [name for name in values.given if name not in ("seed",)]
     if name not in DETECTORS:
         is_model = name in study.settings.models or name.startswith("local:") or "base_url" in values.given
         if not is_model:
-            known = [*DETECTORS, *study.settings.models]
+            names = [*DETECTORS, *study.settings.models]
             way = "detectors can, and models with --base-url"
-            raise FinecombError(f"{name!r} cannot be run again from here; {way}{did_you_mean(name, known)}")
+            raise FinecombError(f"{name!r} cannot be run again from here; {way}{did_you_mean(name, names)}")
         return _model(study, name, gold, values, path)
-    if asked:
-        raise FinecombError(f"--{asked[0].replace('_', '-')} is for language models; {name} is a detector")
+    if options:
+        raise FinecombError(f"--{options[0].replace('_', '-')} is for language models; {name} is a detector")
     factory = DETECTORS[name]
-    own = [protocol for protocol in study.protocols.values() if protocol.name == factory.protocol]
-    return factory.make(own[-1] if own else protocols.load(factory.protocol), factory.options())
+    versions = [protocol for protocol in study.protocols.values() if protocol.name == factory.protocol]
+    return factory.make(versions[-1] if versions else protocols.load(factory.protocol), factory.options())
 
 
 def _model(study: Study, name: str, gold: str, values: OptionValues, path: Path) -> Judge:
@@ -265,11 +265,13 @@ def _print_estimates(result: Estimates, as_json_: bool) -> None:
 def _estimate_row(finding: Finding) -> Row:
     """The interval beside its number, and texts as whole numbers."""
     columns = dict(finding.columns)
-    shown = {name: value for name, value in columns.items() if not name.startswith("added") and name != "advice"}
-    whole = {name: round(value) if isinstance(value, float) else value for name, value in shown.items()}
+    visible = {name: value for name, value in columns.items() if not name.startswith("added") and name != "advice"}
+    whole = {name: round(value) if isinstance(value, float) else value for name, value in visible.items()}
     added = [columns.get(name) for name in ("added", "added_low", "added_high")]
     texts = (
-        f"{added[0]:+.0f} [{added[1]:+.0f}, {added[2]:+.0f}]" if all(isinstance(each, float) for each in added) else ""
+        f"{added[0]:+.0f} [{added[1]:+.0f}, {added[2]:+.0f}]"
+        if all(isinstance(number, float) for number in added)
+        else ""
     )
     estimate = {"value": finding.estimate.short(), "why": finding.estimate.why}
     return {**whole, **estimate, "judges add": texts, "advice": columns.get("advice", "")}

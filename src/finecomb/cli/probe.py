@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import ModelSettings
+from finecomb.core.records import Document, ModelSettings
 from finecomb.core.study import Study
 from finecomb.judges.reliability import OWN, own_system, probes, self_preference
 from finecomb.judges.text_values import people_and_judges
@@ -45,8 +45,8 @@ class ProbedModel:
         if probe != "self":
             yield self._plan(variant, texts, probe_name(self.name, probe))
 
-    def _plan(self, asked: ProbeVariant, texts: Sequence[object], name: str) -> ModelPlan:
-        return plan(self.study, asked.settings, asked.protocol, texts, name, asked.template)  # type: ignore[arg-type]
+    def _plan(self, variant: ProbeVariant, texts: Sequence[Document], name: str) -> ModelPlan:
+        return plan(self.study, variant.settings, variant.protocol, texts, name, variant.template)
 
     def clash(self, run_plan: ModelPlan) -> str:
         """Why a plan cannot be run under its annotator's name, or nothing."""
@@ -58,21 +58,21 @@ class ProbedModel:
                 return f"annotator {annotator.id!r} was asked with another prompt before; name this one with --name"
         return ""
 
-    def kept(self, run: ModelRun, probe: str, own: str) -> ModelRun:
+    def kept(self, run: ModelRun, probe: str, system: str) -> ModelRun:
         """A run with what its annotators say about the probe."""
         if run.record.name != self.name:
             return as_probe(run, self.name, probe)
-        if not own:
+        if not system:
             return run
-        people = tuple(one.model_copy(update={"meta": {**one.meta, OWN: own}}) for one in run.annotators)
+        people = tuple(one.model_copy(update={"meta": {**one.meta, OWN: system}}) for one in run.annotators)
         return replace(run, annotators=people)
 
-    def effects(self, readings: Sequence[ModelRun], probe: str, own: str) -> list[Finding]:
+    def effects(self, readings: Sequence[ModelRun], probe: str, named: str) -> list[Finding]:
         """What the probe shows."""
         whole = _with_readings(self.study, readings)
         if probe != "self":
             return probes(whole, self.name, only=probe)
-        system = own or own_system(whole, self.name)
+        system = named or own_system(whole, self.name)
         if not system:
             raise FinecombError(
                 f"no text says that {self.name} wrote it; say which system is its own model with --own NAME"

@@ -343,7 +343,7 @@ def _cluster_sums(tested: Sequence[Contest]) -> _ClusterSums:
     places = [np.searchsorted(texts, contest.cluster) for contest in tested]
 
     def summed(values: Sequence[Floats]) -> Floats:
-        rows = [np.bincount(at, each, len(texts)) for at, each in zip(places, values, strict=True)]
+        rows = [np.bincount(at, column, len(texts)) for at, column in zip(places, values, strict=True)]
         return np.array(rows, dtype=np.float64)
 
     return _ClusterSums(

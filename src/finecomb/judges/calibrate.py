@@ -115,7 +115,7 @@ def _finite(estimate: Estimate | None) -> float:
 def alpha_of(agreement: Sequence[Finding], who: str, label: str = ANY) -> Estimate | None:
     """Alpha of people, judge or their difference at the first level."""
     wanted = {"measure": "alpha", "who": who, "label": label}
-    return next((each.estimate for each in agreement if wanted.items() <= dict(each.columns).items()), None)
+    return next((finding.estimate for finding in agreement if wanted.items() <= dict(finding.columns).items()), None)
 
 
 def calibrate(
@@ -201,9 +201,9 @@ def _shared(sides: PeopleAndJudges, judge: str) -> PeopleAndJudges:
     if len(common) < FEWEST_CLUSTERS:
         what = f"{judge} and two people have {len(common)} texts in common"
         raise FinecombError(f"{what}; fewer than {FEWEST_CLUSTERS} say nothing: let them read more of the same texts")
-    seen = sides.seen.of(pl.Series(common))
-    present = set(seen.study.annotations["annotator"])
-    return PeopleAndJudges(seen, tuple(name for name in sides.people if name in present), sides.judges)
+    work = sides.seen.of(pl.Series(common))
+    present = set(work.study.annotations["annotator"])
+    return PeopleAndJudges(work, tuple(name for name in sides.people if name in present), sides.judges)
 
 
 def _refuse_fitted(study: Study, sides: PeopleAndJudges, judge: str) -> None:
@@ -252,8 +252,8 @@ def _mark_sets(sides: PeopleAndJudges, typed: bool) -> dict[str, dict[str, froze
     ).iter_rows():
         spans[name, document].append((start, end, label))
     marks: dict[str, dict[str, frozenset[Any]]] = {}
-    for (name, document), own in spans.items():
-        marks.setdefault(name, {})[document] = typed_characters(own) if typed else characters(own)
+    for (name, document), placed in spans.items():
+        marks.setdefault(name, {})[document] = typed_characters(placed) if typed else characters(placed)
     return marks
 
 
@@ -321,12 +321,12 @@ def judged(test: AltTest, agreement: Sequence[Finding]) -> tuple[Verdict, tuple[
     as well as people do; else `may help, may not stand in`.
     """
     verdicts = {
-        str(each.columns["label"]): str(each.columns["verdict"])
-        for each in agreement
-        if each.columns["who"] == "difference" and each.columns["measure"] == "alpha"
-        and each.columns["level"] == agreement[0].columns["level"]
+        str(finding.columns["label"]): str(finding.columns["verdict"])
+        for finding in agreement
+        if finding.columns["who"] == "difference" and finding.columns["measure"] == "alpha"
+        and finding.columns["level"] == agreement[0].columns["level"]
     }  # fmt: skip
-    held = tuple(label for label, told in verdicts.items() if told == NO_LESS and label != ANY)
+    held = tuple(label for label, verdict in verdicts.items() if verdict == NO_LESS and label != ANY)
     overall = verdicts.get(ANY, "")
     if test.passes and overall != LESS:
         return "may stand in", held
@@ -369,9 +369,9 @@ def _few(calibration: Calibration) -> str:
 
 def _loss(calibration: Calibration) -> str:
     """What is lost by using it: what it misses, and which way its counts are off."""
-    found = next((each.estimate for each in calibration.found if each.columns["part"] == "all"), None)
-    ratio = next((each.estimate for each in calibration.bias if each.columns["label"] == ANY), None)
-    if found is None or ratio is None or not math.isfinite(found.value) or not math.isfinite(ratio.value):
+    share = next((finding.estimate for finding in calibration.found if finding.columns["part"] == "all"), None)
+    ratio = next((finding.estimate for finding in calibration.bias if finding.columns["label"] == ANY), None)
+    if share is None or ratio is None or not math.isfinite(share.value) or not math.isfinite(ratio.value):
         return ""
     more = "as many" if ratio.low <= 1 <= ratio.high else "more" if ratio.value > 1 else "fewer"
     words = f"{ratio.value:.2f} marks for one of a person's" if more != "as many" else "about as many marks as a person"
@@ -380,4 +380,4 @@ def _loss(calibration: Calibration) -> str:
         "may help, may not stand in": "Use it with people's marks on some texts, by `finecomb estimate`.",
         "may not be used for this": "Its counts say little about what people would mark.",
     }[calibration.verdict]
-    return f"It finds {found.value:.0%} of what a person marks and makes {words}. {use}"
+    return f"It finds {share.value:.0%} of what a person marks and makes {words}. {use}"

@@ -69,7 +69,7 @@ class Estimates:
 
     def find(self, **columns: object) -> Estimate:
         """The estimate of the one row with these columns."""
-        fitting = [each for each in self.findings if columns.items() <= dict(each.columns).items()]
+        fitting = [finding for finding in self.findings if columns.items() <= dict(finding.columns).items()]
         if len(fitting) != 1:
             raise FinecombError(f"{len(fitting)} rows have {columns}; there are {len(self.findings)} rows")
         return fitting[0].estimate
@@ -300,7 +300,7 @@ class _JudgedTexts:
         cls, sides: PeopleAndJudges, amounts: MeasuredTexts, label: str, chosen: Ints, inclusion: Floats | None
     ) -> _JudgedTexts:
         row = amounts.labels.index(label)
-        top, bottom = (each[chosen] for each in amounts.people(sides.people, label))
+        top, bottom = (amount[chosen] for amount in amounts.people(sides.people, label))
         tops, bottoms = (
             np.array([side[judge][row, chosen] for judge in sides.judges]).reshape(len(sides.judges), len(chosen))
             for side in (amounts.top, amounts.bottom)
@@ -372,8 +372,8 @@ def _group_findings(
     for method, part in _methods(values):
         mean = powered_mean(part)
         signature = Signature.of(**fields, method=method, read=len(values.human), texts=values.texts)
-        shown = {**columns, "method": method, **_counts(values), **_worth(values, mean, method)}
-        yield Finding(shown, _estimate(mean, measure, signature, options))
+        row = {**columns, "method": method, **_counts(values), **_worth(values, mean, method)}
+        yield Finding(row, _estimate(mean, measure, signature, options))
 
 
 def _methods(values: TextValues) -> list[tuple[str, TextValues]]:
@@ -484,7 +484,7 @@ def _pairs(first: _Group, second: _Group, key_of: Sequence[str | None]) -> list[
             key = key_of[place]
             if key is not None:
                 places.setdefault(key, []).append(int(place))
-        sides.append({key: own[0] for key, own in places.items() if len(own) == 1})
+        sides.append({key: positions[0] for key, positions in places.items() if len(positions) == 1})
     return [(sides[0][key], sides[1][key]) for key in sorted(set(sides[0]) & set(sides[1]))]
 
 
@@ -515,14 +515,14 @@ def _unpaired(
 ) -> Iterator[Finding]:
     values = [table.values(group.places, None) for group in (first, second)]
     why = next((why for why in map(_too_little, values) if why), "")
-    read, texts = (sum(len(each.human) for each in values), sum(each.texts for each in values))
-    shown = {**columns, "read": read, "texts": texts}
+    read, texts = (sum(len(side.human) for side in values), sum(side.texts for side in values))
+    row = {**columns, "read": read, "texts": texts}
     if why:
-        yield Finding({**shown, "method": ALONE}, Estimate(math.nan, math.nan, math.nan, Signature.of(**fields), why))
+        yield Finding({**row, "method": ALONE}, Estimate(math.nan, math.nan, math.nan, Signature.of(**fields), why))
         return
     for method in (ALONE, *((JUDGED,) if options.judges else ())):
-        means = [powered_mean(each if method == JUDGED else each.plain()) for each in values]
+        means = [powered_mean(side if method == JUDGED else side.plain()) for side in values]
         spread: Spread = means[0].spread + -means[1].spread
         low, high = interval(means[0].value - means[1].value, spread, options.confidence, signed=True)
         estimate = Estimate(means[0].value - means[1].value, low, high, Signature.of(**fields, method=method))
-        yield Finding({**shown, "method": method}, estimate)
+        yield Finding({**row, "method": method}, estimate)

@@ -34,9 +34,9 @@ def judge_gamma(
     where nobody marked anything.
     """
     drawn = _drawn_texts(sides, texts, seed)
-    seen = sides.seen.of(pl.Series(drawn))
-    pairs = _drawn_pairs(seen, sides.people, drawn, seed)
-    annotations = seen.study.annotations.select("id", "annotator", "document")
+    work = sides.seen.of(pl.Series(drawn))
+    pairs = _drawn_pairs(work, sides.people, drawn, seed)
+    annotations = work.study.annotations.select("id", "annotator", "document")
     chosen = {
         "people": _ids(annotations, pairs),
         "judge": _ids(annotations, {text: (judge, pair[0]) for text, pair in pairs.items()}),
@@ -44,7 +44,7 @@ def judge_gamma(
     weights = study_and_resample_weights(len(drawn), draws, seed)
     settings = GammaSettings(samples=SAMPLES)
     measured = {
-        who: measure_view(replace(seen, study=seen.study.only(pl.col("id").is_in(ids))), settings, seed)
+        who: measure_view(replace(work, study=work.study.only(pl.col("id").is_in(ids))), settings, seed)
         for who, ids in chosen.items()
     }
     values = {who: pooled(rows, weights, seed)[:, 0] for who, rows in measured.items()}
@@ -63,10 +63,10 @@ def _drawn_texts(sides: PeopleAndJudges, most: int, seed: int) -> list[str]:
     return [documents[place] for place in sorted(places)]
 
 
-def _drawn_pairs(seen: View, people: tuple[str, ...], texts: list[str], seed: int) -> dict[str, tuple[str, str]]:
+def _drawn_pairs(work: View, people: tuple[str, ...], texts: list[str], seed: int) -> dict[str, tuple[str, str]]:
     """Two people who read each text."""
     readers: dict[str, list[str]] = {}
-    rows = seen.study.annotations.filter(pl.col("annotator").is_in(list(people)))
+    rows = work.study.annotations.filter(pl.col("annotator").is_in(list(people)))
     for document, name in rows.select("document", "annotator").unique().sort("document", "annotator").iter_rows():
         readers.setdefault(document, []).append(name)
     pairs = {}

@@ -141,12 +141,12 @@ def _self_alpha(
     grid = lay(study, "token", tokens)
     sides_marked = []
     for name in (judge, *sides.people):
-        own = votes(study.only(pl.col("annotator") == name), grid, None)
-        sides_marked.append((np.minimum(own.marked[0], 1).astype(np.float64), own.readers > 0))
+        reading = votes(study.only(pl.col("annotator") == name), grid, None)
+        sides_marked.append((np.minimum(reading.marked[0], 1).astype(np.float64), reading.readers > 0))
     (one, read), (other, read_again) = sides_marked[:2]
     both = read & read_again
     apart, marked, units = (
-        grid.per_document(each)[both] for each in (np.abs(one - other), (one + other) / 2, np.ones(len(grid)))
+        grid.per_document(column)[both] for column in (np.abs(one - other), (one + other) / 2, np.ones(len(grid)))
     )
     weights = study_and_resample_weights(int(both.sum()), draws, seed)
     share = ratio(weights @ marked, weights @ units)
@@ -181,15 +181,15 @@ def self_preference(sides: PeopleAndJudges, judge: str, system: str, by: str = "
     amounts = measured_texts(sides, "count")
     people = amounts.people(sides.people, amounts.labels[-1])[0]
     excess = amounts.top[judge][-1] - people
-    known, own = np.isfinite(excess), np.array([name == system for name in systems])
+    is_read, is_own = np.isfinite(excess), np.array([name == system for name in systems])
     columns = {"probe": "self", "what": PROBES["self"], "annotator": judge, "measure": "marks per text beyond people's"}
     fields = {"statistic": "self-preference", "judge": judge, "system": system, **sides.seen.fields}
-    pairs = _prompt_differences(sides, by, excess, known, own)
+    pairs = _prompt_differences(sides, by, excess, is_read, is_own)
     if len(pairs) >= FEWEST:
         signature = Signature.of(**fields, pairing="prompts", prompts=len(pairs))
         return Finding(columns, paired_effect(np.zeros(len(pairs)), pairs, signature))
     signature = Signature.of(**fields, pairing="none")
-    groups = [excess[known & own], excess[known & ~own]]
+    groups = [excess[is_read & is_own], excess[is_read & ~is_own]]
     if min(len(group) for group in groups) < FEWEST:
         why = f"{FEWEST} texts of {system} and {FEWEST} of others must be read by people and judge"
         return Finding(columns, Estimate(math.nan, math.nan, math.nan, signature, why))
@@ -199,13 +199,13 @@ def self_preference(sides: PeopleAndJudges, judge: str, system: str, by: str = "
 
 
 def _prompt_differences(
-    sides: PeopleAndJudges, by: str, excess: Floats, known: NDArray[np.bool_], own: NDArray[np.bool_]
+    sides: PeopleAndJudges, by: str, excess: Floats, is_read: NDArray[np.bool_], is_own: NDArray[np.bool_]
 ) -> Floats:
     """The excess on the judge's own texts less that on others', one number for each prompt that has both."""
     keys = dict(pairing_keys(sides.seen, by).iter_rows())
     prompts: dict[str, tuple[list[float], list[float]]] = {}
-    for place in np.flatnonzero(known):
+    for place in np.flatnonzero(is_read):
         key = keys.get(sides.documents[place])
         if key is not None:
-            prompts.setdefault(key, ([], []))[0 if own[place] else 1].append(float(excess[place]))
+            prompts.setdefault(key, ([], []))[0 if is_own[place] else 1].append(float(excess[place]))
     return np.array([np.mean(mine) - np.mean(others) for mine, others in prompts.values() if mine and others])

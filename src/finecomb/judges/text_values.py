@@ -47,10 +47,10 @@ class PeopleAndJudges:
 
     def metas(self, names: Sequence[str]) -> list[tuple[str, ...]]:
         """The values of document meta of every text, in the order of `documents`; empty where there is none."""
-        known = {name for cell in self.seen.study.documents["meta"] for name in entries(cell)}
+        present = {name for cell in self.seen.study.documents["meta"] for name in entries(cell)}
         for name in names:
-            if name not in known:
-                raise FinecombError(f"documents have no meta {name!r}{did_you_mean(name, sorted(known))}")
+            if name not in present:
+                raise FinecombError(f"documents have no meta {name!r}{did_you_mean(name, sorted(present))}")
         frame = self.seen.study.documents.select(meta(name).fill_null("").alias(name) for name in names)
         return [tuple(str(cell) for cell in row) for row in frame.iter_rows()]
 
@@ -86,14 +86,14 @@ def people_and_judges(
     return PeopleAndJudges(_without_checks(view(study, chosen), study, filters), tuple(humans), tuple(judges), drawn)
 
 
-def _without_checks(seen: View, study: Study, filters: Filters) -> View:
+def _without_checks(work: View, study: Study, filters: Filters) -> View:
     """Texts without attention checks; where texts were drawn by a design, also those that nobody has read yet."""
     checks = list(study.settings.attention_checks)
-    seen = seen.of(seen.study.documents.filter(~pl.col("id").is_in(checks))["id"]) if checks else seen
+    work = work.of(work.study.documents.filter(~pl.col("id").is_in(checks))["id"]) if checks else work
     if study.settings.allocation is None or filters.where:
-        return seen
+        return work
     every = study.documents.filter(~pl.col("id").is_in(checks))
-    return replace(seen, study=replace(seen.study, documents=every))
+    return replace(work, study=replace(work.study, documents=every))
 
 
 @dataclass(frozen=True)
@@ -117,14 +117,14 @@ class MeasuredTexts:
 
 def measured_texts(sides: PeopleAndJudges, measure: str, tokens: str = "words") -> MeasuredTexts:
     """A measure by name, or `answer:NAME`, of everybody on every text; several passes over a text are averaged."""
-    seen = sides.seen
+    work = sides.seen
     kind, _, question = measure.partition(":")
     if kind == "answer":
-        values = answer_of(seen, question)
+        values = answer_of(work, question)
         amounts = np.array(values["value"].to_list(), dtype=np.float64)[None]
         return _spread(sides, (ANY,), values["annotation"], amounts, np.ones_like(amounts))
     named(measure)  # refuses a name that is none, with the nearest
-    reading = read_view(seen, tokens=tokens)
+    reading = read_view(work, tokens=tokens)
     amount = MEASURES[measure].amounts(reading, MeasureOptions(tokens=tokens))
     _refuse_lacking(measure, amount.lacking)
     bottom = amount.bottom if amount.counts is None else np.where(amount.counts, amount.bottom, np.nan)
@@ -150,10 +150,12 @@ def _spread(
     document = np.array([places[text] for _, text in who], dtype=np.int64)
     tops, bottoms = {}, {}
     for name in (*sides.people, *sides.judges):
-        own = np.flatnonzero((annotator == name) & np.isfinite(bottom[-1])) if len(annotator) else np.zeros(0, np.int64)
-        counts = np.bincount(document[own], minlength=len(places)).astype(np.float64)
+        rows = (
+            np.flatnonzero((annotator == name) & np.isfinite(bottom[-1])) if len(annotator) else np.zeros(0, np.int64)
+        )
+        counts = np.bincount(document[rows], minlength=len(places)).astype(np.float64)
         tops[name], bottoms[name] = (
-            np.stack([ratio(_summed(document[own], row[own], len(places)), counts) for row in amounts])
+            np.stack([ratio(_summed(document[rows], row[rows], len(places)), counts) for row in amounts])
             for amounts in (top, bottom)
         )
     return MeasuredTexts(tuple(labels), sides.documents, tops, bottoms)

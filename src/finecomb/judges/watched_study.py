@@ -20,26 +20,26 @@ Floats = NDArray[np.float64]
 SHARE, MARKS = "texts with an error", "marks per text"
 
 
-def watched_means(seen: View, strata: TextStrata | None = None) -> list[Finding]:
+def watched_means(view: View, strata: TextStrata | None = None) -> list[Finding]:
     """Both means with intervals that hold at every moment at once; columns: measure, kind, says, texts.
 
     A text counts with its first reading, so that its value does not change when others read it too. With `strata`,
     from which texts were drawn with unequal chances, strata are held in their shares.
     """
-    documents, marks = _first_readings(seen)
+    documents, marks = _first_readings(view)
     sides = {SHARE: (marks > 0).astype(np.float64), MARKS: marks}
     findings = []
     for measure, values in sides.items():
         bounds = (0.0, 1.0) if measure == SHARE else None
         mean = watched_mean(values, bounds) if strata is None else drawn_mean(documents, values, strata)
-        findings.append(_finding(measure, mean, seen, strata))
+        findings.append(_finding(measure, mean, view, strata))
     return findings
 
 
-def _finding(measure: str, mean: WatchedMean, seen: View, strata: TextStrata | None) -> Finding:
+def _finding(measure: str, mean: WatchedMean, view: View, strata: TextStrata | None) -> Finding:
     signature = Signature.of(
         statistic="watched mean", measure=measure, kind=mean.kind, texts=mean.texts,
-        strata=len(strata.names) if strata else None, **seen.fields,
+        strata=len(strata.names) if strata else None, **view.fields,
     )  # fmt: skip
     columns = {"measure": measure, "kind": mean.kind, "says": mean.says, "texts": mean.texts}
     undefined = math.isnan(mean.value)
@@ -48,10 +48,10 @@ def _finding(measure: str, mean: WatchedMean, seen: View, strata: TextStrata | N
     return Finding(columns, Estimate(mean.value, low, high, signature, why))
 
 
-def _first_readings(seen: View) -> tuple[list[str], Floats]:
+def _first_readings(view: View) -> tuple[list[str], Floats]:
     """Texts in the order in which they were first handed in, and the marks of that first reading."""
-    counts = seen.study.marks.group_by("annotation").len()
-    rows = seen.study.annotations.filter(pl.col("submitted").is_not_null()).sort("submitted", "id")
+    counts = view.study.marks.group_by("annotation").len()
+    rows = view.study.annotations.filter(pl.col("submitted").is_not_null()).sort("submitted", "id")
     first = rows.unique("document", keep="first", maintain_order=True).select("document", annotation="id")
     joined = first.join(counts, on="annotation", how="left", maintain_order="left")
     return joined["document"].to_list(), joined["len"].fill_null(0).to_numpy().astype(np.float64)

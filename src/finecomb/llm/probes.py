@@ -58,19 +58,19 @@ class ProbeVariant:
     template: PromptTemplate
 
 
-def probe_variant(probe: str, asked: ProbeVariant, paraphrase: PromptTemplate | None = None) -> ProbeVariant:
+def probe_variant(probe: str, judge: ProbeVariant, paraphrase: PromptTemplate | None = None) -> ProbeVariant:
     """What is asked in a probe by name, given what the judge was asked; `paraphrase` holds other words."""
     if paraphrase is not None and probe != "paraphrase":
         raise FinecombError(f"--paraphrase is for --probe paraphrase, not for --probe {probe}")
     if probe == "paraphrase":
-        return replace(asked, template=paraphrase or _paraphrased(asked.template))
-    return _VARIANTS[probe](asked)
+        return replace(judge, template=paraphrase or _paraphrased(judge.template))
+    return _VARIANTS[probe](judge)
 
 
-def _repeated(asked: ProbeVariant) -> ProbeVariant:
+def _repeated(judge: ProbeVariant) -> ProbeVariant:
     """The same with another seed, so that no earlier reply is taken over."""
-    seed = asked.settings.seed + _OTHER_SEED
-    return replace(asked, settings=asked.settings.model_copy(update={"seed": seed}))
+    seed = judge.settings.seed + _OTHER_SEED
+    return replace(judge, settings=judge.settings.model_copy(update={"seed": seed}))
 
 
 def _paraphrased(template: PromptTemplate) -> PromptTemplate:
@@ -84,27 +84,27 @@ def _paraphrased(template: PromptTemplate) -> PromptTemplate:
     )
 
 
-def _relabelled(asked: ProbeVariant) -> ProbeVariant:
+def _relabelled(judge: ProbeVariant) -> ProbeVariant:
     """The same with the labels in another order."""
-    labels = list(asked.protocol.labels)
+    labels = list(judge.protocol.labels)
     if len(labels) < 2:
-        raise FinecombError(f"protocol {asked.protocol.id} has fewer than two labels, so their order cannot matter")
-    rng = generator(asked.settings.seed, "probe", "labels")
+        raise FinecombError(f"protocol {judge.protocol.id} has fewer than two labels, so their order cannot matter")
+    rng = generator(judge.settings.seed, "probe", "labels")
     order = rng.permutation(len(labels))
     while np.array_equal(order, np.arange(len(labels))):
         order = rng.permutation(len(labels))
     shuffled = tuple(labels[place] for place in order)
-    return replace(asked, protocol=asked.protocol.model_copy(update={"labels": shuffled}))
+    return replace(judge, protocol=judge.protocol.model_copy(update={"labels": shuffled}))
 
 
-def _moved(asked: ProbeVariant) -> ProbeVariant:
+def _moved(judge: ProbeVariant) -> ProbeVariant:
     """The same with the text at the other end of the message: last, or first where it is last."""
-    user = asked.template.user
+    user = judge.template.user
     rest = _TEXT.sub("\n\n", user).strip()
     is_last = not _TEXT.split(user)[-1].strip()
     text = "{{text}}"
     moved = f"{text}\n\n{rest}" if is_last else f"{rest}\n\n{text}"
-    return replace(asked, template=replace(asked.template, user=moved))
+    return replace(judge, template=replace(judge.template, user=moved))
 
 
 _VARIANTS: Mapping[str, Callable[[ProbeVariant], ProbeVariant]] = {

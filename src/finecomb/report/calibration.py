@@ -53,13 +53,13 @@ def sections(calibration: Calibration) -> list[CalibrationTable]:
 def short(every: Sequence[CalibrationTable]) -> list[CalibrationTable]:
     """What fits a screen: of agreement alpha by label and the rest for all labels together, no confusion tables."""
     level = next((row["level"] for section in every if section.key == "agreement" for row in section.rows), "")
-    shown: Mapping[str, Callable[[Row], bool]] = {
+    filters: Mapping[str, Callable[[Row], bool]] = {
         "agreement": lambda row: row["label"] == "any" or (row["measure"], row["level"]) == ("alpha", level),
         "chair": lambda row: row["label"] == "any" and row["level"] == level,
         "gold": lambda row: row["label"] in ("any", "typed"),
     }
     chosen = [
-        section._replace(rows=[row for row in section.rows if section.key not in shown or shown[section.key](row)])
+        section._replace(rows=[row for row in section.rows if section.key not in filters or filters[section.key](row)])
         for section in every
         if section.key not in ("answer", "confusion", "kinds")
     ]
@@ -111,7 +111,7 @@ def readable(rows: Iterable[Row]) -> list[Row]:
 
 
 def _readable(row: Row) -> Row:
-    shown: dict[str, object] = {}
+    cells: dict[str, object] = {}
     for name, value in row.items():
         if name.endswith(("_low", "_high")) or name in ("low", "high", "signature"):
             continue
@@ -119,8 +119,8 @@ def _readable(row: Row) -> Row:
             row.get(f"{name}_{end}", row.get(end) if name in ("value", "advantage") else None)
             for end in ("low", "high")
         ]
-        shown[name] = _with_interval(value, ends)
-    return shown
+        cells[name] = _with_interval(value, ends)
+    return cells
 
 
 def _with_interval(value: object, ends: Sequence[object]) -> object:
@@ -210,7 +210,9 @@ def _contract(calibration: Calibration, stale: Sequence[StaleCondition]) -> str:
         {"what": "texts of", "value": ", ".join(calibration.systems) or "not known"},
         {"what": "hash", "value": binding.hash},
     ]
-    conditions: list[Row] = [{"stale when": each.condition, "now": each.state, "detail": each.detail} for each in stale]
+    conditions: list[Row] = [
+        {"stale when": condition.condition, "now": condition.state, "detail": condition.detail} for condition in stale
+    ]
     return table(facts) + (table(conditions) if conditions else "")
 
 
