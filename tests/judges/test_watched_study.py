@@ -38,7 +38,7 @@ def test_drawn_texts_start_with_two_of_every_stratum() -> None:
 
 @pytest.mark.long
 def test_watching_drawn_counts_is_wrong_in_at_most_7_of_100_studies() -> None:
-    """Negative binomial counts in two strata, watched after each text from 30 to 120, drawn as the server draws them."""
+    """Negative binomial counts in two strata, watched after each text from 30 to 120, drawn as the server does."""
     numbers, wrong, studies = np.repeat(np.arange(2), 300), 0, 200
     strata = TextStrata(tuple(f"d{n}" for n in range(600)), ("a", "b"), numbers)
     for seed in range(studies):
