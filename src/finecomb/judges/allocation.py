@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -126,9 +126,12 @@ def cut(scores: Floats, parts: int) -> Ints:
 
     >>> cut(np.array([0.0, 0.0, 0.0, 1.0, 2.0, 5.0]), 3).tolist()
     [0, 0, 0, 1, 2, 2]
+    >>> cut(np.array([0.0, 1.0, 1.0, 1.0]), 2).tolist()
+    [0, 1, 1, 1]
     """
     edges = np.unique(np.quantile(scores, np.linspace(0, 1, parts + 1)[1:-1]))
-    _, numbered = np.unique(np.searchsorted(edges, scores, side="left"), return_inverse=True)
+    side: Literal["left", "right"] = "right" if len(edges) and edges[0] == scores.max() else "left"
+    _, numbered = np.unique(np.searchsorted(edges, scores, side=side), return_inverse=True)
     return numbered.astype(np.int64)
 
 

@@ -27,13 +27,10 @@ from finecomb.judges.judge_gamma import judge_gamma
 from finecomb.judges.mark_comparison import cost_rows, found_shares, label_bias, mark_table, severity_bias
 from finecomb.judges.reliability import own_system, probes, self_preference
 from finecomb.judges.score_rules import characters, set_f1, typed_characters
-from finecomb.judges.text_values import PeopleAndJudges, people_and_judges
+from finecomb.judges.text_values import PeopleAndJudges, fitted_on, people_and_judges
 from finecomb.measure.grid import Level
 from finecomb.measure.inference import estimated_sums, ratio
 from finecomb.measure.view import ANY, Filters
-
-FITTED = "trained_on"
-"""Name in an annotator's meta: ids of the documents that a judge was fitted on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +204,7 @@ def _shared(sides: PeopleAndJudges, judge: str) -> PeopleAndJudges:
 
 
 def _refuse_fitted(study: Study, sides: PeopleAndJudges, judge: str) -> None:
-    cell = dict(study.annotators.select("id", "meta").iter_rows()).get(judge)
-    fitted = set(entries(cell).get(FITTED) or ()) & set(sides.documents)
+    fitted = fitted_on(study, judge) & set(sides.documents)
     if fitted:
         what = f"{judge} was fitted on {len(fitted)} of the {len(sides.documents)} texts it would be judged by"
         raise FinecombError(f"{what} ({min(fitted)!r}); take texts it has not seen")

@@ -22,6 +22,7 @@ from finecomb.judges.powered_mean import Gain, PoweredMean, TextValues, powered_
 from finecomb.judges.text_values import (
     MeasuredTexts,
     PeopleAndJudges,
+    fitted_on,
     linearised,
     measured_texts,
     people_and_judges,
@@ -150,6 +151,11 @@ def _texts(sides: PeopleAndJudges) -> tuple[Ints, list[str]]:
         if missing := sorted(humans - read):
             what = f"{judge} has not read {len(missing)} of the {len(humans)} texts that people read ({missing[0]!r})"
             raise FinecombError(f"{what}; have it read them, or leave the judge out")
+        if fitted := fitted_on(sides.seen.study, judge) & humans:
+            what = f"{judge} was fitted on {len(fitted)} of the {len(humans)} texts that people read ({min(fitted)!r})"
+            raise FinecombError(
+                f"{what}, where it is too good; train it in folds (`cross_predictions`), or leave it out"
+            )
         common &= read
     if len(common) < len(sides.documents) and sides.judges:
         left = len(sides.documents) - len(common)

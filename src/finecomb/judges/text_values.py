@@ -24,6 +24,16 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
+FITTED = "trained_on"
+"""Name in an annotator's meta: ids of the documents that a judge was fitted on."""
+
+
+def fitted_on(study: Study, judge: str) -> set[str]:
+    """Ids of the documents that a judge was fitted on, as far as its annotator says so."""
+    cell = dict(study.annotators.select("id", "meta").iter_rows()).get(judge)
+    return {str(document) for document in entries(cell).get(FITTED) or ()}
+
+
 @dataclass(frozen=True)
 class PeopleAndJudges:
     """People on one side and judges on the other, on the same study."""

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from finecomb.core.estimate import Estimate, Finding, Signature
@@ -51,7 +50,7 @@ def _finding(measure: str, mean: WatchedMean, view: View, strata: TextStrata | N
 def _first_readings(view: View) -> tuple[list[str], Floats]:
     """Texts in the order in which they were first handed in, and the marks of that first reading."""
     counts = view.study.marks.group_by("annotation").len()
-    rows = view.study.annotations.filter(pl.col("submitted").is_not_null()).sort("submitted", "id")
+    rows = view.study.annotations.sort("submitted", "id", nulls_last=True)
     first = rows.unique("document", keep="first", maintain_order=True).select("document", annotation="id")
     joined = first.join(counts, on="annotation", how="left", maintain_order="left")
     return joined["document"].to_list(), joined["len"].fill_null(0).to_numpy().astype(np.float64)
