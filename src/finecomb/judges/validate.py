@@ -88,6 +88,8 @@ class PlaceOutcome:
     """Whether the judge marked the error."""
     after: bool
     """Whether it marks the corrected words."""
+    base_rate: bool | None = None
+    """Whether all its marks there rest on a base rate, so on no evidence about this text; None where it does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +146,9 @@ def validate(study: Study, judge: Judge, name: str, gold: str = "", draws: int =
     """Run a judge on the texts as they are and as gold corrects them, and on references.
 
     Rows, by label: `vanished` (of the errors it marked, the share whose corrected words it leaves alone), `stayed`,
-    `still marked` (of all corrected places, the share that it marks), and `marks per reference`. Intervals are over
-    texts. Refused where no gold mark has a correction.
+    `still marked` (of all corrected places, the share that it marks), `by base rate` (the share where its marks rest on
+    no evidence about the text, where it says what they rest on), and `marks per reference`. Intervals are over texts.
+    Refused where no gold mark has a correction.
     """
     wanted = validation_texts(study, gold)
     outcomes = [outcome for document, corrected in wanted.pairs for outcome in _outcomes(document, corrected, judge)]
@@ -172,19 +175,20 @@ def _reference_findings(references: Sequence[int], fields: Mapping[str, object])
 
 
 def _outcomes(document: Document, corrected: CorrectedText, judge: Judge) -> Iterator[PlaceOutcome]:
-    before, after = (_spans(judge(text)) for text in (document, corrected.document))
+    before, after = (judge(text).marks for text in (document, corrected.document))
+    says_basis = any(mark.basis for mark in (*before, *after))
     for place in corrected.places:
+        marks = _touching(place.span, after)
+        base_rate = bool(marks) and all(mark.basis == "base-rate" for mark in marks)
         yield PlaceOutcome(
-            document.id, place.correction.label, _touched(place.correction.span, before), _touched(place.span, after)
-        )
+            document.id, place.correction.label, bool(_touching(place.correction.span, before)), bool(marks),
+            base_rate if says_basis else None,
+        )  # fmt: skip
 
 
-def _spans(annotation: Annotation) -> list[Span]:
-    return [span for mark in annotation.marks for span in mark.spans if span.part == TEXT]
-
-
-def _touched(span: Span, others: Sequence[Span]) -> bool:
-    return any(span.overlap(other) for other in others)
+def _touching(span: Span, marks: Iterable[Mark]) -> list[Mark]:
+    """Marks that share a character with a place in the text."""
+    return [mark for mark in marks if any(span.overlap(other) for other in mark.spans if other.part == TEXT)]
 
 
 def _findings(
@@ -195,6 +199,8 @@ def _findings(
     for label in labels:
         labelled = [outcome for outcome in outcomes if label in ("any", outcome.label)]
         for measure, (top, bottom) in _SHARES.items():
+            if measure == "by base rate" and all(outcome.base_rate is None for outcome in outcomes):
+                continue
             sums = [_by_text(labelled, texts, condition) for condition in (top, bottom)]
             values = ratio(weights @ sums[0], weights @ sums[1])
             signature = Signature.of(**fields, measure=measure, label=label, draws=draws, seed=seed)
@@ -210,6 +216,7 @@ _SHARES: Mapping[str, tuple[Condition, Condition]] = {
     "vanished": (lambda outcome: outcome.before and not outcome.after, lambda outcome: outcome.before),
     "stayed": (lambda outcome: outcome.before and outcome.after, lambda outcome: outcome.before),
     "still marked": (lambda outcome: outcome.after, lambda outcome: True),
+    "by base rate": (lambda outcome: bool(outcome.base_rate), lambda outcome: True),
 }
 
 
