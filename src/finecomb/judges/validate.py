@@ -89,7 +89,7 @@ class PlaceOutcome:
     after: bool
     """Whether it marks the corrected words."""
     base_rate: bool | None = None
-    """Whether all its marks there rest on a base rate, so on no evidence about this text; None where it does not say."""
+    """Whether all its marks there rest on a base rate, on no evidence about this text; None where it does not say."""
 
 
 @dataclass(frozen=True, slots=True)
