@@ -80,7 +80,9 @@ def test_a_model_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
     fc.write(gold(), tmp_path / "study")
     with ScriptedServer(lambda body, number: Answer("no", 400)) as server:
         message = refused("validate", tmp_path / "study", "--judge", "m", "--base-url", server.url, "--attempts", "1")
+        shots = refused("validate", tmp_path / "study", "--judge", "m", "--base-url", server.url, "--shots", "1")
     assert "m did not read 2 of 2 texts" in message
+    assert "which tell it the corrections" in shots
 
 
 @pytest.mark.parametrize(

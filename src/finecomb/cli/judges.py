@@ -203,8 +203,13 @@ def _model(study: Study, name: str, gold: str, values: OptionValues, path: Path)
     from finecomb.llm.runs import execute, plan
 
     wanted = validation_texts(study, gold)
-    protocol = study.protocol()
+    protocol = study.protocols[wanted.protocol]
     settings = model_settings(study, name, values)
+    if settings.shots:
+        raise FinecombError(
+            f"{name} is shown {settings.shots} gold texts, which tell it the corrections; ask it without --shots"
+        )
+    settings = settings.model_copy(update={"samples": 1})
     texts = Study.from_items([protocol, *wanted.documents])
     run = execute(plan(texts, settings, protocol, name=name), path / "runs" if path.is_dir() else None)
     readings = {annotation.document: annotation for annotation in run.annotations if not annotation.excluded}

@@ -109,6 +109,8 @@ class ValidationTexts:
     """What a judge reads to be validated: texts as they are, as gold corrects them, and references."""
 
     gold: str
+    protocol: str
+    """Id of the protocol under which gold marked."""
     pairs: tuple[tuple[Document, CorrectedText], ...]
     references: tuple[Document, ...]
 
@@ -122,16 +124,17 @@ def validation_texts(study: Study, gold: str = "") -> ValidationTexts:
     """The texts with corrections by gold; refused where no gold mark has one."""
     truth = gold or the_gold_annotator(study)
     documents = {document.id: document for document in study.iter_documents()}
-    pairs = []
+    pairs, protocol = [], ""
     for annotation in study.work().iter_annotations():
         if annotation.annotator == truth:
             document = documents[annotation.document]
             corrected = corrected_text(document, corrections(annotation.marks))
             if corrected.places:
                 pairs.append((document, corrected))
+                protocol = annotation.protocol
     if not pairs:
         raise FinecombError("no gold mark has a correction that can be written into its text; nothing can be validated")
-    return ValidationTexts(truth, tuple(pairs), tuple(_reference_documents(documents.values())))
+    return ValidationTexts(truth, protocol, tuple(pairs), tuple(_reference_documents(documents.values())))
 
 
 def _reference_documents(documents: Iterable[Document]) -> Iterator[Document]:
