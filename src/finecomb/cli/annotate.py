@@ -174,7 +174,8 @@ def _probe(
     as_json_: bool,
 ) -> None:
     """Run a probe, keep its readings, and tell its effects."""
-    readings, interrupted = [], False
+    readings: list[ModelRun] = []
+    interrupted = False
     for run_plan in asked.plans(probe, paraphrase):
         if clash := asked.clash(run_plan):
             raise FinecombError(clash)

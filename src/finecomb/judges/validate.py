@@ -124,7 +124,8 @@ def validation_texts(study: Study, gold: str = "") -> ValidationTexts:
     """The texts with corrections by gold; refused where no gold mark has one."""
     truth = gold or the_gold_annotator(study)
     documents = {document.id: document for document in study.iter_documents()}
-    pairs, protocol = [], ""
+    protocol = ""
+    pairs: list[tuple[Document, CorrectedText]] = []
     for annotation in study.work().iter_annotations():
         if annotation.annotator == truth:
             document = documents[annotation.document]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -48,9 +49,7 @@ _GIVEN_ANSWERS = (
     .where(_HANDED_IN, _P.kind == "human")
 )
 _JUDGED = (
-    sa.select(_A.annotator, _A.document, _E.body)
-    .select_from(_JOINED.outerjoin(tables.entry, _MARKS))
-    .where(_HANDED_IN, _P.kind != "human")
+    sa.select(_A.annotator, _A.document, _E.body).select_from(_JOINED.outerjoin(tables.entry, _MARKS)).where(_HANDED_IN)
 )
 
 
@@ -79,10 +78,10 @@ def _judge_readings(store: Store, transaction: Transaction, allocation: Allocati
     if not allocation.judges:
         return []
     marks: dict[tuple[str, str], list[float]] = {}
-    for judge, document, body in transaction.run(_JUDGED, study=store.key, protocol=store.head.protocol.id):
-        if judge in allocation.judges:
-            doubts = marks.setdefault((judge, document), [])
-            doubts += [] if body is None else [_doubt(from_json(body).get("confidence"))]
+    judged = _JUDGED.where(_A.annotator.in_(allocation.judges))
+    for judge, document, body in transaction.run(judged, study=store.key, protocol=store.head.protocol.id):
+        doubts = marks.setdefault((judge, document), [])
+        doubts += [] if body is None else [_doubt(from_json(body).get("confidence"))]
     return [JudgeReading(judge, text, len(doubts), sum(doubts)) for (judge, text), doubts in marks.items()]
 
 
@@ -147,7 +146,7 @@ def _values(store: Store, transaction: Transaction, allocation: Allocation) -> l
     return [(document, float(answer)) for document, answer in answers if isinstance(answer, int | float)]
 
 
-def pilot_texts(documents: list[str], counts: Counts, most: int) -> list[str]:
+def pilot_texts(documents: Sequence[str], counts: Counts, most: int) -> Sequence[str]:
     """What a pilot gives out: any text until so many were drawn, from then on only those."""
     drawn = [document for document in documents if counts.of(document)]
     return documents if len(drawn) < most else drawn

@@ -329,8 +329,7 @@ def _give(
     document, about = (judged.document, item) if judged else (item, "")
     circumstances = _circumstances(store, transaction, annotator, document, number)
     if drawn:
-        stored = {"stratum": drawn.stratum, "chance": drawn.chance, "inclusion": drawn.inclusion}
-        circumstances = replace(circumstances, **stored)
+        circumstances = replace(circumstances, stratum=drawn.stratum, chance=drawn.chance, inclusion=drawn.inclusion)
     before = second_pass.earlier(store, transaction, annotator, document) if round else None
     if before:
         circumstances = replace(circumstances, offered=tuple(before.offered), copies=before.copies)
