@@ -424,13 +424,15 @@ class Allocation(Record):
     is, or how much it marks."""
     parts: int = Field(default=3, ge=2, le=10)
     """How many parts the texts are cut into by judges."""
-    measure: Annotated[Text, Field(pattern="^(count|answer:.+)$")] = "count"
+    measure: Text = "count"
     """What is to be known exactly: `count`, marks per text, or `answer:NAME`, a number asked of the whole text."""
     exploration: float = Field(default=0.1, gt=0, le=1)
     """Share of texts that are drawn from all strata alike."""
 
     @model_validator(mode="after")
     def _has_strata(self) -> Allocation:
+        if not re.fullmatch("count|answer:.+", self.measure):
+            raise ValueError(f"measures `count` or `answer:NAME`, not {self.measure!r}")
         if not self.strata and not self.judges:
             raise ValueError("needs `strata`, document meta that cuts the texts, or `judges` who have read them")
         return self
