@@ -15,6 +15,7 @@ from finecomb.core.records import Allocation, Annotation, Annotator, Design, Doc
 from finecomb.core.span import Span
 from finecomb.core.study import Item
 from finecomb.judges.estimate import estimate
+from finecomb.people.circumstances import Circumstances
 from finecomb.server.rehearsal import Rehearsal, RehearsalClock, rehearse, without_people
 from finecomb.simulate.people import CrowdTraits
 from tests.core.test_design import CLARK, DOMAINS
@@ -110,7 +111,7 @@ def test_texts_drawn_by_the_server_give_an_estimate_that_holds_the_simulated_tru
     work = [one for one in rehearsal.study.work().iter_annotations() if one.annotator != "gold"]
     drawn = Counter(one.meta["stratum"] for one in work)
     assert drawn["m4"] > 2 * drawn["m0"]
-    assert min(one.meta["chance"] for one in work) > 0
+    assert all(Circumstances.from_meta(one.meta).chance for one in work)
     plain, held = (estimate(rehearsal.study).find(method=method) for method in ("people alone", "in fixed shares"))
     assert held.low < truth < held.high
     assert plain.low < truth < plain.high

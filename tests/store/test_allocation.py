@@ -60,7 +60,7 @@ def _annotation(name: str, number: int, count: int) -> Annotation:
 
 def read_texts(store: Store, name: str, most: int = 1000) -> list[str]:
     """One person who marks what is wrong until nothing is left or so many texts are read."""
-    documents = []
+    documents: list[str] = []
     while len(documents) < most and (task := store.do_now(assignment.next_task, name)).id:
         with store.database.reading() as transaction:
             facts = tasks.facts(store, transaction, task.id)

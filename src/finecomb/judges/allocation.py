@@ -168,7 +168,7 @@ class TextStrata:
 
     def name_of(self, document: str) -> str:
         """The stratum of one text by name."""
-        return self.names[self.numbers[self.documents.index(document)]]
+        return self.names[int(self.numbers[self.documents.index(document)])]
 
 
 def text_strata(
@@ -234,7 +234,7 @@ def _open_questions(marks: Floats, doubts: Floats) -> Floats:
     """How much judges leave open about each text: how far they disagree; of one its doubts, or else its marks."""
     if len(marks) > 1:
         return disagreement(marks)
-    return doubts[0] if doubts[0].any() else marks[0]
+    return np.asarray(doubts[0] if doubts[0].any() else marks[0], dtype=np.float64)
 
 
 def _judged_spread(marks: Floats) -> float:
