@@ -11,7 +11,7 @@ import typer
 from finecomb.cli.filters import Draws, Labels, Protocol, Seed, Tokens, Where, filters, names
 from finecomb.cli.model_options import ModelOptions, model_settings
 from finecomb.cli.options import with_options
-from finecomb.cli.shared import AsJson, From, StudyPath, app, done, out, read, say
+from finecomb.cli.shared import AsJson, From, StudyPath, app, done, draw, out, read, say
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
 from finecomb.core.options import OptionValues
@@ -26,7 +26,7 @@ from finecomb.judges.estimate import estimate as estimated
 from finecomb.judges.validate import Judge, validation_texts
 from finecomb.judges.validate import validate as validated
 from finecomb.measure.grid import Level
-from finecomb.report.calibration import CalibrationTable, calibration_page, readable, sections, short
+from finecomb.report.calibration import CalibrationTable, calibration_page, drawable, readable, sections, short
 from finecomb.report.tables import Row, as_json, finding_rows, print_rows
 
 JudgeName = Annotated[str, typer.Option("--judge", "-j", help="The annotator to be judged.", show_default=False)]
@@ -88,6 +88,7 @@ def calibrate(
         parts.append(CalibrationTable("help", "What its marks do to people who see them", rows))
     record = calibration_record(result, datetime.now(UTC), days)
     contract = record.contract
+    draw(drawable(result), next(iter(whole.protocols.values()), None))
     _print_calibration(result, parts, everything, as_json_)
     if html:
         page = calibration_page(result, stale_conditions(contract, result.binding, contract.made, result.systems))
@@ -258,6 +259,7 @@ def estimate(
 
 
 def _print_estimates(result: Estimates, as_json_: bool) -> None:
+    draw(result.findings)
     rows, signature = finding_rows(result.findings)
     if as_json_:
         typer.echo(as_json(rows, signature, result.notes))
