@@ -30,7 +30,9 @@ def result(*words: str | Path) -> dict[str, Any]:
 
 def test_calibrate_answers_first_and_keeps_a_contract(folder: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    output = run("calibrate", folder, "--judge", "judge", "--draws", "50", "--html", page, "--keep").stdout
+    output = run(
+        "calibrate", folder, "--judge", "judge", "--draws", "50", "--no-gamma", "--html", page, "--keep"
+    ).stdout
     assert output.startswith("judge: may ")
     assert "Person by person" in output
     contract = JudgeContract.model_validate_json((folder / "contracts" / "judge.json").read_text())
@@ -43,7 +45,7 @@ def test_calibrate_answers_first_and_keeps_a_contract(folder: Path, tmp_path: Pa
 
 
 def test_calibrate_as_rows(folder: Path) -> None:
-    found = result("calibrate", folder, "--judge", "judge", "--draws", "20", "--levels", "token")
+    found = result("calibrate", folder, "--judge", "judge", "--draws", "20", "--levels", "token", "--no-gamma")
     assert found["table"][0]["section"] == "answer"
     assert {"agreement", "chair", "test", "bias", "found"} <= {row["section"] for row in found["table"]}
 
