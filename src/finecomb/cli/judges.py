@@ -55,7 +55,7 @@ def calibrate(
     gold: Annotated[str, typer.Option(help="Score against this annotator too.", show_default=False)] = "",
     by: Annotated[str, typer.Option(help="Document meta that names the system.")] = "model",
     own: Annotated[str, typer.Option(help="The system that is the judge's own model.", show_default=False)] = "",
-    gamma: Annotated[bool, typer.Option(help="Gamma too, of at most 50 texts.")] = True,
+    gamma: Annotated[bool, typer.Option(help="Gamma too, of at most 40 texts.")] = True,
     helped: Annotated[bool, typer.Option("--help-effect", help="Its marks were offered: what did that do?")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Every table, not only those that fit a screen.")] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write the page here.", show_default=False)] = None,

@@ -54,7 +54,7 @@ class CalibrationOptions:
     draws: int = 1000
     seed: int = 0
     gamma: bool = True
-    """Whether gamma is computed too, of at most 50 texts."""
+    """Whether gamma is computed too, of at most 40 texts."""
     own: str = ""
     """The system that is the judge's own model; without one, what the judge's annotator says of itself."""
 

@@ -19,7 +19,7 @@ from finecomb.measure.inference import estimated, study_and_resample_weights
 from finecomb.measure.view import ANY, View
 
 Floats = NDArray[np.float64]
-MOST_TEXTS = 50
+MOST_TEXTS = 40
 """Texts of which gamma is computed, drawn at random where there are more: alignments of chance take long."""
 SAMPLES = 5
 """Samples of chance for each text."""

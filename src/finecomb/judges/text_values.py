@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -45,7 +46,7 @@ class PeopleAndJudges:
     allocation: TextStrata | None = None
     """The strata from which the study's server drew texts, where it did."""
 
-    @property
+    @functools.cached_property
     def documents(self) -> tuple[str, ...]:
         """Ids of all texts that are spoken of, in the order of the study."""
         return tuple(self.seen.study.documents["id"])
