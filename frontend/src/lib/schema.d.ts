@@ -1090,6 +1090,43 @@ export interface components {
             places: string[];
         };
         /**
+         * Allocation
+         * @description Texts drawn so that the interval of the mean over all texts shrinks most; every text keeps a chance.
+         */
+        Allocation: {
+            /**
+             * Strata
+             * @description Document meta that cuts the texts into strata, e.g. `model`.
+             * @default []
+             */
+            strata: string[];
+            /**
+             * Judges
+             * @description Annotators who have read every text; how far they disagree cuts the texts further, of a single one how unsure it
+             *     is, or how much it marks.
+             * @default []
+             */
+            judges: string[];
+            /**
+             * Parts
+             * @description How many parts the texts are cut into by judges.
+             * @default 3
+             */
+            parts: number;
+            /**
+             * Measure
+             * @description What is to be known exactly: `count`, marks per text, or `answer:NAME`, a number asked of the whole text.
+             * @default count
+             */
+            measure: string;
+            /**
+             * Exploration
+             * @description Share of texts that are drawn from all strata alike.
+             * @default 0.1
+             */
+            exploration: number;
+        };
+        /**
          * AnnotationBars
          * @description One annotation of a document: a row of bars.
          */
@@ -2808,6 +2845,11 @@ export interface components {
             /** Models */
             models: components["schemas"]["ModelRow"][];
             /**
+             * Watched
+             * @description Means that may be watched; none where nothing is marked.
+             */
+            watched: components["schemas"]["WatchedFigure"][];
+            /**
              * People
              * @description Those to look at first come first.
              */
@@ -3701,6 +3743,11 @@ export interface components {
             /** @description Machine marks shown to annotators; none unless set. */
             offer?: components["schemas"]["Offer"] | null;
             /**
+             * @description Which text comes next: the one where the interval of the mean over all texts shrinks most; without it, the one
+             *     with fewest annotators.
+             */
+            allocation?: components["schemas"]["Allocation"] | null;
+            /**
              * Skip
              * @description Phases of the protocol that are left out, e.g. for people who were trained elsewhere.
              * @default []
@@ -4281,6 +4328,31 @@ export interface components {
             why: string;
         };
         /**
+         * WatchedFigure
+         * @description A mean over texts whose interval holds at every moment, so that one may stop when it is narrow enough.
+         */
+        WatchedFigure: {
+            /**
+             * Measure
+             * @enum {string}
+             */
+            measure: "texts with an error" | "marks per text";
+            /**
+             * Kind
+             * @description `bounded` holds exactly from the first text on, `counts` nearly and from 30 texts on.
+             * @enum {string}
+             */
+            kind: "bounded" | "counts";
+            /**
+             * Says
+             * @description Which kind of interval it is, in words.
+             */
+            says: string;
+            /** Texts */
+            texts: number;
+            figure: components["schemas"]["Figure"];
+        };
+        /**
          * Welcome
          * @description What a link opens, before anybody is signed in.
          */
@@ -4422,6 +4494,7 @@ export type Added = components['schemas']['Added'];
 export type Address = components['schemas']['Address'];
 export type AdjudicatePage = components['schemas']['AdjudicatePage'];
 export type Agreed = components['schemas']['Agreed'];
+export type Allocation = components['schemas']['Allocation'];
 export type AnnotationBars = components['schemas']['AnnotationBars'];
 export type AnnotatorWork = components['schemas']['AnnotatorWork'];
 export type AnswersBody = components['schemas']['AnswersBody'];
@@ -4530,6 +4603,7 @@ export type UnitChange = components['schemas']['UnitChange'];
 export type UnitEntry = components['schemas']['UnitEntry'];
 export type Wanting = components['schemas']['Wanting'];
 export type WantingList = components['schemas']['WantingList'];
+export type WatchedFigure = components['schemas']['WatchedFigure'];
 export type Welcome = components['schemas']['Welcome'];
 export type When = components['schemas']['When'];
 export type Work = components['schemas']['Work'];
