@@ -29,11 +29,16 @@ def test_what_comes_after_is_describes() -> None:
 
 
 def test_titles_are_no_part_of_a_name_and_places_are_no_persons() -> None:
-    line = "Mr./PROPN/compound/1 Brown/PROPN/nsubj/2/PERSON leaves/VERB/ROOT/2 Oslo/PROPN/dobj/2/GPE"
+    line = "Mr./PROPN/compound/1 Brown/PROPN/nsubj/2/PERSON waits/VERB/ROOT/2 in/ADP/prep/2 Oslo/PROPN/pobj/3/GPE"
     brown, oslo = names(sentence(line))
     assert brown.words == {"brown"}
     assert brown.start == 0
-    assert (oslo.kind, oslo.role) == ("place", "O")
+    assert (oslo.kind, oslo.role) == ("place", "X")
+
+
+def test_whoever_acts_is_a_person_whatever_a_recogniser_says() -> None:
+    (name,) = names(sentence("Brooke/PROPN/nsubj/1/GPE waits/VERB/ROOT/1"))
+    assert (name.kind, name.typed) == ("person", False)
 
 
 def test_days_and_numbers_are_no_names() -> None:
