@@ -50,7 +50,3 @@ class MarkingJournal:
                     file.write(json.dumps({**row, "annotation": json.loads(annotation.to_json())}) + "\n")
                     file.flush()
                 yield annotation
-
-    def remove(self) -> None:
-        """Forget it: the study has been written."""
-        self.file.unlink(missing_ok=True)

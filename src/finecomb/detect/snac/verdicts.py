@@ -34,9 +34,12 @@ from finecomb.detect.snac.sentence_scores import (
 from finecomb.detect.snac.surprisal import Surprisals, TokenSurprisals, sentence_surprisals
 from finecomb.detect.snac.synthetic import Negatives, SyntheticExample, example_text, synthetic_examples
 
+_FLATTEST = 0.01
+"""The least that one standard deviation of a score adds to the log odds."""
+
 
 @dataclass(frozen=True)
-class Calibration:
+class ScoreCalibration:
     """How a raw score, higher for a worse sentence, becomes a chance; and from which chance on a sentence is marked."""
 
     mixture: Floats
@@ -44,9 +47,16 @@ class Calibration:
     threshold: float
 
     @classmethod
-    def of(cls, scores: Floats, truth: Bools) -> Calibration:
-        """From scores of dev sentences: the threshold with the highest F1 there."""
-        mixture = fitted_mixture(scores[:, None], truth, ridge=1e-3)
+    def of(cls, scores: Floats, truth: Bools) -> ScoreCalibration:
+        """From scores of dev sentences: the threshold with the highest F1 there.
+
+        A higher score never means a lower chance, whatever dev says: that is what the score was made for.
+        """
+        scale = float(scores.std()) or 1.0
+        centred = (scores - scores.mean()) / scale
+        slope, constant = fitted_mixture(centred[:, None], truth, ridge=1e-3)
+        slope = max(float(slope), _FLATTEST)
+        mixture = np.array([slope / scale, float(constant) - slope * float(scores.mean()) / scale])
         return cls(mixture, best_threshold(mixed(scores[:, None], mixture), truth))
 
     def __call__(self, scores: Floats) -> TextScores:
@@ -63,7 +73,7 @@ class Calibration:
         return {"mixture": self.mixture.tolist(), "threshold": self.threshold}
 
     @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Calibration:
+    def from_settings(cls, settings: Mapping[str, Any]) -> ScoreCalibration:
         """From storage."""
         return cls(np.array(settings["mixture"], dtype=np.float64), float(settings["threshold"]))
 
@@ -79,7 +89,7 @@ class SurprisalModel:
     model: str
     whole: bool
     """Whether a sentence's score is the sum over its tokens, and not the mean."""
-    calibration: Calibration
+    calibration: ScoreCalibration
 
     def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
         """Scores of every text."""
@@ -98,7 +108,7 @@ class SurprisalModel:
     def from_stored(cls, stored: StoredModel) -> SurprisalModel:
         """From a folder."""
         settings = stored.settings
-        return cls(settings["model"], settings["whole"], Calibration.from_settings(settings))
+        return cls(settings["model"], settings["whole"], ScoreCalibration.from_settings(settings))
 
 
 def fit_surprisal(
@@ -106,7 +116,7 @@ def fit_surprisal(
 ) -> SurprisalModel:
     """The threshold from dev texts; nothing else is learnt."""
     scores = [sentence_surprisals(text, nats, whole) for text, nats in zip(dev, surprisals, strict=True)]
-    return SurprisalModel(model, whole, Calibration.of(np.concatenate(scores), _dev_truth(dev)))
+    return SurprisalModel(model, whole, ScoreCalibration.of(np.concatenate(scores), _dev_truth(dev)))
 
 
 @dataclass(frozen=True)
@@ -114,7 +124,7 @@ class EntityGridModel:
     """Marks sentences whose entities change roles in unusual ways."""
 
     grid: EntityGrid
-    calibration: Calibration
+    calibration: ScoreCalibration
 
     def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
         """Scores of every text."""
@@ -131,7 +141,7 @@ class EntityGridModel:
     @classmethod
     def from_stored(cls, stored: StoredModel) -> EntityGridModel:
         """From a folder."""
-        return cls(EntityGrid(stored.arrays["transitions"]), Calibration.from_settings(stored.settings))
+        return cls(EntityGrid(stored.arrays["transitions"]), ScoreCalibration.from_settings(stored.settings))
 
 
 def fit_grid(
@@ -142,7 +152,7 @@ def fit_grid(
     """Transitions from real texts, the threshold from dev texts."""
     grid = fit_entity_grid(real)
     scores = np.concatenate([-grid(sentences) for sentences in parses])
-    return EntityGridModel(grid, Calibration.of(scores, _dev_truth(dev)))
+    return EntityGridModel(grid, ScoreCalibration.of(scores, _dev_truth(dev)))
 
 
 @dataclass(frozen=True)
@@ -152,7 +162,7 @@ class SyntheticModel:
     negatives: Negatives
     columns: tuple[str, ...]
     trees: BoostedTrees
-    calibration: Calibration
+    calibration: ScoreCalibration
 
     def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
         """Scores of every text."""
@@ -173,7 +183,7 @@ class SyntheticModel:
         """From a folder."""
         settings = stored.settings
         trees = BoostedTrees.from_arrays(stored.arrays)
-        return cls(settings["negatives"], tuple(settings["columns"]), trees, Calibration.from_settings(settings))
+        return cls(settings["negatives"], tuple(settings["columns"]), trees, ScoreCalibration.from_settings(settings))
 
 
 @dataclass(frozen=True)
@@ -213,4 +223,4 @@ def fit_synthetic(
     columns = tuple(real.rows[0])
     trees = fit_trees(feature_matrix(real.rows, columns), real.damaged, BoostingSettings(seed=seed))
     scores = np.concatenate([trees(feature_matrix(rows, columns)) for rows in features])
-    return SyntheticModel(negatives, columns, trees, Calibration.of(scores, _dev_truth(dev)))
+    return SyntheticModel(negatives, columns, trees, ScoreCalibration.of(scores, _dev_truth(dev)))
