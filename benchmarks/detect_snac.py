@@ -20,7 +20,7 @@ from finecomb import formats
 from finecomb.detect.boosting import BoostingSettings, fit_trees
 from finecomb.detect.libraries import CAUSAL, ENCODER
 from finecomb.detect.snac import verdicts
-from finecomb.detect.snac.coherence import Prepared, feature_token_scores, fitted_mixtures
+from finecomb.detect.snac.coherence import Prepared, fitted_mixtures, token_scores
 from finecomb.detect.snac.features import feature_matrix, sentence_features
 from finecomb.detect.snac.figures import PRECISION, label_figures, recalls_at_precision
 from finecomb.detect.snac.narrative import LABELS, Narrative, TextSplit, narratives, splits
@@ -118,8 +118,7 @@ def coherence(
     scores = []
     for at in split.test:
         chances = np.stack([mixed(odds(at)[:, row], mixtures[row]) for row in range(len(mixtures))], axis=1)
-        tokens, offsets = (tags[at].tokens, tags[at].offsets) if tags else feature_token_scores(prepared[at], LABELS)
-        scores.append(TextScores(chances, tokens, offsets))
+        scores.append(TextScores(chances, *token_scores(prepared[at], tags[at] if tags else None, LABELS)))
     return scores, thresholds
 
 

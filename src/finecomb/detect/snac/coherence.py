@@ -88,10 +88,7 @@ class CoherenceModel:
                 ],
                 axis=1,
             )
-            tokens, offsets = (
-                (tags[at].tokens, tags[at].offsets) if tags else feature_token_scores(text, self.settings.labels)
-            )
-            results.append(TextScores(chances, tokens, offsets))
+            results.append(TextScores(chances, *token_scores(text, tags[at] if tags else None, self.settings.labels)))
         return results
 
     def stored(self, card: DetectorCard) -> StoredModel:
@@ -136,6 +133,33 @@ def prepared(texts: Sequence[Narrative], surprisal: str = "") -> list[Prepared]:
 def _tree_odds(trees: Sequence[BoostedTrees], rows: Floats) -> Floats:
     """(sentences, labels + 1)."""
     return np.stack([model(rows) for model in trees], axis=1)
+
+
+def token_scores(text: Prepared, tags: TextScores | None, labels: Sequence[str]) -> tuple[Floats, Ints]:
+    """Where errors would be: by the encoder, but for names, whose edges grammar knows better; else by features."""
+    tokens, offsets = feature_token_scores(text, labels)
+    if tags is None:
+        return tokens, offsets
+    tagged = _carried_over(tags, offsets)
+    for column, label in enumerate(labels):
+        is_name = tokens[:, column] * np.array([label == "char"])
+        first = 0
+        for sentence in text.parse:
+            rows = slice(first, first + len(sentence))
+            if not 0 < is_name[rows].sum() < len(sentence):  # no name of its own to point at
+                tokens[rows, column] = tagged[rows, column]
+            first += len(sentence)
+    return tokens, offsets
+
+
+def _carried_over(tags: TextScores, offsets: Ints) -> Floats:
+    """Scores of an encoder's tokens on other tokens: the highest of those that share a character, else 0."""
+    first = np.searchsorted(tags.offsets[:, 1], offsets[:, 0], side="right")
+    last = np.searchsorted(tags.offsets[:, 0], offsets[:, 1], side="left")
+    none = np.zeros(tags.tokens.shape[1])
+    pairs = zip(first.tolist(), last.tolist(), strict=True)
+    rows = [tags.tokens[begin:end].max(axis=0) if end > begin else none for begin, end in pairs]
+    return np.array(rows).reshape(len(offsets), -1) if len(rows) else np.zeros((0, len(none)))
 
 
 def feature_token_scores(text: Prepared, labels: Sequence[str]) -> tuple[Floats, Ints]:
