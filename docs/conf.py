@@ -1,4 +1,4 @@
-"""How Sphinx makes the site from these pages: `make docs`. Nothing is fetched from elsewhere: no fonts, no analytics."""
+"""How Sphinx makes the site from these pages: `make docs`. Nothing is fetched: no fonts, no analytics."""
 
 from __future__ import annotations
 
