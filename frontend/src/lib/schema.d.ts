@@ -22,7 +22,7 @@ export interface paths {
          * @description Sign in: as oneself by a personal link or from a platform, as somebody new by the open one.
          *
          *     Who comes back by the open link in the same browser goes on as before, unless the platform says that it is
-         *     somebody else.
+         *     somebody else. Who comes from a platform in another browser needs the `code` that is shown in the first.
          */
         post: operations["join_api_join__token__post"];
         delete?: never;
@@ -1746,7 +1746,7 @@ export interface components {
              * @description What the interface goes by.
              * @enum {string}
              */
-            code: "signed-out" | "not-allowed" | "not-found" | "conflict" | "finished" | "lease-over" | "incomplete" | "refused" | "too-large" | "too-many" | "paused" | "closed" | "failed";
+            code: "signed-out" | "not-allowed" | "other-browser" | "not-found" | "conflict" | "finished" | "lease-over" | "incomplete" | "refused" | "too-large" | "too-many" | "paused" | "closed" | "failed";
             /**
              * Say
              * @description For people: what happened, what is safe, what to do.
@@ -2048,6 +2048,11 @@ export interface components {
             looks: components["schemas"]["LabelLook"][];
             /** Unlabelled */
             unlabelled: boolean;
+            /**
+             * Marks On
+             * @description Parts that may be marked; every part when absent.
+             */
+            marks_on?: string[] | null;
             /** Questions */
             questions: components["schemas"]["Question"][];
             /** Unit Questions */
@@ -2417,6 +2422,12 @@ export interface components {
             way: components["schemas"]["ProgressSection"][];
             /** @description Once there is nothing more to do. */
             ending?: components["schemas"]["Ending"] | null;
+            /**
+             * Code
+             * @description To be typed in another browser in order to go on there; only for people whom a platform sent.
+             * @default
+             */
+            code: string;
             /**
              * Csrf
              * @description To be sent as `X-Finecomb-Token` with every request that changes something.
@@ -4073,7 +4084,8 @@ export interface components {
             text: string;
             /**
              * Context
-             * @description Named texts beside it, unless the protocol hides them.
+             * @description Named texts beside it, unless the protocol hides them. The texts of a pair are called `first` and `second`, by
+             *     their place, and so they are in answers and marks.
              * @default {}
              */
             context: {
@@ -4081,10 +4093,22 @@ export interface components {
             };
             /**
              * Parts
-             * @description Where the protocol goes part by part.
+             * @description Where the protocol goes part by part. Where errors are marked so, `text` ends with the part that is to be judged,
+             *     and the next one is sent once that was; of later parts only their place is told.
              * @default []
              */
             parts: components["schemas"]["TextPart"][];
+            /**
+             * Sentences
+             * @description Start and end of the sentences by part, where a label goes with whole ones.
+             * @default {}
+             */
+            sentences: {
+                [key: string]: [
+                    number,
+                    number
+                ][];
+            };
             /** @description Where the protocol shows it. */
             data?: components["schemas"]["JsonValue"];
             /**
@@ -4628,7 +4652,9 @@ export interface operations {
     };
     join_api_join__token__post: {
         parameters: {
-            query?: never;
+            query?: {
+                code?: string;
+            };
             header?: never;
             path: {
                 token: string;

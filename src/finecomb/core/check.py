@@ -238,6 +238,8 @@ def _mark_conformity(mark: Mark, annotation: Annotation, protocol: Protocol) -> 
     if mark.label is not None and label is None:
         yield "error", f"label {mark.label!r} {_not_in(protocol, mark.label)}"
         return
+    for part in sorted({span.part for span in mark.spans if not protocol.may_mark(span.part)}):
+        yield "warning", f"marks words of {part!r}, where protocol {protocol.id} looks for no errors"
     if label is not None and mark.antecedents is not None and label.antecedent == "none":
         yield "warning", f"has an antecedent, which protocol {protocol.id} does not ask of '{label.name}'"
     if (

@@ -316,7 +316,7 @@ class Annotation(Record):
     annotator: Id
     """Id of the annotator."""
     protocol: Id
-    """Name and version, e.g. `snac@1`."""
+    """Name and version, e.g. `snac@2`."""
     round: int = Field(default=0, ge=0, lt=2**31)
     """Separates retests, samples of a language model, attempts and second passes."""
     about: Id | None = None

@@ -22,7 +22,7 @@ class JudgeBinding(Record):
     judge: str
     """Annotator's id."""
     protocol: str
-    """Name and version, e.g. `scarecrow@1`."""
+    """Name and version, e.g. `scarecrow@2`."""
     prompt: str = ""
     """Hash of the prompt, where there is one."""
     model: str = ""

@@ -245,7 +245,7 @@ def next_task(store: Store, transaction: Transaction, annotator: str) -> NextTas
     state = assignment_state(store, transaction, annotator)
     for task in state.given:
         if _can_continue(store, transaction, annotator, state, task):
-            transaction.run(_RENEW, of=store.key, task=task.id, lease=kept_until(store))
+            _renew(store, transaction, task)
             return NextTask(task.id)
     state = _with_setting(store, transaction, annotator, state)
     if drawn := _drawn_text(store, transaction, state, annotator):
@@ -283,9 +283,26 @@ def is_over(store: Store, transaction: Transaction, annotator: str, state: Assig
     return not any(_can_continue(store, transaction, annotator, state, task) for task in state.given)
 
 
-def kept_until(store: Store) -> float | None:
-    """Until when a text is kept for somebody who does something now; a second pass takes nobody's place."""
-    return None if store.head.settings.round else store.clock() + 60 * store.head.settings.lease
+def kept_until(store: Store, is_begun: bool = True) -> float | None:
+    """Until when a text is kept for somebody who does something now; a second pass takes nobody's place.
+
+    One in which nothing was done yet is kept for a quarter of that, so that who only comes takes little from others.
+    """
+    if store.head.settings.round:
+        return None
+    return store.clock() + 60 * store.head.settings.lease * (1 if is_begun else UNTOUCHED)
+
+
+UNTOUCHED = 0.25
+"""The share of the lease for which a text is kept in which nothing was done."""
+_BEGUN = sa.select(_A.active).where(_A.study == given("study"), _A.id == given("task"), _A.active.is_not(None))
+
+
+def _renew(store: Store, transaction: Transaction, task: GivenTask) -> None:
+    """Keep a text for who comes back to it; one in which nothing was done is not kept longer by looking at it."""
+    is_begun = transaction.one(_BEGUN, study=store.key, task=task.id) is not None
+    if is_begun or task.lease is None or task.lease <= store.clock():
+        transaction.run(_RENEW, of=store.key, task=task.id, lease=kept_until(store, is_begun))
 
 
 def still_mine(
@@ -336,7 +353,8 @@ def _give(
     made_from = {"made_from": [before.id]} if before else {}
     values = {"document": document, "about": about, "annotator": annotator, "number": number}
     rest = {**made_from, "meta": circumstances.to_meta()}
-    key = insert(store, transaction, id=id, phase="work", round=round, lease=kept_until(store), rest=rest, **values)
+    lease = kept_until(store, is_begun=False)
+    key = insert(store, transaction, id=id, phase="work", round=round, lease=lease, rest=rest, **values)
     if before:
         second_pass.begin(store, transaction, key, before)
     return id

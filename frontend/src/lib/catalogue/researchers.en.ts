@@ -171,6 +171,10 @@ const admin = {
   "checks-passed": "{done} of {of} attention checks passed",
   rename: "Name",
   "name-help": "Only researchers see it.",
+  "release-browser": "Let them go on in another browser",
+  "release-browser-help":
+    "Who comes from a platform stays in the browser in which they began, since a worker id alone proves nothing.",
+  "browser-released": "The next browser that comes under this worker id can go on.",
   "exclude-annotator": "Exclude {name}…",
   "excluded-by": "Excluded by {by}: {reason}",
   "exclude-title": "Exclude {what}",
