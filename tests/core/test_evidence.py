@@ -16,7 +16,7 @@ def game(day: str = "2017-02-03", home: str = "Foxes", vis: str = "Cranes", **fi
 
 
 @pytest.mark.parametrize(
-    "fields, problem",
+    ("fields", "problem"),
     [
         ({}, ""),
         ({"home_name": ""}, "home_name is missing"),

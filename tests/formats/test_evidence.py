@@ -28,7 +28,7 @@ def records(path: Path, *paths: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    "name, content",
+    ("name", "content"),
     [
         ("games.json", json.dumps(GAMES)),
         ("games.json", json.dumps({"b": GAMES[1], "a": GAMES[0]})),
@@ -73,7 +73,7 @@ def test_a_folder_is_a_season_and_a_table_its_schedule(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content, message",
+    ("content", "message"),
     [
         (json.dumps([GAMES[0]]), "1 records without ids for 2 texts"),
         (json.dumps({"c": GAMES[0]}), "record of 'c', but no text is called so"),
@@ -93,7 +93,7 @@ def test_a_folder_without_games_and_a_schedule_without_days_are_refused(tmp_path
     with pytest.raises(FormatError, match="has no games"):
         read_evidence([tmp_path])
     (tmp_path / "s.csv").write_text("date,home,away\nsoon,Foxes,Owls\n")
-    with pytest.raises(FormatError, match="s.csv:2: 'soon' is no day"):
+    with pytest.raises(FormatError, match=r"s\.csv:2: 'soon' is no day"):
         read_evidence([tmp_path / "s.csv"])
 
 

@@ -27,7 +27,7 @@ def test_a_folder_of_texts_has_a_text_for_each_file(tmp_path: Path) -> None:
     for name in ("b", "a"):
         (tmp_path / f"{name}.txt").write_text(f"{name}\n\nsecond\n")
     assert format_of(tmp_path).name == "text"
-    assert list(read(tmp_path, Options()))[0] == Document(id="a", text="a\n\nsecond")
+    assert next(iter(read(tmp_path, Options()))) == Document(id="a", text="a\n\nsecond")
     (tmp_path / "a.ann").write_text("")
     assert format_of(tmp_path).name == "brat"
 

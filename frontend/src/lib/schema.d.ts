@@ -1090,6 +1090,34 @@ export interface components {
             places: string[];
         };
         /**
+         * AlternativeMark
+         * @description One mark of another way to mark the same error.
+         */
+        AlternativeMark: {
+            /**
+             * Spans
+             * @description In text order.
+             */
+            spans: ([
+                number,
+                number
+            ] | [
+                string,
+                number,
+                number
+            ])[];
+            /**
+             * Quotes
+             * @description What the spans cover.
+             */
+            quotes: string[];
+            /**
+             * Label
+             * @description A label of the protocol.
+             */
+            label: string | null;
+        };
+        /**
          * AnnotationBars
          * @description One annotation of a document: a row of bars.
          */
@@ -1963,6 +1991,12 @@ export interface components {
                 [key: string]: boolean | number | string | string[];
             };
             antecedents?: components["schemas"]["Antecedents"] | null;
+            /**
+             * Alternatives
+             * @description The same mistake, read otherwise: each a complete other set of marks.
+             * @default []
+             */
+            alternatives: components["schemas"]["AlternativeMark"][][];
         };
         /**
          * Group
@@ -2299,6 +2333,12 @@ export interface components {
              * @default []
              */
             made_from: string[];
+            /**
+             * Alternatives
+             * @description The same mistake, read otherwise: each a complete other set of marks.
+             * @default []
+             */
+            alternatives: components["schemas"]["AlternativeMark"][][];
         };
         /**
          * MarkChange
@@ -3346,6 +3386,12 @@ export interface components {
             };
             antecedents?: components["schemas"]["Antecedents"] | null;
             /**
+             * Alternatives
+             * @description The same mistake, read otherwise: each a complete other set of marks.
+             * @default []
+             */
+            alternatives: components["schemas"]["AlternativeMark"][][];
+            /**
              * Annotator
              * @description A number in place of the name, the same throughout the text.
              */
@@ -3408,6 +3454,23 @@ export interface components {
             per_hour: number | null;
             /** Excluded */
             excluded: boolean;
+            /**
+             * Cell
+             * @description Of the study's design; empty without one.
+             * @default
+             */
+            cell: string;
+            /**
+             * Came
+             * @description When they signed in first.
+             */
+            came: string | null;
+            /**
+             * Why
+             * @description Why their work is set aside.
+             * @default
+             */
+            why: string;
         };
         /**
          * Recruiting
@@ -4193,6 +4256,32 @@ export interface components {
             body: components["schemas"]["UnitBody"] | null;
         };
         /**
+         * View
+         * @description How the data beside a text is shown: words for its fields, and which come first.
+         */
+        View: {
+            /**
+             * Titles
+             * @description What a field is called on the page, by its name in the data.
+             * @default {}
+             */
+            titles: {
+                [key: string]: string;
+            };
+            /**
+             * Order
+             * @description Fields that come first, in this order.
+             * @default []
+             */
+            order: string[];
+            /**
+             * Hidden
+             * @description Fields that are not shown.
+             * @default []
+             */
+            hidden: string[];
+        };
+        /**
          * Wanting
          * @description A text in the list, those with most to decide first.
          */
@@ -4361,6 +4450,15 @@ export interface components {
              */
             data: boolean;
             /**
+             * @description How it is shown; a box score has a page of its own.
+             * @default {
+             *       "titles": {},
+             *       "order": [],
+             *       "hidden": []
+             *     }
+             */
+            view: components["schemas"]["View"];
+            /**
              * Context
              * @description Where the named contexts are shown.
              * @default above
@@ -4398,6 +4496,7 @@ export type Added = components['schemas']['Added'];
 export type Address = components['schemas']['Address'];
 export type AdjudicatePage = components['schemas']['AdjudicatePage'];
 export type Agreed = components['schemas']['Agreed'];
+export type AlternativeMark = components['schemas']['AlternativeMark'];
 export type AnnotationBars = components['schemas']['AnnotationBars'];
 export type AnnotatorWork = components['schemas']['AnnotatorWork'];
 export type AnswersBody = components['schemas']['AnswersBody'];
@@ -4504,6 +4603,7 @@ export type Told = components['schemas']['Told'];
 export type UnitBody = components['schemas']['UnitBody'];
 export type UnitChange = components['schemas']['UnitChange'];
 export type UnitEntry = components['schemas']['UnitEntry'];
+export type View = components['schemas']['View'];
 export type Wanting = components['schemas']['Wanting'];
 export type WantingList = components['schemas']['WantingList'];
 export type Welcome = components['schemas']['Welcome'];
