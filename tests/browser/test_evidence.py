@@ -1,4 +1,4 @@
-"""Evidence beside a text: a box score that is read, searched and used; and pages that answer a wrong number or visitor."""
+"""Evidence beside a text: a box score that is read, searched and used; and what a wrong number or visitor is told."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.browser.studies import box_game, study_of, text, work
 
 pytestmark = pytest.mark.long
 REPORTS = (
-    "The Gulls (4-1) beat the Northfield Millers (2-3) 104-98 on Saturday. Dana Okafor led with 27 points and 11 rebounds.",
+    "The Gulls (4-1) beat the Northfield Millers (2-3) 104-98 on Saturday. Dana Okafor had 27 points and 11 rebounds.",
     "The Gulls beat the Eastgate Owls. Mika Sorn had 24 points and 11 rebounds, and Tomas Reyl scored 31.",
-    "The Gulls won on Tuesday. Joon Abara went 6-9 from the field and Luis Prado added 18 off the bench.",
+    "The Gulls won on Tuesday. Joon Abara made 6 of 9 shots and Luis Prado added 18 off the bench.",
 )
 GAMES = (box_game("2025-11-14"), box_game("2025-11-18", ("Eastgate", "Owls"), 2), box_game("2025-11-25"))
 
@@ -174,7 +174,7 @@ def test_percentages_fold_away_where_there_is_no_room(
 def test_a_number_outside_its_scale_is_refused_in_the_field_and_a_first_visitor_is_welcome(
     browser: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """9 on a scale from 1 to 5 was sent and refused by the server; who came without a link was told to be signed out."""
+    """9 on a scale from 1 to 5 was refused by the server only; a first visitor was told to be signed out."""
     question = Question(name="clarity", ask="How clear is it?", scale="number", low=1, high=5)
     rating = Protocol(name="clear", version="1", title="Clarity", summary="One number.", document_questions=(question,))
     with serving(study_of(rating, text("r1", REPORTS[0])), tmp_path_factory.mktemp("served") / "study") as server:

@@ -196,13 +196,9 @@ function markToWire(mark: Mark, sources: Sources, guide: Guide): MarkBody {
     answers: asked(mark.answers, questionsOf(guide, mark.label)),
     antecedent: mark.antecedent.length > 0 ? quoted(mark.antecedent) : null,
     made_from: [...mark.madeFrom],
-    ...(mark.alternatives && mark.alternatives.length > 0
-      ? {
-          alternatives: mark.alternatives.map((members) =>
-            members.map(({ spans, label }) => ({ ...quoted(spans), label })),
-          ),
-        }
-      : {}),
+    alternatives: (mark.alternatives ?? []).map((members) =>
+      members.map(({ spans, label }) => ({ ...quoted(spans), label })),
+    ),
   };
 }
 
