@@ -118,7 +118,7 @@ export default {
   together: "Together",
   didNotPlay: "Did not play: {names}",
   noPlayers: "The data has no players for this game.",
-  clickBox: "Click a value to use it in your correction",
+  clickBox: "Click a value to use it",
   arrowsMove: "arrows move,",
   enterUses: "uses",
   whatColumnsMean: "what the columns mean",
