@@ -34,6 +34,7 @@ export type {
   ResearcherRow,
   QualificationScores,
   Suggested,
+  WatchedFigure,
 } from "../lib/schema";
 
 export type Me = ResearcherMe;
