@@ -4330,7 +4330,7 @@ export interface components {
          * View
          * @description How the data beside a text is shown: words for its fields, and which come first.
          */
-        View: {
+        DataView: {
             /**
              * Titles
              * @description What a field is called on the page, by its name in the data.
@@ -4700,7 +4700,7 @@ export type Told = components['schemas']['Told'];
 export type UnitBody = components['schemas']['UnitBody'];
 export type UnitChange = components['schemas']['UnitChange'];
 export type UnitEntry = components['schemas']['UnitEntry'];
-export type View = components['schemas']['View'];
+export type DataView = components['schemas']['View'];
 export type Wanting = components['schemas']['Wanting'];
 export type WantingList = components['schemas']['WantingList'];
 export type WatchedFigure = components['schemas']['WatchedFigure'];

@@ -166,7 +166,7 @@ class Condition(Record):
     """Shown side by side, with their answers."""
 
 
-class View(Record):
+class DataView(Record):
     """How the data beside a text is shown: words for its fields, and which come first."""
 
     titles: Mapping[Text, Text] = {}
@@ -177,7 +177,7 @@ class View(Record):
     """Fields that are not shown."""
 
     @model_validator(mode="after")
-    def _fits(self) -> View:
+    def _fits(self) -> DataView:
         if both := set(self.order) & set(self.hidden):
             raise ValueError(f"view: {sorted(both)[0]!r} is in order and also hidden; remove one of them")
         return self
@@ -200,7 +200,7 @@ class Work(Record):
     """One person takes part only once, across all conditions."""
     data: bool = False
     """Show `document.data` beside the text."""
-    view: View = View()
+    view: DataView = DataView()
     """How it is shown; a box score has a page of its own."""
     context: Literal["above", "beside", "hidden"] = "above"
     """Where the named contexts are shown."""

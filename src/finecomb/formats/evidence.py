@@ -134,7 +134,7 @@ def _chosen(fields: Mapping[str, str], spellings: Mapping[str, Iterable[str]]) -
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class GivenEvidence:
     """All that `--data` names."""
 
     records: tuple[GameEvidence, ...] = ()
@@ -143,7 +143,7 @@ class Evidence:
     """Games of a season; those without a box score are from a schedule."""
 
 
-def read_evidence(paths: Iterable[Path]) -> Evidence:
+def read_evidence(paths: Iterable[Path]) -> GivenEvidence:
     """The records and the season in files and folders."""
     records: list[GameEvidence] = []
     season: list[GameEvidence] = []
@@ -154,7 +154,7 @@ def read_evidence(paths: Iterable[Path]) -> Evidence:
             season += _schedule(path)
         else:
             records += records_of(path)
-    return Evidence(tuple(records), tuple(season))
+    return GivenEvidence(tuple(records), tuple(season))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class EvidenceMatch:
     notes: tuple[str, ...]
 
 
-def with_evidence(documents: Sequence[Document], evidence: Evidence) -> EvidenceMatch:
+def with_evidence(documents: Sequence[Document], evidence: GivenEvidence) -> EvidenceMatch:
     """Texts with their records and the games around them; a broken box score is refused."""
     own = _matched(documents, evidence)
     season = Season.of(game.data for game in evidence.season)
@@ -189,7 +189,7 @@ def _with_record(document: Document, game: GameEvidence | None, season: Season) 
     return record(Document, game.where if game else document.id, **values)
 
 
-def _matched(documents: Sequence[Document], evidence: Evidence) -> dict[str, GameEvidence]:
+def _matched(documents: Sequence[Document], evidence: GivenEvidence) -> dict[str, GameEvidence]:
     """The record of each text, by the text's id."""
     ids = {document.id for document in documents}
     full = [game for game in evidence.season if "box_score" in game.data]
@@ -227,7 +227,7 @@ def _in_order(documents: Sequence[Document], games: Sequence[GameEvidence]) -> d
     return {document.id: game for document, game in zip(documents, games, strict=True)}
 
 
-def _notes(documents: Sequence[Document], own: Mapping[str, GameEvidence], evidence: Evidence) -> Iterable[str]:
+def _notes(documents: Sequence[Document], own: Mapping[str, GameEvidence], evidence: GivenEvidence) -> Iterable[str]:
     bare = [document.id for document in documents if document.data is None]
     if bare:
         yield f"{len(bare):,} of {len(documents):,} texts have no record, e.g. {bare[0]}"
