@@ -1504,6 +1504,32 @@ export interface components {
             share: components["schemas"]["Figure"];
         };
         /**
+         * DataView
+         * @description How the data beside a text is shown: words for its fields, and which come first.
+         */
+        DataView: {
+            /**
+             * Titles
+             * @description What a field is called on the page, by its name in the data.
+             * @default {}
+             */
+            titles: {
+                [key: string]: string;
+            };
+            /**
+             * Order
+             * @description Fields that come first, in this order.
+             * @default []
+             */
+            order: string[];
+            /**
+             * Hidden
+             * @description Fields that are not shown.
+             * @default []
+             */
+            hidden: string[];
+        };
+        /**
          * Design
          * @description Who reads what in a study: cells, each filled with so many accepted people.
          */
@@ -4327,32 +4353,6 @@ export interface components {
             body: components["schemas"]["UnitBody"] | null;
         };
         /**
-         * View
-         * @description How the data beside a text is shown: words for its fields, and which come first.
-         */
-        DataView: {
-            /**
-             * Titles
-             * @description What a field is called on the page, by its name in the data.
-             * @default {}
-             */
-            titles: {
-                [key: string]: string;
-            };
-            /**
-             * Order
-             * @description Fields that come first, in this order.
-             * @default []
-             */
-            order: string[];
-            /**
-             * Hidden
-             * @description Fields that are not shown.
-             * @default []
-             */
-            hidden: string[];
-        };
-        /**
          * Wanting
          * @description A text in the list, those with most to decide first.
          */
@@ -4553,7 +4553,7 @@ export interface components {
              *       "hidden": []
              *     }
              */
-            view: components["schemas"]["View"];
+            view: components["schemas"]["DataView"];
             /**
              * Context
              * @description Where the named contexts are shown.
@@ -4608,6 +4608,7 @@ export type Brief = components['schemas']['Brief'];
 export type CellBlock = components['schemas']['CellBlock'];
 export type Costs = components['schemas']['Costs'];
 export type Count = components['schemas']['Count'];
+export type DataView = components['schemas']['DataView'];
 export type Design = components['schemas']['Design'];
 export type DesignCellRow = components['schemas']['DesignCellRow'];
 export type DesignPage = components['schemas']['DesignPage'];
@@ -4700,7 +4701,6 @@ export type Told = components['schemas']['Told'];
 export type UnitBody = components['schemas']['UnitBody'];
 export type UnitChange = components['schemas']['UnitChange'];
 export type UnitEntry = components['schemas']['UnitEntry'];
-export type DataView = components['schemas']['View'];
 export type Wanting = components['schemas']['Wanting'];
 export type WantingList = components['schemas']['WantingList'];
 export type WatchedFigure = components['schemas']['WatchedFigure'];
