@@ -127,6 +127,12 @@ def with_season(data: Any, season: Season) -> Any:
     return {**data, SEASON: {side: season.around(team_name(data, side), day) for side in SIDES}}
 
 
+def links_of(data: Any) -> dict[str, str]:
+    """The addresses that open beside a record, by title."""
+    links = data.get(LINKS) if isinstance(data, Mapping) else None
+    return {str(title): str(address) for title, address in links.items()} if isinstance(links, Mapping) else {}
+
+
 def with_links(data: Any, links: Mapping[str, str]) -> Any:
     """A record with addresses that open beside it; a record that is no object stands beside them as `data`."""
     if not links:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from finecomb.core.errors import FormatError, did_you_mean
-from finecomb.core.evidence import LINKS, Season, game_date, game_problem, is_game, with_links, with_season
+from finecomb.core.evidence import Season, game_date, game_problem, is_game, links_of, with_links, with_season
 from finecomb.core.records import Document
 from finecomb.formats.source import csv_rows, json_items, json_lines, neighbours, parse_json, record, starts_with
 
@@ -176,8 +176,7 @@ def with_evidence(documents: Sequence[Document], evidence: GivenEvidence) -> Evi
 def _with_record(document: Document, game: GameEvidence | None, season: Season) -> Document:
     kept = document.data
     if game is not None:
-        links = kept.get(LINKS, {}) if isinstance(kept, Mapping) else {}
-        kept = with_links(game.data, links)
+        kept = with_links(game.data, links_of(kept))
     data = with_season(kept, season) if season.games else kept
     if data is document.data:
         return document

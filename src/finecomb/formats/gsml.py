@@ -19,7 +19,7 @@ from typing import IO, Any
 import yaml
 
 from finecomb.core.errors import FormatError, did_you_mean, shorten
-from finecomb.core.evidence import LINKS, is_game, with_links
+from finecomb.core.evidence import is_game, links_of, with_links
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Kind, Mark, Note, Settings
 from finecomb.core.span import TEXT, Offsets, Span, token_range
@@ -194,10 +194,11 @@ def _with_data(documents: Iterable[Document], path: Path | None) -> Iterator[Doc
             yield document
             continue
         game = games[document.id]
-        links = document.data.get(LINKS, {}) if isinstance(document.data, dict) else {}
         values = {name: getattr(document, name) for name in Document.model_fields}
         yield record(
-            Document, game.where, **(values | {"data": with_links(game.data, links), "references": game.references})
+            Document,
+            game.where,
+            **(values | {"data": with_links(game.data, links_of(document.data)), "references": game.references}),
         )
 
 
