@@ -40,7 +40,7 @@ def items() -> list[Item]:
     """A study whose settings are as large as they may be."""
     settings, *rest = demo_items()
     assert isinstance(settings, Settings)
-    return [settings.model_copy(update={"lease": 525_600, "annotators": 2**31 - 1, "pilot": 2**31 - 1}), *rest]
+    return [settings.model_copy(update={"lease": 525_600, "annotators": 100_000, "pilot": 1_000_000}), *rest]
 
 
 def answers(operation: Any, clients: list[Client], task: str, examples: int) -> list[tuple[int, str]]:
