@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from finecomb.cli.filters import Draws, Drop, Seed, Where, names, part_of
-from finecomb.cli.shared import AsJson, From, StudyPath, app, counted, progress, read, say, say_signature
+from finecomb.cli.shared import AsJson, From, StudyPath, app, counted, read, say, say_signature
 from finecomb.cli.shared import print_table as print_rows
 from finecomb.core import tokens
 from finecomb.core.errors import FinecombError, did_you_mean
@@ -66,7 +66,7 @@ def stress(
     pairs = stressed_texts(documents, kinds, seed)
     if not pairs:
         raise FinecombError(f"{study}: no text can be damaged in this way; `finecomb stress --help` lists the kinds")
-    table = stressed(pairs, chosen, draws, seed, progress)
+    table = stressed(pairs, chosen, draws, seed)
     _show(table.falls, table.ranks, _notes(documents, pairs, kinds, chosen), as_json_)
 
 

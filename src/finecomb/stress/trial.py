@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -88,17 +88,17 @@ def stress(
     metrics: Sequence[Metric],
     draws: int = 1000,
     seed: int = 0,
-    watched: Callable[[Iterable[Metric]], Iterable[Metric]] = iter,
 ) -> StressTable:
     """How far each metric falls on each corruption, with intervals over documents."""
     falls, ranks = Findings(), Findings()
-    for metric in watched(metrics):
+    for metric in metrics:
         usable = [pair for pair in pairs if pair.whole.references or not metric.needs_references]
-        scores = [_scores(metric, [getattr(pair, side) for pair in usable]) for side in ("whole", "damaged")]
+        whole, damaged = (_scores(metric, [getattr(pair, side) for pair in usable]) for side in ("whole", "damaged"))
         for corruption in dict.fromkeys(pair.corruption for pair in pairs):
             rows = np.array([pair.corruption == corruption for pair in usable], dtype=bool)
-            falls.append(_fall(metric, corruption, usable, *(side[rows] for side in scores), rows, draws, seed))
-        ranks.append(_ranks(metric, usable, scores[0] - scores[1], draws, seed))
+            damages = np.array([pair.damage for pair in usable if pair.corruption == corruption])
+            falls.append(_fall(metric, corruption, whole[rows], damaged[rows], damages, draws, seed))
+        ranks.append(_ranks(metric, usable, whole - damaged, draws, seed))
     return StressTable(falls, ranks)
 
 
@@ -115,16 +115,8 @@ def _scores(metric: Metric, candidates: Sequence[Candidate]) -> Floats:
 
 
 def _fall(
-    metric: Metric,
-    corruption: str,
-    pairs: Sequence[Stressed],
-    whole: Floats,
-    damaged: Floats,
-    rows: NDArray[np.bool_],
-    draws: int,
-    seed: int,
+    metric: Metric, corruption: str, whole: Floats, damaged: Floats, damages: Floats, draws: int, seed: int
 ) -> Finding:
-    damages = np.array([pair.damage for pair in pairs])[rows] if len(pairs) else np.zeros(0)
     defined = np.isfinite(whole) & np.isfinite(damaged)
     whole, damaged, damages = whole[defined], damaged[defined], damages[defined]
     turn = 1 if metric.higher_is_better else -1
