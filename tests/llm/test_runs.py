@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark, ModelSe
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
 from finecomb.llm import annotate, judge
-from finecomb.llm.journal import CallEntry, ReplyEntry, entries_of
+from finecomb.llm.chat import ChatReply
+from finecomb.llm.journal import CallEntry, JournalContent, ReplyEntry, entries_of
 from finecomb.llm.prompt import PromptTemplate
-from finecomb.llm.runs import ModelRun, note_of, verify
+from finecomb.llm.run_folder import RunBusyError, TextRetry, only_run, read_status, write_status
+from finecomb.llm.runs import ModelRun, execute, note_of, plan, verify
 from finecomb.protocols import load
 from tests.llm.scripted import Answer, Script, ScriptedServer, text_of
 
@@ -432,17 +435,33 @@ from finecomb.core.records import Document, ModelSettings
 from finecomb.core.study import Study
 from finecomb.llm import annotate
 from finecomb.protocols import load
-url, runs, count = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+url, runs, count, budget = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
 documents = [Document(id=f"d{n}", text=f"Text number {n} has the the words.") for n in range(count)]
-settings = ModelSettings(model="m", base_url=url, price=(1, 2), budget=50.0, max_tokens=200, concurrency=8)
+settings = ModelSettings(model="m", base_url=url, price=(1, 2), budget=budget, max_tokens=200, concurrency=8)
 run = annotate(Study.from_items([load("likert"), *documents]), settings, runs=runs)
 sys.stdout.write("\\n".join(each.to_json() for each in run.annotations))
 """
+COST = (900 * 1 + 20 * 2) / 1_000_000  # of one call, by the endpoint's own count
 
 
-def _child(url: str, runs: Path, count: int) -> subprocess.Popen[bytes]:
-    arguments = [sys.executable, "-c", CHILD, url, str(runs), str(count)]
+def _child(url: str, runs: Path, count: int, budget: float = 50.0) -> subprocess.Popen[bytes]:
+    arguments = [sys.executable, "-c", CHILD, url, str(runs), str(count), str(budget)]
     return subprocess.Popen(arguments, stdout=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+
+
+def _kill_after(server: ScriptedServer, requests: int, child: subprocess.Popen[bytes]) -> bool:
+    """Kill a run once the endpoint has seen so many requests; False when the run ended by itself before."""
+    while len(server.requests) < requests and child.poll() is None:
+        time.sleep(0.002)
+    was_alive = child.poll() is None
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    return was_alive
+
+
+def _content(runs: Path) -> JournalContent:
+    (journal,) = runs.glob("*/journal.jsonl")
+    return JournalContent.of(entries_of(journal))
 
 
 @pytest.mark.long
@@ -451,12 +470,8 @@ def test_a_run_killed_twenty_times_loses_nothing_and_pays_nothing_twice(tmp_path
     reply = Answer('{"answers": {"coherence": 3}}', wait=0.05, usage=(900, 20))
     with ScriptedServer(lambda body, number: reply) as server:
         for kill in range(1, kills + 1):
-            child = _child(server.url, tmp_path, count)
-            target = count * kill // (kills + 1)
-            while len(server.requests) < target and child.poll() is None:
-                time.sleep(0.002)
-            child.send_signal(signal.SIGKILL)
-            child.communicate()
+            assert _kill_after(server, count * kill // (kills + 1), _child(server.url, tmp_path, count))
+            assert _content(tmp_path).spent >= COST * len(server.requests)  # what may have been paid is never forgotten
         first, _ = _child(server.url, tmp_path, count).communicate()
         paid = len(server.requests)
         second, _ = _child(server.url, tmp_path, count).communicate()
@@ -470,3 +485,74 @@ def test_a_run_killed_twenty_times_loses_nothing_and_pays_nothing_twice(tmp_path
     (journal,) = tmp_path.glob("*/journal.jsonl")
     replies = [entry.hash for entry in entries_of(journal) if isinstance(entry, ReplyEntry)]
     assert len(replies) == len(set(replies)) == count
+
+
+@pytest.mark.long
+def test_kills_never_let_a_run_pass_its_budget(tmp_path: Path) -> None:
+    """A call that a crash had cut short was forgotten once the same question had been answered later."""
+    count, budget = 200, 0.1
+    reply = Answer('{"answers": {"coherence": 3}}', wait=0.05, usage=(900, 20))
+    with ScriptedServer(lambda body, number: reply) as server:
+        for kill in range(1, 9):
+            alive = _kill_after(server, 9 * kill, _child(server.url, tmp_path, count, budget))
+            content = _content(tmp_path)
+            assert COST * len(server.requests) <= content.spent <= budget
+        assert not alive  # it had stopped at its budget by itself
+        assert len(server.requests) < count
+    assert 0 < len(content.replies) <= len(server.requests)
+
+
+def test_a_call_cut_short_stays_paid_when_the_question_is_answered_later() -> None:
+    when = datetime(2026, 1, 1, tzinfo=UTC)
+    call = {"hash": "h", "document": "d", "head": "x", "message": "m", "reserved": 0.5, "when": when}
+    crashed, again = CallEntry(attempt=1, **call), CallEntry(attempt=1, **call)
+    reply = ReplyEntry(hash="h", reply=ChatReply(text="{}"), cost=0.1, when=when)
+    assert JournalContent.of([crashed]).spent == 0.5
+    assert JournalContent.of([crashed, again, reply]).spent == pytest.approx(0.6)
+    assert JournalContent.of([crashed, reply.model_copy(update={"cached": True, "cost": 0.0})]).spent == 0.5
+
+
+def test_equal_texts_are_asked_once(tmp_path: Path) -> None:
+    result, server = run(lambda body, number: Answer(marked(MARK)), study_of([TEXTS[0]] * 3), runs=tmp_path)
+    assert len(server.requests) == 1
+    assert [each.document for each in result.annotations] == ["d0", "d1", "d2"]
+
+
+def test_a_second_process_keeps_out_of_a_run(tmp_path: Path) -> None:
+    run(lambda body, number: Answer(), runs=tmp_path)
+    (folder,) = [file.parent for file in tmp_path.glob("*/run.json")]
+    status = read_status(folder)
+    assert status
+    assert (status.state, status.documents) == ("finished", ("d0", "d1", "d2"))
+    with only_run(folder), pytest.raises(RunBusyError, match="another process is at work"), only_run(folder):
+        pass
+
+
+def test_a_run_that_was_killed_is_not_running(tmp_path: Path) -> None:
+    write_status(tmp_path, "running", ("d0",))
+    status = read_status(tmp_path)
+    assert status
+    assert (status.state, status.why) == ("stopped", "interrupted")
+
+
+def test_annotations_are_delivered_as_they_come() -> None:
+    names: list[str] = []
+    with ScriptedServer(lambda body, number: Answer(marked(MARK))) as server:
+        run_plan = plan(study_of(), ModelSettings(model="m", base_url=server.url))
+        result = execute(run_plan, deliver=lambda annotation: names.append(annotation.document))
+    assert sorted(names) == ["d0", "d1", "d2"]
+    assert [each.document for each in result.annotations] == ["d0", "d1", "d2"]
+
+
+def test_a_text_is_asked_again_only_on_purpose(tmp_path: Path) -> None:
+    def script(body: dict[str, Any], number: int) -> Answer:
+        return Answer(marked(MARK)) if body["max_tokens"] > 100 else Answer('{"marks": [', finish="length")
+
+    with ScriptedServer(script) as server:
+        run_plan = plan(study_of(TEXTS[:1]), ModelSettings(model="m", base_url=server.url, max_tokens=100))
+        assert execute(run_plan, tmp_path).states == {"truncated": 1}
+        longer = run_plan.asking_again({"d0": TextRetry(number=1, max_tokens=200)})
+        assert execute(longer, tmp_path).states == {"marked": 1}
+        assert execute(run_plan, tmp_path).states == {"marked": 1}  # the run remembers
+        assert len(server.requests) == 2
+    assert len(list(tmp_path.glob("*/run.json"))) == 1

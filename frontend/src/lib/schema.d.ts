@@ -989,6 +989,134 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Runs
+         * @description All runs with state, cost and failures, and the models that can be asked.
+         */
+        get: operations["runs_api_admin_runs_get"];
+        put?: never;
+        /**
+         * Start Run
+         * @description Start a run, or go on with one; what it has got already is not asked again.
+         */
+        post: operations["start_run_api_admin_runs_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Run
+         * @description One run: its failures with their raw reply, and quotes that do not stand in their text as given.
+         */
+        get: operations["run_api_admin_run_get"];
+        put?: never;
+        post?: never;
+        /**
+         * Stop Run
+         * @description Stop a run. All it has got is kept, and it can go on later.
+         */
+        delete: operations["stop_run_api_admin_run_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/runs/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview
+         * @description Exactly what would be sent for one text, and what the whole would cost. Nothing is sent.
+         */
+        post: operations["preview_api_admin_runs_preview_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/run/text": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask Again
+         * @description Ask for one text once more, with a longer reply where that is wanted.
+         */
+        post: operations["ask_again_api_admin_run_text_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/run/quote": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Decide Quote
+         * @description Accept the place of a quote that is not in the text as given, or refuse it.
+         */
+        put: operations["decide_quote_api_admin_run_quote_put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/runs/model": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Add Model
+         * @description A model that the study may ask; of its key only the name of a variable of the server is kept.
+         */
+        put: operations["add_model_api_admin_runs_model_put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1278,6 +1406,19 @@ export interface components {
              * @default
              */
             unlocated: string;
+        };
+        /**
+         * AskAgain
+         * @description Ask for a text once more.
+         */
+        AskAgain: {
+            /** Document */
+            document: string;
+            /**
+             * Max Tokens
+             * @description As many as before when null.
+             */
+            max_tokens?: number | null;
         };
         /**
          * Attempt
@@ -1840,6 +1981,47 @@ export interface components {
              * @description What the format cannot hold of this study and leaves out, with counts; empty for nothing.
              */
             loses: string;
+        };
+        /**
+         * FailedText
+         * @description A text without a reading: what came instead, as it came.
+         */
+        FailedText: {
+            /** Document */
+            document: string;
+            /**
+             * Annotation
+             * @description Empty where no reply came at all.
+             */
+            annotation: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "marked" | "no errors" | "answered" | "unreadable" | "refused" | "truncated" | "empty" | "no reply" | "";
+            /** Why */
+            why: string;
+            /**
+             * Reply
+             * @description As it came; empty when nothing did.
+             */
+            reply: string;
+            /**
+             * Marks Read
+             * @description Complete marks in a reply that was cut off.
+             */
+            marks_read: number;
+            /** When */
+            when: string | null;
+            /** Seconds */
+            seconds: number | null;
+            /** Tokens */
+            tokens: number | null;
+            /**
+             * Settled
+             * @description Who decided to leave the text out; empty while nobody has.
+             */
+            settled: string;
         };
         /**
          * Feedback
@@ -2437,6 +2619,31 @@ export interface components {
             rule: string;
         };
         /**
+         * ModelChoice
+         * @description A model that can be asked from the page.
+         */
+        ModelChoice: {
+            /** Name */
+            name: string;
+            /** Model */
+            model: string;
+            /** Endpoint */
+            endpoint: string;
+            /** Priced */
+            priced: boolean;
+            /** Samples */
+            samples: number;
+            /** Max Tokens */
+            max_tokens: number;
+            /** Budget */
+            budget: number | null;
+            /**
+             * Problem
+             * @description Why it cannot be asked now; empty when it can.
+             */
+            problem: string;
+        };
+        /**
          * ModelRow
          * @description Progress and results of one system's texts.
          */
@@ -2614,6 +2821,56 @@ export interface components {
              * @default []
              */
             marks: components["schemas"]["GoldMark"][];
+        };
+        /**
+         * NewRun
+         * @description A run to be started, or to go on.
+         */
+        NewRun: {
+            /**
+             * Model
+             * @description A name under the study's models, or `local:` and the name of one that runs here.
+             */
+            model: string;
+            /**
+             * Name
+             * @description Of the annotator; the model's when empty.
+             * @default
+             */
+            name: string;
+            /**
+             * Protocol
+             * @description The one in force when null.
+             */
+            protocol?: string | null;
+            /**
+             * First
+             * @description Only the first so many texts.
+             */
+            first?: number | null;
+            /**
+             * Document
+             * @description Only this text: to try, or to see what is sent.
+             */
+            document?: string | null;
+            /**
+             * Samples
+             * @default 1
+             */
+            samples: number;
+            /**
+             * Max Tokens
+             * @default 2048
+             */
+            max_tokens: number;
+            /** Budget */
+            budget?: number | null;
+            /**
+             * Template
+             * @description A prompt of one's own; written from the protocol when empty.
+             * @default
+             */
+            template: string;
         };
         /**
          * NewState
@@ -3043,6 +3300,52 @@ export interface components {
             later: number;
         };
         /**
+         * PlacedQuote
+         * @description A quote that does not stand in its text as it was given.
+         */
+        PlacedQuote: {
+            /** Mark */
+            mark: string;
+            /** Annotation */
+            annotation: string;
+            /** Document */
+            document: string;
+            /** Label */
+            label: string | null;
+            /**
+             * Quoted
+             * @description As the model wrote it.
+             */
+            quoted: string;
+            /**
+             * Words
+             * @description The words of the text that it was placed on; empty when it was not placed.
+             */
+            words: string;
+            /**
+             * Why
+             * @description How it was placed, or why not.
+             */
+            why: string;
+            /**
+             * Decision
+             * @enum {string}
+             */
+            decision: "" | "accepted" | "refused";
+        };
+        /**
+         * PlacementDecision
+         * @description Accept an approximate placement, or refuse it.
+         */
+        PlacementDecision: {
+            /** Mark */
+            mark: string;
+            /** Annotation */
+            annotation: string;
+            /** Accept */
+            accept: boolean;
+        };
+        /**
          * Practice
          * @description What makes a task an exercise or a multiple-choice question; never its solution.
          */
@@ -3271,6 +3574,24 @@ export interface components {
              * @description Largest number accepted.
              */
             high?: number | null;
+        };
+        /**
+         * QuoteCounts
+         * @description How the quotes of a run were placed.
+         */
+        QuoteCounts: {
+            /** Exact */
+            exact: number;
+            /**
+             * Near
+             * @description In another spelling, elided, or with a slip; also what was flagged.
+             */
+            near: number;
+            /**
+             * Missing
+             * @description Not in the text, or not to be told where.
+             */
+            missing: number;
         };
         /**
          * ReaderMark
@@ -3531,6 +3852,172 @@ export interface components {
             reading: number | null;
         };
         /**
+         * RunList
+         * @description All runs of a study, and what can be asked.
+         */
+        RunList: {
+            /** Runs */
+            runs: components["schemas"]["RunRow"][];
+            /** Models */
+            models: components["schemas"]["ModelChoice"][];
+            /**
+             * Protocols
+             * @description Those of the study; the first is in force.
+             */
+            protocols: string[];
+            /** Texts */
+            texts: number;
+            /**
+             * Cost
+             * @description Of all runs together.
+             */
+            cost: number;
+            /**
+             * Keys
+             * @description Names of environment variables that the server may take keys from.
+             */
+            keys: string[];
+        };
+        /**
+         * RunPage
+         * @description One run with what is to be looked at.
+         */
+        RunPage: {
+            run: components["schemas"]["RunRow"];
+            /** Failures */
+            failures: components["schemas"]["FailedText"][];
+            /**
+             * Quotes
+             * @description Those to look at, the first few hundred.
+             */
+            quotes: components["schemas"]["PlacedQuote"][];
+        };
+        /**
+         * RunPreview
+         * @description Exactly what would be sent for one text, and what the whole would cost.
+         */
+        RunPreview: {
+            /** Document */
+            document: string;
+            /**
+             * Number
+             * @description Of the text among those to be asked, from 1.
+             */
+            number: number;
+            /** Texts */
+            texts: number;
+            /** Calls */
+            calls: number;
+            /** Messages */
+            messages: components["schemas"]["SentMessage"][];
+            /**
+             * Tokens
+             * @description About so many in this text's request.
+             */
+            tokens: number;
+            /** Prompt */
+            prompt: string;
+            /** Likely */
+            likely: number | null;
+            /**
+             * Most
+             * @description Null where no price is known.
+             */
+            most: number | null;
+            /**
+             * Same As
+             * @description An earlier run with the same prompt; empty when there is none.
+             */
+            same_as: string;
+            /**
+             * Clash
+             * @description Why the name cannot be used for this; empty when it can.
+             */
+            clash: string;
+            /**
+             * Changes
+             * @description Words in which the prompt differs from the last one under the same name.
+             */
+            changes: string[];
+        };
+        /**
+         * RunRow
+         * @description One run: who was asked, how far it is, what came back, and what it cost.
+         */
+        RunRow: {
+            /**
+             * Id
+             * @description The name of its folder.
+             */
+            id: string;
+            /**
+             * Name
+             * @description Of the annotator.
+             */
+            name: string;
+            /** Model */
+            model: string;
+            /**
+             * Endpoint
+             * @description Where the model answers: its choice under the study's models, else the host.
+             */
+            endpoint: string;
+            /**
+             * Choice
+             * @description The name under the study's models; empty when it is no longer there.
+             */
+            choice: string;
+            /** Protocol */
+            protocol: string;
+            /**
+             * Prompt
+             * @description Hash of what is asked.
+             */
+            prompt: string;
+            /** Samples */
+            samples: number;
+            /** Temperature */
+            temperature: number | null;
+            /** Max Tokens */
+            max_tokens: number;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "running" | "finished" | "stopped";
+            /**
+             * Why
+             * @description Why it ended early.
+             */
+            why: string;
+            /** Created */
+            created: string;
+            /**
+             * When
+             * @description When the state was reached.
+             */
+            when: string;
+            /**
+             * Teeth
+             * @description What came back for each text, in order; with several samples, text by text.
+             */
+            teeth: ("marked" | "no errors" | "answered" | "unreadable" | "refused" | "truncated" | "empty" | "no reply" | "")[];
+            /**
+             * Look
+             * @description Texts to look at: failures that nobody has decided about.
+             */
+            look: number;
+            quotes: components["schemas"]["QuoteCounts"];
+            /** Cost */
+            cost: number;
+            /** Budget */
+            budget: number | null;
+            /** Priced */
+            priced: boolean;
+            /** Seconds Left */
+            seconds_left: number | null;
+        };
+        /**
          * Running
          * @description How the study is run.
          */
@@ -3638,6 +4125,26 @@ export interface components {
              * @default
              */
             role: string;
+        };
+        /**
+         * SentMessage
+         * @description A message as the model gets it.
+         */
+        SentMessage: {
+            /** Role */
+            role: string;
+            /** Pieces */
+            pieces: components["schemas"]["SentPiece"][];
+        };
+        /**
+         * SentPiece
+         * @description A stretch of a message: the template's own words, or what a variable was filled with.
+         */
+        SentPiece: {
+            /** Variable */
+            variable: string;
+            /** Text */
+            text: string;
         };
         /**
          * Settings
@@ -3909,6 +4416,34 @@ export interface components {
              * @default 0
              */
             active: number;
+        };
+        /**
+         * StudyModels
+         * @description A model that the study may ask from now on.
+         */
+        StudyModels: {
+            /** Name */
+            name: string;
+            /** Model */
+            model: string;
+            /**
+             * Base Url
+             * @default
+             */
+            base_url: string;
+            /**
+             * Key Env
+             * @description The name of an environment variable of the server; never a key.
+             * @default
+             */
+            key_env: string;
+            /** Price */
+            price?: [
+                number,
+                number
+            ] | null;
+            /** Temperature */
+            temperature?: number | null;
         };
         /**
          * StudyProgress
@@ -4405,6 +4940,7 @@ export type AnswersChange = components['schemas']['AnswersChange'];
 export type AnswersEntry = components['schemas']['AnswersEntry'];
 export type AntecedentBody = components['schemas']['AntecedentBody'];
 export type Antecedents = components['schemas']['Antecedents'];
+export type AskAgain = components['schemas']['AskAgain'];
 export type Attempt = components['schemas']['Attempt'];
 export type AttemptResult = components['schemas']['AttemptResult'];
 export type BonusRequest = components['schemas']['BonusRequest'];
@@ -4426,6 +4962,7 @@ export type Example = components['schemas']['Example'];
 export type Exclusion = components['schemas']['Exclusion'];
 export type ExerciseResult = components['schemas']['ExerciseResult'];
 export type Export = components['schemas']['Export'];
+export type FailedText = components['schemas']['FailedText'];
 export type Feedback = components['schemas']['Feedback'];
 export type Figure = components['schemas']['Figure'];
 export type Finish = components['schemas']['Finish'];
@@ -4449,11 +4986,13 @@ export type MarkEntry = components['schemas']['MarkEntry'];
 export type Me = components['schemas']['Me'];
 export type Middle = components['schemas']['Middle'];
 export type Mode = components['schemas']['Mode'];
+export type ModelChoice = components['schemas']['ModelChoice'];
 export type ModelRow = components['schemas']['ModelRow'];
 export type ModelSettings = components['schemas']['ModelSettings'];
 export type NewLinks = components['schemas']['NewLinks'];
 export type NewRole = components['schemas']['NewRole'];
 export type NewRuling = components['schemas']['NewRuling'];
+export type NewRun = components['schemas']['NewRun'];
 export type NewState = components['schemas']['NewState'];
 export type NextResponse = components['schemas']['NextResponse'];
 export type Noticed = components['schemas']['Noticed'];
@@ -4468,6 +5007,8 @@ export type Person = components['schemas']['Person'];
 export type PersonPage = components['schemas']['PersonPage'];
 export type PersonalLinkResponse = components['schemas']['PersonalLinkResponse'];
 export type PlaceCard = components['schemas']['PlaceCard'];
+export type PlacedQuote = components['schemas']['PlacedQuote'];
+export type PlacementDecision = components['schemas']['PlacementDecision'];
 export type Practice = components['schemas']['Practice'];
 export type ProgressSection = components['schemas']['ProgressSection'];
 export type ProtocolRow = components['schemas']['ProtocolRow'];
@@ -4475,6 +5016,7 @@ export type QualificationResult = components['schemas']['QualificationResult'];
 export type QualificationScores = components['schemas']['QualificationScores'];
 export type Qualified = components['schemas']['Qualified'];
 export type Question = components['schemas']['Question'];
+export type QuoteCounts = components['schemas']['QuoteCounts'];
 export type ReaderMark = components['schemas']['ReaderMark'];
 export type ReadingCard = components['schemas']['ReadingCard'];
 export type Reasoned = components['schemas']['Reasoned'];
@@ -4484,15 +5026,22 @@ export type Recruitment = components['schemas']['Recruitment'];
 export type ResearcherMe = components['schemas']['ResearcherMe'];
 export type ResearcherRow = components['schemas']['ResearcherRow'];
 export type Ruled = components['schemas']['Ruled'];
+export type RunList = components['schemas']['RunList'];
+export type RunPage = components['schemas']['RunPage'];
+export type RunPreview = components['schemas']['RunPreview'];
+export type RunRow = components['schemas']['RunRow'];
 export type Running = components['schemas']['Running'];
 export type Saved = components['schemas']['Saved'];
 export type SecondPass = components['schemas']['SecondPass'];
 export type Segment = components['schemas']['Segment'];
+export type SentMessage = components['schemas']['SentMessage'];
+export type SentPiece = components['schemas']['SentPiece'];
 export type Settings = components['schemas']['Settings'];
 export type SignedIn = components['schemas']['SignedIn'];
 export type Solution = components['schemas']['Solution'];
 export type Solved = components['schemas']['Solved'];
 export type StepDone = components['schemas']['StepDone'];
+export type StudyModels = components['schemas']['StudyModels'];
 export type StudyProgress = components['schemas']['StudyProgress'];
 export type Suggested = components['schemas']['Suggested'];
 export type SuggestionBody = components['schemas']['SuggestionBody'];
@@ -6836,6 +7385,336 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    runs_api_admin_runs_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunList"];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    start_run_api_admin_runs_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewRun"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": string;
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    run_api_admin_run_get: {
+        parameters: {
+            query: {
+                id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunPage"];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    stop_run_api_admin_run_delete: {
+        parameters: {
+            query: {
+                id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    preview_api_admin_runs_preview_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewRun"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunPreview"];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    ask_again_api_admin_run_text_post: {
+        parameters: {
+            query: {
+                id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AskAgain"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    decide_quote_api_admin_run_quote_put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PlacementDecision"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    add_model_api_admin_runs_model_put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StudyModels"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
             };
             /** @description Client Error */
             "4XX": {

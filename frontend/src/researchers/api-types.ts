@@ -30,6 +30,13 @@ export type {
   Recruit,
   Recruiting,
   ResearcherRow,
+  FailedText,
+  ModelChoice,
+  PlacedQuote,
+  RunList,
+  RunPage,
+  RunPreview,
+  RunRow,
   QualificationScores,
   Suggested,
 } from "../lib/schema";

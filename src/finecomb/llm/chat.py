@@ -38,12 +38,15 @@ class ChatRequest(Record):
     """Sent along; endpoints that know it answer the same again."""
     sample: int = 0
     """Separates samples, also where an endpoint knows no seed."""
+    retry: int = 0
+    """Counts how often it was asked again on purpose, so that the cache does not answer."""
     json_schema: Json = None
     """What the reply should look like, where the endpoint can promise it."""
 
     def hash(self, endpoint: str) -> str:
         """Identifies the request at an endpoint; the key of the cache."""
         settings = [endpoint, self.model, self.temperature, self.max_tokens, self.seed, self.sample, self.json_schema]
+        settings += [self.retry] if self.retry else []
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
         for message in self.messages:
             digest.update(f"\0{message.role}\0{message.content}".encode())

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -93,7 +93,7 @@ class PromptTemplate:
     def parse(cls, text: str, where: str) -> PromptTemplate:
         """A template from a file: the system message, a line `=== user ===`, the user message; or the latter only."""
         system, cut, user = text.rpartition(_CUT)
-        template = cls(system if cut else "", user)
+        template = cls(system if cut else "", user.removesuffix("\n"))
         for name in _VARIABLE.findall(text):
             if name not in VARIABLES:
                 raise FinecombError(f"{where}: no variable is called {name!r}{did_you_mean(name, VARIABLES)}")
@@ -151,6 +151,16 @@ class PromptWriter:
             values["task"] += "\nMore parts follow: leave `answers` out, the whole text is judged with the last part."
         return ChatMessage(role="user", content=_filled(self.template.user, values))
 
+    def pieces(self, task: ModelTask, shots: Sequence[Shot] = ()) -> list[tuple[str, list[PromptPiece]]]:
+        """The first request of a task as roles with the pieces of their messages, for somebody who wants to see it."""
+        values = self._values | _task_values(task, task.parts[0] if task.parts else None)
+        examples = [message for shot in shots for message in self._shot(*shot)]
+        return [
+            *([("system", filled_pieces(self.template.system, self._values))] if self._head else []),
+            *((message.role, [PromptPiece("shot", message.content)]) for message in examples),
+            ("user", filled_pieces(self.template.user, values)),
+        ]
+
     def _shot(self, document: Document, annotation: Annotation) -> tuple[ChatMessage, ...]:
         """A gold text as a question and its answer."""
         if document.id not in self._shots:
@@ -160,10 +170,31 @@ class PromptWriter:
         return self._shots[document.id]
 
 
-def _filled(text: str, values: dict[str, str]) -> str:
-    """A template with its variables filled in; what they hold is not looked at again."""
-    filled = _VARIABLE.sub(lambda match: values.get(match[1], ""), text)
-    return re.sub(r"\n{3,}", "\n\n", filled).strip()
+class PromptPiece(NamedTuple):
+    """A stretch of a message: words of the template, or what a variable was filled with."""
+
+    variable: str
+    """Its name; empty for the template's own words."""
+    text: str
+
+
+def filled_pieces(template: str, values: Mapping[str, str]) -> list[PromptPiece]:
+    """A template with its variables filled in; an empty one leaves no blank lines. Values are not looked at again."""
+    pieces: list[PromptPiece] = []
+    after_nothing = True
+    for number, part in enumerate(_VARIABLE.split(template)):
+        variable = part if number % 2 else ""
+        text = values.get(part, "") if variable else part.lstrip("\n") if after_nothing else part
+        if text:
+            pieces.append(PromptPiece(variable, text))
+        after_nothing = not text and (not pieces or pieces[-1].text.endswith("\n"))
+    if pieces and not pieces[-1].variable:
+        pieces[-1] = PromptPiece("", pieces[-1].text.rstrip())
+    return [piece for piece in pieces if piece.text]
+
+
+def _filled(template: str, values: Mapping[str, str]) -> str:
+    return "".join(piece.text for piece in filled_pieces(template, values)).strip()
 
 
 # --- what the protocol says --------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ const admin = {
   overview: "Overview",
   documents: "Documents",
   annotators: "Annotators",
+  runs: "Runs",
+  calibrate: "Calibration",
   adjudicate: "Adjudicate",
   settings: "Settings",
   log: "Log",
