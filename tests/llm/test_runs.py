@@ -374,6 +374,39 @@ def test_pairs_are_shown_in_both_orders_and_the_answer_is_turned_back() -> None:
     assert set(orders) == {True, False}
 
 
+def test_sections_are_answered_part_by_part_and_the_whole_with_the_last() -> None:
+    text = "We asked why. We found this."
+    document = Document(id="d", text=text, segments=(Segment(start=0, end=13), Segment(start=14, end=28)))
+    sections = load("sections")
+    unit, whole = sections.unit_questions[0], sections.document_questions[0]
+
+    def script(body: dict[str, Any], number: int) -> Answer:
+        last = "We found" in text_of(body)
+        reply: dict[str, Any] = {"unit": {unit.name: unit.values[int(last)]}}
+        return Answer(json.dumps(reply | ({"answers": {whole.name: whole.values[0]}} if last else {})))
+
+    result, server = run(script, Study.from_items([sections, document]))
+    (annotation,) = result.annotations
+    assert [part.answers[unit.name] for part in annotation.units] == list(unit.values[:2])
+    assert annotation.answers == {whole.name: whole.values[0]}
+    assert result.states == {"answered": 1}
+    asked = [set(body["response_format"]["json_schema"]["schema"]["required"]) for body in server.requests]
+    assert sorted(asked, key=len) == [{"unit"}, {"unit", "answers"}]
+
+
+def test_explanations_of_others_are_coded() -> None:
+    turing, comments = load("turing"), load("comments")
+    person = Annotator(id="ann", kind="human")
+    words = {"rating": 1, "why": "Full of spelling mistakes."}
+    judged = Annotation(id="d0/ann", document="d0", annotator="ann", protocol=turing.id, answers=words)
+    study = Study.from_items([turing, comments, Document(id="d0", text=TEXTS[0]), person, judged])
+    with ScriptedServer(lambda body, number: Answer('{"answers": {"codes": ["grammar"]}}')) as server:
+        result = annotate(study, ModelSettings(model="m", base_url=server.url), comments)
+        assert "Full of spelling mistakes." in server.requests[0]["messages"][-1]["content"]
+    (annotation,) = result.annotations
+    assert (annotation.about, annotation.answers) == ("d0/ann", {"codes": ("grammar",)})
+
+
 def test_shots_are_gold_texts_other_than_the_one_judged() -> None:
     gold = [
         Annotation(

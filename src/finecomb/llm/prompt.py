@@ -400,8 +400,8 @@ def _mark_properties(protocol: Protocol) -> dict[str, Any]:
         properties["label"] = {"type": "string", "enum": [label.name for label in protocol.labels]}
     if any(label.antecedent != "none" for label in protocol.labels):
         properties["antecedent"] = _or_null(text)
-    questions = {question.name: question for label in protocol.labels for question in label.questions}
-    properties |= {name: _or_null(_answer_schema(question)) for name, question in questions.items()}
+    for question in (question for label in protocol.labels for question in label.questions):
+        properties[question.name] = _either(properties.get(question.name), _answer_schema(question))
     return properties | {question.name: _answer_schema(question) for question in protocol.questions}
 
 
@@ -411,6 +411,13 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
     return schema if "anyOf" in schema else {"anyOf": [schema, {"type": "null"}]}
+
+
+def _either(before: dict[str, Any] | None, schema: dict[str, Any]) -> dict[str, Any]:
+    """What fits the questions of one name, which several labels may ask with other options; null for other labels."""
+    kinds = [*(before or {}).get("anyOf", []), *_or_null(schema)["anyOf"]]
+    distinct = {json.dumps(kind, sort_keys=True): kind for kind in kinds if kind != {"type": "null"}}
+    return {"anyOf": [*distinct.values(), {"type": "null"}]}
 
 
 def _answer_schema(question: Question) -> dict[str, Any]:

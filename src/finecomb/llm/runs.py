@@ -584,7 +584,7 @@ def _units(task: ModelTask, readings: Sequence[ReadReply]) -> tuple[Unit, ...]:
 
 def _note(readings: Sequence[ReadReply], replies: Sequence[tuple[str, ReplyEntry]], bad: int | None) -> ReplyNote:
     marks = sum(len(reading.marks) for reading in readings)
-    answered = any(reading.answers for reading in readings)
+    answered = any(reading.answers or reading.unit for reading in readings)
     state = readings[bad].state if bad is not None else "marked" if marks else "answered" if answered else "no errors"
     entries = [entry for _, entry in replies]
     return ReplyNote(
