@@ -387,6 +387,9 @@ def attack_prompt(
         str, typer.Option(help="The endpoint's name for it, a GGUF file, or local:smollm2.", show_default=False)
     ],
     values: OptionValues,
+    runs: Annotated[
+        Path | None, typer.Option(help="Keep the replies there and ask nothing twice.", show_default=False)
+    ] = None,
     as_json_: AsJson = False,
 ) -> None:
     """Thirty texts with orders to whoever reads them: how many does a model obey?
@@ -397,7 +400,7 @@ def attack_prompt(
     chosen = protocols.load(protocol)
     documents = [control_document(), *(document for _, _, document in injection_documents())]
     with _watcher() as watch:
-        run = execute(plan(Study.from_items([chosen, *documents]), settings, chosen), watch=watch)
+        run = execute(plan(Study.from_items([chosen, *documents]), settings, chosen), runs, watch=watch)
     if not run.annotations:
         raise FinecombError(f"no text got a reply: {next(iter(run.unasked.values()), 'nothing was asked')}")
     result = injection_result(run.annotations)
