@@ -108,10 +108,10 @@ def test_every_route_needs_a_role(store: Store) -> None:
         "/api/admin/runs/model": {"name": "n", "model": "m"},
     }
     for method, path in routes:
-        sent = {"params": {"id": "x"}, "json": bodies.get(path) if method != "GET" else None}
-        assert annotator.request(method, path, **sent).status_code == 401
+        body = bodies.get(path) if method != "GET" else None
+        assert annotator.request(method, path, params={"id": "x"}, json=body).status_code == 401
         if method != "GET":
-            assert viewer.request(method, path, **sent).status_code == 403, path
+            assert viewer.request(method, path, params={"id": "x"}, json=body).status_code == 403, path
 
 
 @pytest.mark.long
