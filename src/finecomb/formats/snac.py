@@ -91,7 +91,7 @@ def _document(id: str, pieces: list[_Piece], where: str) -> Document:
 
 
 def _marks(
-    annotation: str, pieces: list[_Piece], text: str, protocol: Protocol, kth: bool, counts: Counter[str]
+    annotation: str, pieces: list[_Piece], text: str, protocol: Protocol, by_number: bool, counts: Counter[str]
 ) -> Iterator[Mark]:
     number = 0
     for index, piece in enumerate(pieces):
@@ -99,7 +99,7 @@ def _marks(
         for error in piece.errors:
             quote = error.get("span", str)
             label = label_name(protocol, error.get("error_type", str), error.where)
-            nth = repeats[quote, label] if kth else 0
+            nth = repeats[quote, label] if by_number else 0
             repeats[quote, label] += 1
             place, places = kth(quote, text, nth, piece.start, piece.end)
             span = Span(*place) if place else None
