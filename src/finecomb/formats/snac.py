@@ -17,7 +17,7 @@ from typing import Any
 
 from finecomb.core.errors import FormatError
 from finecomb.core.protocol import Protocol
-from finecomb.core.quotes import preceding
+from finecomb.core.quotes import kth, preceding
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note, Segment
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
