@@ -3639,6 +3639,12 @@ export interface components {
              * @default
              */
             unlocated: string;
+            /**
+             * Placed
+             * @description How a machine's quote found its place, in words; empty for people.
+             * @default
+             */
+            placed: string;
         };
         /**
          * ReadingCard

@@ -130,6 +130,7 @@ def test_a_run_goes_from_its_start_to_its_failures_and_out_of_them(
     assert (failures["d3"]["state"], failures["d3"]["marks_read"]) == ("truncated", 1)
     shown = get(editor, "document", id="d0")["readers"]
     assert [(reader["name"], reader["kind"], len(reader["marks"])) for reader in shown] == [("judge", "llm", 1)]
+    assert shown[0]["marks"][0]["placed"] == "quote placed exactly"
 
     again = editor.post("/api/admin/run/text", params={"id": run["id"]}, json={"document": "d3", "max_tokens": 2400})
     assert again.status_code == 200, again.text
