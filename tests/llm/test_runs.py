@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -208,6 +209,8 @@ def test_what_will_never_work_is_one_line(answer: Answer, message: str) -> None:
     [
         ({"base_url": "localhost"}, "is no address"),
         ({"base_url": ""}, "say where the model answers"),
+        ({"base_url": "http://me:sk-1@x/v1"}, "put the key into an environment variable"),
+        ({"base_url": "http://x/v1?key=sk-1"}, "put the key into an environment variable"),
         ({"base_url": "http://x/v1", "budget": 1.0}, "--budget needs --price"),
         ({"base_url": "http://x/v1", "key_env": "FINECOMB_NO_SUCH"}, "FINECOMB_NO_SUCH is not set"),
         ({"base_url": "http://x/v1", "context_tokens": 100}, "but 100 fit; ask part by part"),
@@ -219,6 +222,28 @@ def test_what_will_never_work_is_one_line(answer: Answer, message: str) -> None:
 def test_bad_settings_are_refused_before_anything_is_sent(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(FinecombError, match=message):
         annotate(study_of(), ModelSettings(**{"model": "m", **settings}))
+
+
+def test_a_password_in_an_address_is_not_repeated() -> None:
+    with pytest.raises(FinecombError) as caught:
+        annotate(study_of(), ModelSettings(model="m", base_url="http://me:sk-verysecret@x/v1"))
+    assert "verysecret" not in str(caught.value)
+
+
+def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with ScriptedServer(lambda body, number: Answer(marked(MARK))) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/v1"))
+        settings = ModelSettings(model="m", base_url="http://models.example/v1", attempts=1)
+        assert annotate(study_of(TEXTS[:1]), settings).states == {"marked": 1}
+        assert len(proxy.requests) == 1
+
+
+def test_a_compressed_reply_is_read() -> None:
+    body = gzip.compress(Answer(marked(MARK)).body())
+    packed = Answer(raw=body, headers={"Content-Encoding": "gzip"})
+    assert run(lambda body, number: packed, study_of(TEXTS[:1]))[0].states == {"marked": 1}
 
 
 def test_an_address_where_nobody_listens_is_told() -> None:

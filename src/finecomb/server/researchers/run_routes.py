@@ -144,6 +144,9 @@ async def decide_quote(desk: Desk, session: Editor, decision: PlacementDecision)
 @router.put("/runs/model")
 async def add_model(desk: Desk, session: Owner, new: StudyModels) -> None:
     """A model that the study may ask; of its key only the name of a variable of the server is kept."""
+    from finecomb.llm.endpoint import host_of
+
+    host_of(new.base_url)
     settings = desk.manager.store.head.settings
     fields = new.model_dump(exclude={"name"})
     models = {**settings.models, new.name: ModelSettings.model_validate(fields)}
