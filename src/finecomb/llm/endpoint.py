@@ -210,7 +210,10 @@ def _reply(text: str, host: str, structured: bool) -> ChatReply:
             structured=structured,
         )
     except (ValueError, LookupError, TypeError, AttributeError):
-        what = f"{host} did not answer with a chat completion but with {shorten(text, 80)!r}"
+        what = (
+            f"{host} did not answer with a chat completion but with {shorten(text, 80)!r};"
+            " is --base-url the address of an OpenAI-compatible endpoint?"
+        )
         raise CallError(what, again=True, maybe_paid=True) from None
 
 
