@@ -131,7 +131,7 @@ async def decide_quote(desk: Desk, session: Editor, decision: PlacementDecision)
     from finecomb.store.machine_work import put_machine_work
 
     study = await run_in_threadpool(desk.study)
-    work = [each for each in study.iter_annotations() if each.id == decision.annotation]
+    work = [annotation for annotation in study.iter_annotations() if annotation.id == decision.annotation]
     if not work:
         raise ProblemError("not-found", f"No annotation is called {decision.annotation!r}.")
     changed = decided(work[0], decision.mark, decision.accept, session.who)
