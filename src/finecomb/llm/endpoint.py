@@ -8,6 +8,7 @@ import datetime
 import email.utils
 import json
 import os
+import ssl
 import typing
 import urllib.request
 from collections.abc import AsyncIterator
@@ -69,7 +70,7 @@ class HttpEndpoint:
         self._times = httpx2.Timeout(timeout, connect=min(10.0, timeout), pool=None).as_dict()
         self._structured = True
         self._free: list[httpx2.AsyncHTTPTransport] = []
-        self._tls, self._proxy = httpx2.create_ssl_context(), _proxy(base_url)
+        self._tls, self._proxy = _tls(self._url.scheme), _proxy(base_url)
 
     @contextlib.asynccontextmanager
     async def _connection(self) -> AsyncIterator[httpx2.AsyncHTTPTransport]:
@@ -164,6 +165,11 @@ def host_of(base_url: str) -> str:
             " put the key into an environment variable and name it with --key-env"
         )
     return f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
+
+
+def _tls(scheme: str) -> ssl.SSLContext:
+    """What connections share; certificates, which take long to read, only where they are needed."""
+    return httpx2.create_ssl_context() if scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def _proxy(base_url: str) -> str | None:

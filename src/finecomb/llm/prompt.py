@@ -123,27 +123,27 @@ class PromptWriter:
     def __init__(self, protocol: Protocol, settings: ModelSettings, template: PromptTemplate) -> None:
         self.settings, self.template = settings, template
         self._values = _protocol_values(protocol)
-        self._schema = reply_schema(protocol)
-        self._part_schema = reply_schema(protocol.model_copy(update={"document_questions": ()}))
+        self._whole = self._request(reply_schema(protocol))
+        self._part = self._request(reply_schema(protocol.model_copy(update={"document_questions": ()})))
         self._protocol = protocol
         system = _filled(template.system, self._values)
         self._head = (ChatMessage(role="system", content=system),) if system.strip() else ()
         self._shots: dict[str, tuple[ChatMessage, ...]] = {}
+
+    def _request(self, schema: dict[str, Any]) -> ChatRequest:
+        """What all requests share; it is checked once, and each request is a copy with its own messages."""
+        settings = self.settings
+        shared = settings.model_dump(include={"model", "temperature", "max_tokens"})
+        return ChatRequest(messages=(), json_schema=schema, **shared)
 
     def requests(self, task: ModelTask, sample: int, shots: Sequence[Shot] = ()) -> Iterator[ChatRequest]:
         """The requests of one task: one, or one for each part."""
         head = (*self._head, *(message for shot in shots for message in self._shot(*shot)))
         for number, part in enumerate(task.parts or (None,)):
             last = number >= len(task.parts) - 1
-            yield ChatRequest(
-                model=self.settings.model,
-                messages=(*head, self._user(task, part, last)),
-                temperature=self.settings.temperature,
-                max_tokens=self.settings.max_tokens,
-                seed=self.settings.seed + sample,
-                sample=sample,
-                json_schema=self._schema if last else self._part_schema,
-            )
+            messages = (*head, self._user(task, part, last))
+            update = {"messages": messages, "seed": self.settings.seed + sample, "sample": sample}
+            yield (self._whole if last else self._part).model_copy(update=update)
 
     def _user(self, task: ModelTask, part: Segment | None = None, last: bool = True) -> ChatMessage:
         values = self._values | _task_values(task, part)
