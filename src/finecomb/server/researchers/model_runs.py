@@ -90,6 +90,15 @@ class RunManager:
         self.errors: dict[str, str] = {}
         """Why the last try of a run came to nothing, by its id."""
         self._lock = threading.Lock()
+        self._work: dict[tuple[str, ...], tuple[Study, Sequence[Annotation]]] = {}
+
+    def work(self, study: Study, record: RunRecord) -> Sequence[Annotation]:
+        """The annotations of a run's annotators; read once for each moment of the study."""
+        key = (record.protocol, *annotator_ids(record))
+        study_and_work = self._work.get(key)
+        if study_and_work is None or study_and_work[0] is not study:
+            study_and_work = self._work[key] = (study, machine_work(study, record))
+        return study_and_work[1]
 
     @property
     def runs(self) -> Path:

@@ -15,7 +15,7 @@ from finecomb.llm.prompt import PromptTemplate, prompt_text
 from finecomb.llm.reading import MarkNote, complete_marks
 from finecomb.llm.run_folder import RunRecord, RunStatus, is_locked, read_record, read_status, run_folders
 from finecomb.llm.runs import ModelPlan, name_clash, note_of
-from finecomb.server.researchers.model_runs import RunManager, annotator_ids, machine_work, protocol_ids
+from finecomb.server.researchers.model_runs import RunManager, annotator_ids, protocol_ids
 from finecomb.server.researchers.run_schema import (
     FailedText,
     ModelChoice,
@@ -137,7 +137,7 @@ def work_of_run(
     manager: RunManager, study: Study, record: RunRecord, content: JournalContent, id: str
 ) -> list[Annotation]:
     """The annotations that were made of a run's replies, those just come in among them."""
-    work = {annotation.id: annotation for annotation in machine_work(study, record)}
+    work = {annotation.id: annotation for annotation in manager.work(study, record)}
     active = manager.active.get(id)
     if active:
         work |= {key: value for key, value in active.annotations.items() if key not in work}
