@@ -39,6 +39,7 @@ export type {
   RunRow,
   QualificationScores,
   Suggested,
+  WatchedFigure,
 } from "../lib/schema";
 
 export type Me = ResearcherMe;
