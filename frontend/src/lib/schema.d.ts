@@ -1117,6 +1117,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/calibration": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Calibration
+         * @description What is known of a judge; nothing is computed.
+         */
+        get: operations["calibration_api_admin_calibration_get"];
+        put?: never;
+        /**
+         * Check Judge
+         * @description Check a judge against people now, and keep the result and its contract with the study.
+         */
+        post: operations["check_judge_api_admin_calibration_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1541,6 +1565,81 @@ export interface components {
              * @enum {string}
              */
             status: "draft" | "submitted";
+        };
+        /**
+         * CalibrationPage
+         * @description One judge beside people, as it was last checked, and whether that still holds.
+         */
+        CalibrationPage: {
+            /** Judge */
+            judge: string;
+            /**
+             * Judges
+             * @description Who could be checked: models, detectors, checkers.
+             */
+            judges: string[];
+            /** @description Null where it was never checked. */
+            record: components["schemas"]["CalibrationRecord"] | null;
+            /** Stale */
+            stale: components["schemas"]["StaleCondition"][];
+            /** Looks */
+            looks: components["schemas"]["LabelLook"][];
+            /**
+             * Names
+             * @description What researchers call people, by id.
+             */
+            names: {
+                [key: string]: string;
+            };
+        };
+        /**
+         * CalibrationRecord
+         * @description All that is known of one judge beside people.
+         */
+        CalibrationRecord: {
+            /** Judge */
+            judge: string;
+            /**
+             * Verdict
+             * @enum {string}
+             */
+            verdict: "may stand in" | "may help, may not stand in" | "may not be used for this";
+            /** Headline */
+            headline: string;
+            /** Paragraph */
+            paragraph: string;
+            /**
+             * Labels
+             * @description Labels for which its agreement is no less than people's.
+             */
+            labels: string[];
+            /** Systems */
+            systems: string[];
+            /** Texts */
+            texts: number;
+            /** People */
+            people: number;
+            /** Agreement */
+            agreement: components["schemas"]["RecordedComparison"][];
+            test: components["schemas"]["RecordedTest"];
+            /** Bias */
+            bias: components["schemas"]["RecordedBias"][];
+            severity: components["schemas"]["RecordedEstimate"] | null;
+            /** Found */
+            found: components["schemas"]["RecordedShare"][];
+            /** Probes */
+            probes: components["schemas"]["RecordedProbe"][];
+            /** Costs */
+            costs: components["schemas"]["RecordedCost"][];
+            /** Worth */
+            worth: components["schemas"]["RecordedWorth"][];
+            /** Gold */
+            gold: components["schemas"]["RecordedScore"][];
+            contract: components["schemas"]["JudgeContract"];
+            /** Notes */
+            notes: string[];
+            /** Signature */
+            signature: string;
         };
         /**
          * CellBlock
@@ -2335,6 +2434,99 @@ export interface components {
             on: boolean;
         };
         JsonValue: unknown;
+        /**
+         * JudgeBinding
+         * @description What a judge is made of; a change of any of it makes another judge.
+         */
+        JudgeBinding: {
+            /**
+             * Judge
+             * @description Annotator's id.
+             */
+            judge: string;
+            /**
+             * Protocol
+             * @description Name and version, e.g. `scarecrow@2`.
+             */
+            protocol: string;
+            /**
+             * Prompt
+             * @description Hash of the prompt, where there is one.
+             * @default
+             */
+            prompt: string;
+            /**
+             * Model
+             * @description Name and version of the model, where there is one.
+             * @default
+             */
+            model: string;
+            /**
+             * Settings
+             * @description Temperature and the like.
+             */
+            settings?: {
+                [key: string]: string;
+            };
+        };
+        /**
+         * JudgeContract
+         * @description A judge's calibration in short, kept with the study.
+         */
+        JudgeContract: {
+            binding: components["schemas"]["JudgeBinding"];
+            /**
+             * Verdict
+             * @enum {string}
+             */
+            verdict: "may stand in" | "may help, may not stand in" | "may not be used for this";
+            /**
+             * Labels
+             * @description Labels for which it holds; all of them where none is named.
+             * @default []
+             */
+            labels: string[];
+            /**
+             * Systems
+             * @description Systems whose texts it was checked on.
+             * @default []
+             */
+            systems: string[];
+            /** Texts */
+            texts: number;
+            /** People */
+            people: number;
+            /** Epsilon */
+            epsilon: number;
+            /** Winning Rate */
+            winning_rate: number;
+            /**
+             * Agreement
+             * @description Alpha with people.
+             */
+            agreement: number;
+            /**
+             * Made
+             * Format: date-time
+             */
+            made: string;
+            /**
+             * Days
+             * @description How long it holds.
+             * @default 30
+             */
+            days: number;
+            /**
+             * Paragraph
+             * @description What it says, in plain words.
+             */
+            paragraph: string;
+            /**
+             * Signature
+             * @default
+             */
+            signature: string;
+        };
         /**
          * Keep
          * @description That an annotation is kept in spite of what some rules say.
@@ -3745,6 +3937,206 @@ export interface components {
             reason: string;
         };
         /**
+         * RecordedBias
+         * @description The judge's marks for one of a person's.
+         */
+        RecordedBias: {
+            /** Label */
+            label: string;
+            ratio: components["schemas"]["RecordedEstimate"];
+        };
+        /**
+         * RecordedComparison
+         * @description One measure of agreement: people among themselves, the judge with people, and the difference.
+         */
+        RecordedComparison: {
+            /** Level */
+            level: string;
+            /** Measure */
+            measure: string;
+            /**
+             * Label
+             * @description `any` stands for all labels together.
+             */
+            label: string;
+            people: components["schemas"]["RecordedEstimate"];
+            judge: components["schemas"]["RecordedEstimate"];
+            difference: components["schemas"]["RecordedEstimate"];
+            /** Verdict */
+            verdict: string;
+        };
+        /**
+         * RecordedContest
+         * @description One person beside the judge in the alternative annotator test.
+         */
+        RecordedContest: {
+            /** Person */
+            person: string;
+            /** Items */
+            items: number;
+            /** Texts */
+            texts: number;
+            /** @description How often the judge is at least as close to the others as this person is. */
+            advantage: components["schemas"]["RecordedEstimate"];
+            /** P */
+            p: number | null;
+            /** Wins */
+            wins: boolean;
+            /**
+             * Why
+             * @default
+             */
+            why: string;
+        };
+        /**
+         * RecordedCost
+         * @description Time and money of one side.
+         */
+        RecordedCost: {
+            /** Who */
+            who: string;
+            /** Texts */
+            texts: number;
+            /**
+             * Confirmed
+             * @description Errors that somebody else marked too.
+             */
+            confirmed: number;
+            /** Seconds */
+            seconds: number | null;
+            /** Cost */
+            cost: number | null;
+            /** Seconds Per Error */
+            seconds_per_error: number | null;
+            /** Cost Per Error */
+            cost_per_error: number | null;
+        };
+        /**
+         * RecordedEstimate
+         * @description A number with its interval; None where it is undefined, and `why` says why.
+         */
+        RecordedEstimate: {
+            /** Value */
+            value: number | null;
+            /** Low */
+            low?: number | null;
+            /** High */
+            high?: number | null;
+            /**
+             * Why
+             * @default
+             */
+            why: string;
+            /**
+             * Signature
+             * @default
+             */
+            signature: string;
+        };
+        /**
+         * RecordedOmission
+         * @description Somebody who was left out of the test.
+         */
+        RecordedOmission: {
+            /** Person */
+            person: string;
+            /** Why */
+            why: string;
+        };
+        /**
+         * RecordedProbe
+         * @description What one probe of the judge's reliability shows.
+         */
+        RecordedProbe: {
+            /** Probe */
+            probe: string;
+            /** What */
+            what: string;
+            /** Measure */
+            measure: string;
+            /** Annotator */
+            annotator: string;
+            effect: components["schemas"]["RecordedEstimate"];
+        };
+        /**
+         * RecordedScore
+         * @description Recall, precision and F1 against gold.
+         */
+        RecordedScore: {
+            /** Label */
+            label: string;
+            recall: components["schemas"]["RecordedEstimate"];
+            precision: components["schemas"]["RecordedEstimate"];
+            f1: components["schemas"]["RecordedEstimate"];
+        };
+        /**
+         * RecordedShare
+         * @description Share of people's marks that the judge finds, of one part of them.
+         */
+        RecordedShare: {
+            /**
+             * Part
+             * @description `all`, `length`, `place`, `label`, `system`; `characters` for the overlap with gold.
+             */
+            part: string;
+            /** Value */
+            value: string;
+            share: components["schemas"]["RecordedEstimate"];
+        };
+        /**
+         * RecordedTest
+         * @description The alternative annotator test.
+         */
+        RecordedTest: {
+            /** Epsilon */
+            epsilon: number;
+            /**
+             * Needed
+             * @description People against whom the judge must win.
+             */
+            needed: number;
+            /** Wins */
+            wins: number;
+            winning_rate: components["schemas"]["RecordedEstimate"];
+            advantage: components["schemas"]["RecordedEstimate"];
+            /** People */
+            people: components["schemas"]["RecordedContest"][];
+            /**
+             * Left Out
+             * @default []
+             */
+            left_out: components["schemas"]["RecordedOmission"][];
+        };
+        /**
+         * RecordedWorth
+         * @description An estimate of marks per text, and how many texts people alone would have to read for the same variance.
+         */
+        RecordedWorth: {
+            /** Method */
+            method: string;
+            value: components["schemas"]["RecordedEstimate"];
+            /** Read */
+            read: number;
+            /** Texts */
+            texts: number;
+            /** Worth */
+            worth: number | null;
+            /**
+             * Added
+             * @description How many of them are due to the judge.
+             */
+            added?: number | null;
+            /** Added Low */
+            added_low?: number | null;
+            /** Added High */
+            added_high?: number | null;
+            /**
+             * Advice
+             * @default
+             */
+            advice: string;
+        };
+        /**
          * Recruit
          * @description One person as far as recruiting goes; worker ids stay on the server.
          */
@@ -4460,6 +4852,24 @@ export interface components {
             points: number;
         };
         /**
+         * StaleCondition
+         * @description One of the conditions that end a contract, and whether it has come about.
+         */
+        StaleCondition: {
+            /** Condition */
+            condition: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "no" | "yes";
+            /**
+             * Detail
+             * @default
+             */
+            detail: string;
+        };
+        /**
          * StepDone
          * @description A page was read or answered; saying so twice is saying so once.
          */
@@ -5048,6 +5458,8 @@ export type Attempt = components['schemas']['Attempt'];
 export type AttemptResult = components['schemas']['AttemptResult'];
 export type BonusRequest = components['schemas']['BonusRequest'];
 export type Brief = components['schemas']['Brief'];
+export type CalibrationPage = components['schemas']['CalibrationPage'];
+export type CalibrationRecord = components['schemas']['CalibrationRecord'];
 export type CellBlock = components['schemas']['CellBlock'];
 export type Costs = components['schemas']['Costs'];
 export type Count = components['schemas']['Count'];
@@ -5077,6 +5489,8 @@ export type Invitation = components['schemas']['Invitation'];
 export type ItemResult = components['schemas']['ItemResult'];
 export type Joining = components['schemas']['Joining'];
 export type JsonValue = components['schemas']['JsonValue'];
+export type JudgeBinding = components['schemas']['JudgeBinding'];
+export type JudgeContract = components['schemas']['JudgeContract'];
 export type Keep = components['schemas']['Keep'];
 export type Label = components['schemas']['Label'];
 export type LabelLook = components['schemas']['LabelLook'];
@@ -5123,6 +5537,17 @@ export type QuoteCounts = components['schemas']['QuoteCounts'];
 export type ReaderMark = components['schemas']['ReaderMark'];
 export type ReadingCard = components['schemas']['ReadingCard'];
 export type Reasoned = components['schemas']['Reasoned'];
+export type RecordedBias = components['schemas']['RecordedBias'];
+export type RecordedComparison = components['schemas']['RecordedComparison'];
+export type RecordedContest = components['schemas']['RecordedContest'];
+export type RecordedCost = components['schemas']['RecordedCost'];
+export type RecordedEstimate = components['schemas']['RecordedEstimate'];
+export type RecordedOmission = components['schemas']['RecordedOmission'];
+export type RecordedProbe = components['schemas']['RecordedProbe'];
+export type RecordedScore = components['schemas']['RecordedScore'];
+export type RecordedShare = components['schemas']['RecordedShare'];
+export type RecordedTest = components['schemas']['RecordedTest'];
+export type RecordedWorth = components['schemas']['RecordedWorth'];
 export type Recruit = components['schemas']['Recruit'];
 export type Recruiting = components['schemas']['Recruiting'];
 export type Recruitment = components['schemas']['Recruitment'];
@@ -5143,6 +5568,7 @@ export type Settings = components['schemas']['Settings'];
 export type SignedIn = components['schemas']['SignedIn'];
 export type Solution = components['schemas']['Solution'];
 export type Solved = components['schemas']['Solved'];
+export type StaleCondition = components['schemas']['StaleCondition'];
 export type StepDone = components['schemas']['StepDone'];
 export type StudyModels = components['schemas']['StudyModels'];
 export type StudyProgress = components['schemas']['StudyProgress'];
@@ -7820,6 +8246,86 @@ export interface operations {
                 };
                 content: {
                     "application/json": unknown;
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    calibration_api_admin_calibration_get: {
+        parameters: {
+            query: {
+                judge: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CalibrationPage"];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    check_judge_api_admin_calibration_post: {
+        parameters: {
+            query: {
+                judge: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CalibrationPage"];
                 };
             };
             /** @description Client Error */

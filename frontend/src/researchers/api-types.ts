@@ -11,6 +11,7 @@ export type {
   Added,
   Address,
   AttemptResult,
+  CalibrationPage,
   Did,
   DocumentList,
   DocumentPage,

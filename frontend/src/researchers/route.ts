@@ -9,6 +9,7 @@ export const PAGES = [
   "documents",
   "annotators",
   "runs",
+  "calibrate",
   "adjudicate",
   "settings",
   "log",

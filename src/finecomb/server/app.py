@@ -14,7 +14,7 @@ from finecomb.server.annotators.schema import ErrorResponse
 from finecomb.server.annotators.task_cache import TaskCache
 from finecomb.server.auth import Auth
 from finecomb.server.headers import HeaderMiddleware
-from finecomb.server.researchers import recruitment, run_routes
+from finecomb.server.researchers import calibration_routes, recruitment, run_routes
 from finecomb.server.researchers import routes as researchers
 from finecomb.store.store import Store
 from finecomb.version import __version__
@@ -56,6 +56,7 @@ def create_app(
     app.include_router(adjudication.router)
     app.include_router(recruitment.router)
     app.include_router(run_routes.router)
+    app.include_router(calibration_routes.router)
     pages.install(app)
     app.add_middleware(
         HeaderMiddleware,
