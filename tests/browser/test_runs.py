@@ -43,9 +43,9 @@ def study_of(url: str) -> Study:
     documents = [Document(id=f"day-{number}", text=TEXT.format(number)) for number in range(6)]
     span = Span(18, 25)
     mark = Mark(id="ann/0", spans=(span,), quotes=("the the",), label="grammar-usage", answers={"severity": 1})
-    person = Annotation(id="a", document="day-0", annotator="ann", protocol="scarecrow@1", marks=(mark,))
+    person = Annotation(id="a", document="day-0", annotator="ann", protocol=fc.protocol("scarecrow").id, marks=(mark,))
     models = {"judge-4": ModelSettings(model="big", base_url=url, price=(1, 2), budget=2.0, attempts=1)}
-    settings = Settings(title="Harbour", protocols=("scarecrow@1",), models=models)
+    settings = Settings(title="Harbour", protocols=(fc.protocol("scarecrow").id,), models=models)
     return Study.from_items([settings, fc.protocol("scarecrow"), *documents, Annotator(id="ann", kind="human"), person])
 
 

@@ -55,7 +55,7 @@ def model() -> Iterator[ScriptedServer]:
 def items(model: ScriptedServer) -> list[Item]:
     documents = [Document(id=f"d{number}", text=f"On day {number} they saw the the sea.") for number in range(5)]
     settings = ModelSettings(model="m", base_url=model.url, key_env=VARIABLE, price=(1, 2), budget=1.0, attempts=1)
-    study = Settings(protocols=("scarecrow@1",), models={"judge": settings})
+    study = Settings(protocols=(fc.protocol("scarecrow").id,), models={"judge": settings})
     return [study, fc.protocol("scarecrow"), *documents]
 
 
