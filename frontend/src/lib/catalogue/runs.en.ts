@@ -45,7 +45,7 @@ const runs = {
   "never-none":
     "A text that was refused, cut off or came back empty is never counted as “no errors”. Runs are annotators like people: they appear in Documents and in the report under their own name.",
   states: "{count} {state}",
-  "open-failures": "Look at the failures of {name}",
+  "open-failures": "open what is to be looked at in {name}",
 
   "was-unreadable": "{document} came back unreadable",
   "was-refused": "{document} was refused",
