@@ -43,7 +43,8 @@ class CalibrationPage(Sent):
 def calibration(request: Request, snapshots: Snapshots, _: Viewer, judge: Id) -> CalibrationPage:
     """What is known of a judge; nothing is computed."""
     folder = _folder(request, snapshots.store)
-    return snapshots.ask(lambda pages: _page(pages.snapshot, judge, _read(folder, judge)))
+    snapshot = snapshots.ask(lambda pages: pages.snapshot)
+    return _page(snapshot, judge, _read(folder, judge) if judge in snapshot.kinds else None)
 
 
 @router.post("/calibration")
