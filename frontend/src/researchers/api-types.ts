@@ -12,6 +12,8 @@ export type {
   Address,
   AttemptResult,
   CalibrationPage,
+  DesignCellRow,
+  DesignPage,
   Did,
   DocumentList,
   DocumentPage,

@@ -6,6 +6,7 @@ export interface Route {
 }
 export const PAGES = [
   "overview",
+  "design",
   "documents",
   "annotators",
   "runs",

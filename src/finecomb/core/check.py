@@ -8,6 +8,7 @@ from typing import Literal
 from finecomb.core.allocation import allocation_problems
 from finecomb.core.design import design_problems
 from finecomb.core.errors import Problem, StudyError, apart, did_you_mean
+from finecomb.core.evidence import game_problem
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Answers, Document, Mark, Settings, Unit, parts_of
@@ -118,6 +119,8 @@ class Checker:
         if document.id in self._documents:
             yield "error", f"document id {document.id!r} is there twice; ids are unique"
         self._documents[document.id] = document
+        if problem := game_problem(document.data):
+            yield "warning", f"its data is not a box score: {problem}; annotators see plain tables"
 
     def _see_annotator(self, annotator: Annotator) -> Iterator[tuple[Level, str]]:
         if annotator.id in self._annotators:
@@ -258,11 +261,14 @@ def _not_in(protocol: Protocol, label: str) -> str:
     return f"is not in protocol {protocol.id}{did_you_mean(label, [candidate.name for candidate in protocol.labels])}"
 
 
+_ANY_LABEL = "any"  # a score for an error of whatever type
+
+
 def _unit_conformity(unit: Unit, protocol: Protocol) -> Iterator[tuple[Level, str]]:
     for level, message in _answer_problems(unit.answers, protocol.unit_questions, False):
         yield level, f"unit [{unit.start}, {unit.end}): {message}"
     for name in unit.scores:
-        if protocol.named(name) is None:
+        if protocol.named(name) is None and name != _ANY_LABEL:
             yield "warning", f"unit [{unit.start}, {unit.end}): score for {name!r}, which is no label of {protocol.id}"
 
 

@@ -155,7 +155,11 @@ def host_of(base_url: str) -> str:
     >>> host_of("https://models.example:8443/v1")
     'models.example:8443'
     """
-    parts = urlsplit(base_url)
+    try:
+        parts = urlsplit(base_url)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise FinecombError(f"--base-url {base_url!r} is no address; expected e.g. http://localhost:11434/v1")
     if parts.username or parts.password or parts.query:
@@ -164,7 +168,7 @@ def host_of(base_url: str) -> str:
             f"--base-url {where}...: holds a name, a password or a query, which would be written into records;"
             " put the key into an environment variable and name it with --key-env"
         )
-    return f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
+    return f"{parts.hostname}:{port}" if port else parts.hostname
 
 
 def _tls(scheme: str) -> ssl.SSLContext:

@@ -30,7 +30,7 @@ from finecomb.core.records import Annotation, Annotator, Document, ModelSettings
 from finecomb.core.study import Item, Study
 from finecomb.llm.local import PACKAGES, install_hint, is_local
 from finecomb.llm.prompt import PromptTemplate
-from finecomb.llm.run_folder import RUNS, RunRecord, TextRetry, read_record
+from finecomb.llm.run_folder import RUNS, RunRecord, TextRetry, read_record, run_folders
 from finecomb.llm.runs import ModelPlan, folder_name, name_clash, note_of, plan, written_down
 from finecomb.server.researchers.run_process import RunEvent, RunJob
 from finecomb.server.researchers.run_schema import NewRun
@@ -134,7 +134,7 @@ class RunManager:
 
     def plan(self, study: Study, new: NewRun) -> ModelPlan:
         """What a run would ask; refused with the reason when it cannot work."""
-        protocol = study.protocols[new.protocol] if new.protocol else self.store.head.protocol
+        protocol = study.protocol(new.protocol) if new.protocol else self.store.head.protocol
         template = PromptTemplate.parse(new.template, "the prompt") if new.template else None
         name = new.name or new.model.removeprefix("local:")
         return plan(study, self.settings(new), protocol, _documents(study, new), name, template)
@@ -153,7 +153,7 @@ class RunManager:
         record = self.record(id)
         before = record.retries.get(document)
         retry = TextRetry(number=(before.number if before else 0) + 1, max_tokens=max_tokens)
-        protocol = study.protocols[record.protocol]
+        protocol = study.protocol(record.protocol)
         template = PromptTemplate.parse(record.template, "the prompt")
         run_plan = plan(study, record.settings, protocol, [study.document(document)], record.name, template)
         run_plan = run_plan.asking_again({document: retry})
@@ -163,10 +163,10 @@ class RunManager:
 
     def record(self, id: str) -> RunRecord:
         """What a run is."""
-        folder = self.runs / id
-        if "/" in id or "\\" in id or id.startswith(".") or not folder.is_dir():
-            raise FinecombError(f"no run is called {id!r}")
-        return read_record(folder)
+        names = [folder.name for folder in run_folders(self.runs)]
+        if id not in names:
+            raise FinecombError(f"no run is called {id!r}{did_you_mean(id, names)}")
+        return read_record(self.runs / id)
 
     def _started(self, study: Study, run_plan: ModelPlan, template: str) -> str:
         id = folder_name(run_plan.record)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from finecomb.core.records import Id, Record, Text, Time
 from finecomb.server.researchers.schema import Sent
 
+Price = Annotated[float, Field(ge=0, le=1_000_000)]
 RunState = Literal["running", "finished", "stopped"]
 TextState = Literal["marked", "no errors", "answered", "unreadable", "refused", "truncated", "empty", "no reply", ""]
 """What came back for a text; empty when nothing was asked yet."""
@@ -141,13 +141,13 @@ class NewRun(Record):
     """Of the annotator; the model's when empty."""
     protocol: Id | None = None
     """The one in force when null."""
-    first: int | None = Field(default=None, ge=1)
+    first: int | None = Field(default=None, ge=1, le=10_000_000)
     """Only the first so many texts."""
     document: Id | None = None
     """Only this text: to try, or to see what is sent."""
     samples: int = Field(default=1, ge=1, le=20)
     max_tokens: int = Field(default=2048, ge=1, le=1_000_000)
-    budget: float | None = Field(default=None, gt=0)
+    budget: float | None = Field(default=None, gt=0, le=1_000_000)
     template: Text = Field(default="", max_length=200_000)
     """A prompt of one's own; written from the protocol when empty."""
 
@@ -213,8 +213,5 @@ class StudyModels(Record):
     base_url: Text = Field(default="", max_length=1000)
     key_env: Text = Field(default="", max_length=200)
     """The name of an environment variable of the server; never a key."""
-    price: tuple[float, float] | None = None
+    price: tuple[Price, Price] | None = None
     temperature: float | None = Field(default=None, ge=0, le=2)
-
-
-States = Mapping[str, TextState]
