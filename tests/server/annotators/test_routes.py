@@ -17,7 +17,7 @@ from tests.databases import Client, Clocked, demo_items
 
 def mark(task: Any, start: int = 0, end: int = 5, label: str | None = "grammar-usage", **more: Any) -> Any:
     words: dict[str, Any] = {"spans": [[start, end]], "quotes": [task["text"][start:end]], "label": label}
-    return words | {"answers": {}, "antecedent": None, "made_from": []} | more
+    return words | {"answers": {}, "antecedent": None, "made_from": [], "alternatives": []} | more
 
 
 def kept(store: Store, task: str) -> Annotation:

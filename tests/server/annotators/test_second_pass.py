@@ -56,7 +56,7 @@ def test_everybody_sees_their_texts_again_beside_the_others_marks(store: Store) 
     assert (task["round"], task["number"], task["lease"]) == (1, 1, None)
     (own,), (offered,) = task["marks"], task["offered"]
     assert own["id"] != mine[task["text"]]
-    assert own["body"] == body(task, 0) | {"antecedent": None, "made_from": []}
+    assert own["body"] == body(task, 0) | {"antecedent": None, "made_from": [], "alternatives": []}
     assert (offered["spans"], offered["answers"]["explanation"]) == ([[8, 12]], "at 8")
     assert "theirs" not in str(task)
     # change one's own, take the other's, hand in
