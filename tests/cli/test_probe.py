@@ -44,7 +44,7 @@ def study(tmp_path: Path) -> Path:
         for document in documents
     ]  # fmt: skip
     folder = tmp_path / "study"
-    formats.save([Settings(protocols=("scarecrow@1",)), scarecrow, *documents, person, *work], folder)
+    formats.save([Settings(protocols=(scarecrow.id,)), scarecrow, *documents, person, *work], folder)
     return folder
 
 
