@@ -82,6 +82,11 @@ def test_drop_is_for_every_command(study: Path, tmp_path: Path) -> None:
     assert not marks["answers"].str.contains('"severity":1').any()
 
 
+def test_critics_read_no_marks_that_could_be_dropped(study: Path) -> None:
+    with pytest.raises(FinecombError, match="--drop redundant: leaves out marks, and critics read texts only"):
+        run("criticize", study, study, "--drop", "redundant")
+
+
 def test_select_needs_something_to_go_by(study: Path, tmp_path: Path) -> None:
     with pytest.raises(FinecombError, match="needs --where or --drop"):
         run("select", study, "-o", tmp_path / "part")

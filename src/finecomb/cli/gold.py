@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,6 +12,7 @@ import polars as pl
 import typer
 
 from finecomb import formats
+from finecomb.agreement.repairs import Repairs
 from finecomb.cli.filters import Annotators, Draws, Drop, Kinds, Protocol, Seed, Tokens, Where, filters, names, part_of
 from finecomb.cli.shared import (
     AsJson,
@@ -22,6 +23,7 @@ from finecomb.cli.shared import (
     counted,
     done,
     print_table,
+    prints_bold,
     read,
     say,
     say_signature,
@@ -30,19 +32,27 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
 from finecomb.gold import tables
-from finecomb.gold.disagreements import compare_judges, confusion, disagreements, kinds_table
+from finecomb.gold.disagreements import best_judges, compare_judges, confusion, disagreements, kinds_table
 from finecomb.gold.merge import MAJORITY, Gold, MinVotes
 from finecomb.gold.merge import gold as merged_gold
 from finecomb.gold.scalar import has_scores, scalar_scores
 from finecomb.gold.score import Average, Category, RuleTable, Score, Scores, ScoreSettings, score_by_rules
 from finecomb.gold.score import score as scored
 from finecomb.gold.scored_pair import Unread
+from finecomb.measure.ranking import BEST_RULE
 from finecomb.measure.view import view
 from finecomb.report.scores import readable_rows, score_rows
 from finecomb.report.tables import Row, as_json, finding_rows
 
 MatchOrAll = Literal[
     "task", "optimal", "overlap", "exact", "partial", "iou", "mpp", "token", "char", "wmt25", "sentence", "all"
+]
+RepairsOption = Annotated[
+    Repairs,
+    typer.Option(
+        "--repairs",
+        help="One error in two readings as marks declare it, or also smallest: one name or two numbers.",
+    ),
 ]
 Table = Sequence[Row] | Sequence[Finding] | Sequence[Score]
 
@@ -54,6 +64,8 @@ class _Printer:
         self.as_json, self.several = as_json_, several
         self.rows: list[Row] = []
         self.signatures: list[str] = []
+        self.best: Collection[tuple[str, str]] = ()
+        """Judge and ratio of the scores that are best beyond chance."""
 
     def add(self, name: str, title: str, table: Table) -> None:
         """One more table."""
@@ -62,9 +74,9 @@ class _Printer:
             self.rows += [{"table": name, **row} if self.several else row for row in flat]
             self.signatures += [signature] if signature else []
             return
-        printed = readable_rows([row for row in table if isinstance(row, Score)]) or flat
+        printed = readable_rows([row for row in table if isinstance(row, Score)], self.best) or flat
         printed, title = _without_only_judge(printed, title)
-        print_table(printed, title, f"{title}: nothing to show.")
+        print_table(printed, title, f"{title}: nothing to show.", flat=flat)
         say_signature(signature, " (95% intervals)" if any(map(_has_interval, flat)) else "")
 
     def finish(self, notes: Sequence[str]) -> None:
@@ -154,6 +166,7 @@ def gold(
     decisions: Annotated[
         bool, typer.Option("--decisions/--votes-only", help="Let what an adjudicator decided count instead of votes.")
     ] = True,
+    repairs: RepairsOption = "declared",
     by: Annotated[str, typer.Option("--by", help="For rates: the document meta that tells systems apart.")] = "model",
     protocol: Protocol = "",
     annotators: Annotators = None,
@@ -175,13 +188,13 @@ def gold(
     study_view = view(whole, filters(protocol, drop=drop, where=where, annotators=annotators, kinds=kinds))
     least = _votes(min_votes)
     by_decisions = whole if decisions and not annotators and not kinds else None
-    merged = merged_gold(study_view, 2 if least is None else least, align, size, by_decisions)
+    merged = merged_gold(study_view, 2 if least is None else least, align, size, by_decisions, repairs)
     printer = _Printer(as_json_, several=len(table_names) + (subsets is not None) > 1)
     printable = _gold_tables(merged, by, draws, seed)
     for name in table_names:
         printer.add(name, GOLD_TABLES[name], printable[name]())
     if subsets is not None:
-        subset_scores = tables.subsets_table(study_view, subsets, least or MAJORITY, align, size, draws, seed)
+        subset_scores = tables.subsets_table(study_view, subsets, least or MAJORITY, align, size, draws, seed, repairs)
         printer.add("subsets", f"Gold from {subsets} annotators against gold from all", subset_scores)
     printer.finish([*study_view.notes, *merged.notes, *tables.recovered_notes(merged, study_view)])
     if output:
@@ -266,6 +279,7 @@ def score(
     unread: Annotated[
         Unread, typer.Option(help="Texts that only one side has an annotation on: nothing found there, or left out.")
     ] = "empty",
+    repairs: RepairsOption = "declared",
     where: Where = None,
     drop: Drop = None,
     draws: Draws = 1000,
@@ -288,17 +302,21 @@ def score(
     if match == "all":
         options = ScoreSettings(
             gold_annotator=gold_annotator, judges=judges or (), protocol=protocol, tokens=tokens, unread=unread,
-            average=average,
+            average=average, repairs=repairs,
         )  # fmt: skip
         _by_rules(score_by_rules(truth, other, category, **options), average, as_json_)
         return
     scores = scored(
         truth, other, match, category, names(by), gold_annotator=gold_annotator, judges=judges or (), protocol=protocol,
-        tokens=tokens, unread=unread, average=average, draws=draws, seed=seed,
+        tokens=tokens, unread=unread, average=average, repairs=repairs, draws=draws, seed=seed,
     )  # fmt: skip
     if tables_ == "all" and len(scores.judged) < 2:
         table_names.remove("compare")
     printer = _Printer(as_json_, several=len(table_names) > 1)
+    if len(scores.judged) > 1 and set(names(by)) <= {"label"} and average == "micro" and prints_bold():
+        printer.best = best_judges(scores, seed=seed)
+        if printer.best:
+            say(f"bold: higher than every other judge (labels ignored), {BEST_RULE}")
     printable = _score_tables(scores, seed)
     for name in table_names:
         printer.add(name, SCORE_TABLES[name], printable[name]())
