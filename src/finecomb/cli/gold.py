@@ -39,10 +39,11 @@ from finecomb.gold.scalar import has_scores, scalar_scores
 from finecomb.gold.score import Average, Category, RuleTable, Score, Scores, ScoreSettings, score_by_rules
 from finecomb.gold.score import score as scored
 from finecomb.gold.scored_pair import Unread
+from finecomb.measure.crossed import pivot
 from finecomb.measure.ranking import BEST_RULE
 from finecomb.measure.view import view
 from finecomb.report.scores import readable_rows, score_rows
-from finecomb.report.tables import Row, as_json, finding_rows
+from finecomb.report.tables import Row, as_json, finding_rows, rows_of
 
 MatchOrAll = Literal[
     "task", "optimal", "overlap", "exact", "partial", "iou", "mpp", "token", "char", "wmt25", "sentence", "all"
@@ -90,12 +91,16 @@ class _Printer:
 
 def _flat(table: Table) -> tuple[list[Row], str]:
     scores = [row for row in table if isinstance(row, Score)]
-    findings = [row for row in table if isinstance(row, Finding)]
+    findings = _findings(table)
     if scores:
         return score_rows(scores)
     if findings:
         return finding_rows(findings)
     return [row for row in table if isinstance(row, dict)], ""
+
+
+def _findings(table: Table) -> list[Finding]:
+    return [row for row in table if isinstance(row, Finding)]
 
 
 def _without_only_judge(rows: list[Row], title: str) -> tuple[list[Row], str]:
@@ -166,6 +171,7 @@ def gold(
     decisions: Annotated[
         bool, typer.Option("--decisions/--votes-only", help="Let what an adjudicator decided count instead of votes.")
     ] = True,
+    grid: Annotated[bool, typer.Option("--grid", help="For rates: systems down and labels across.")] = False,
     repairs: RepairsOption = "declared",
     by: Annotated[str, typer.Option("--by", help="For rates: the document meta that tells systems apart.")] = "model",
     protocol: Protocol = "",
@@ -184,6 +190,8 @@ def gold(
     Examples: `finecomb gold demo-study -o demo-gold` · `finecomb gold demo-study --table confusion,rates --subsets 3`
     """
     table_names = _asked(tables_, list(GOLD_TABLES))
+    if grid and "rates" not in table_names:
+        raise FinecombError("--grid is for the table of rates: --table rates --grid")
     whole = read(study, from_)
     study_view = view(whole, filters(protocol, drop=drop, where=where, annotators=annotators, kinds=kinds))
     least = _votes(min_votes)
@@ -191,6 +199,10 @@ def gold(
     merged = merged_gold(study_view, 2 if least is None else least, align, size, by_decisions, repairs)
     printer = _Printer(as_json_, several=len(table_names) + (subsets is not None) > 1)
     printable = _gold_tables(merged, by, draws, seed)
+    if grid and not as_json_:
+        printable["rates"] = lambda: rows_of(
+            pivot(tables.rates_table(merged, by, draws, seed), by, "label", as_given=True)
+        )
     for name in table_names:
         printer.add(name, GOLD_TABLES[name], printable[name]())
     if subsets is not None:

@@ -23,7 +23,7 @@ _STYLE = """
 .finecomb .context{border-left:3px solid #c6cbd0;padding-left:12px;margin:0 0 8px}
 .finecomb .cap{font-size:12px;line-height:16px;color:#5f666f}
 .finecomb .flag{font:600 10px/13px system-ui,sans-serif;border-radius:4px;padding:0 3px;white-space:nowrap}
-.finecomb :is(.text,.context) .flag{position:relative;top:-1.55em;display:inline-block;width:0;overflow:visible;padding:0}
+.finecomb :is(.text,.context) .flag{position:relative;top:-1.55em;display:inline-block;width:0;padding:0}
 .finecomb :is(.text,.context) .flag i{font-style:normal;border-radius:4px;padding:0 3px}
 .finecomb .gap{border-left:2px solid;margin:0 1px}
 .finecomb table{border-collapse:collapse;width:100%;margin-top:12px}
