@@ -31,7 +31,8 @@ def test_of_what_is_not_better_or_worse_nothing_is_best() -> None:
 
 
 def finding(name: str, model: str, label: str, value: float) -> Finding:
-    estimate = Estimate(value, math.nan, math.nan, Signature.of(statistic=name), "")
+    why = "nothing to measure" if math.isnan(value) else ""
+    estimate = Estimate(value, math.nan, math.nan, Signature.of(statistic=name), why)
     return Finding({"measure": name, "label": label, "model": model}, estimate)
 
 
