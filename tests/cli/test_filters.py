@@ -20,7 +20,7 @@ HUMAN_OR_SMALL = 'model == "human" or (model == "comb-small" and topic != missin
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("studies") / "demo"
-    formats.save(demo().items(), path)
+    formats.save(demo(readers=2).items(), path)
     return path
 
 
@@ -44,9 +44,9 @@ def test_a_condition_selects_the_same_for_every_command(study: Path, tmp_path: P
     assert set(chosen.annotations["document"]) <= set(chosen.documents["id"])
     for command in (
         ("measure", "-m", "count", "--draws", "0"),
-        ("agree", "--draws", "0"),
-        ("test", "--measure", "count", "--draws", "100"),
-        ("gold", "--draws", "0"),
+        ("agree", "-m", "two-agree", "--draws", "0"),
+        ("test", "--measure", "count", "--draws", "10"),
+        ("gold", "--table", "errors"),
         ("score", "--match", "optimal", "--draws", "0"),
         ("stats",),
     ):

@@ -84,6 +84,7 @@ def test_mistakes_are_one_line(words: list[str], message: str, demo: Path) -> No
     assert message in refused(words[0], demo, *words[1:])
 
 
+@pytest.mark.long  # a file of 2,246 judgements and fifteen metrics
 def test_scalar_metrics_are_correlated(data: Path) -> None:
     found = result("score", data / "frank" / "human_annotations.json", "--question", "factuality")
     assert {row["measure"] for row in found["table"]} == {"pearson", "spearman", "partial"}

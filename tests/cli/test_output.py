@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 from finecomb import demo, formats
 from finecomb.cli import app
-from finecomb.cli.commands import COMMANDS, load_commands
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
+from tests.docs_tables import commands, options
 from tests.measure.test_compare import PROTOCOL, TEXT, small
 
 RUNNER = CliRunner()
@@ -78,10 +78,12 @@ def test_contradictions_are_refused(study: Path) -> None:
 
 
 def test_every_command_with_tables_has_the_flags() -> None:
-    load_commands()
+    by_name = commands()
     for name in ("measure", "agree", "test", "power", "gold", "score", "stats", "detectors", "formats", "criticize"):
-        assert name in {row.name for row in COMMANDS}
-        assert "--table-out" in run(name, "--help"), name
+        flags = {flag for parameter in by_name[name].params for flag in parameter.opts}
+        assert {"--format", "--table-out", "--verbose"} <= flags, name
+        assert "`--table-out`" in options(by_name[name]), name  # so do the tables of the documentation
+    assert "--table-out" in run("formats", "--help")
 
 
 def test_a_column_across_and_labels_down(study: Path) -> None:
@@ -102,12 +104,12 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("layout", [(), ("--grid",)])
 def test_the_best_is_bold_only_where_it_is_beyond_chance(apart: Path, study: Path, layout: tuple[str, ...]) -> None:
-    options = ("-m", "count", "--by", "model", "--draws", "20", *layout)
-    latex = run("measure", apart, *options, "--format", "latex")
+    words = ("-m", "count", "--by", "model", "--draws", "20", *layout)
+    latex = run("measure", apart, *words, "--format", "latex")
     assert latex.count(r"\textbf{0.250 [") == 2  # `red` and `any`
-    assert "[" in run("measure", study, *options, "--format", "markdown")
-    assert "**0" not in run("measure", study, *options, "--format", "markdown")  # four texts of each are few
-    assert "textbf" not in run("measure", apart, *options, "--format", "csv")
+    few = run("measure", study, *words, "--label", "redundant", "--format", "markdown")
+    assert "[" in few
+    assert "**0" not in few  # four texts of each are few
 
 
 def test_systems_in_the_order_of_their_values(study: Path) -> None:
@@ -126,10 +128,10 @@ def test_scores_have_every_digit_in_a_csv_table_and_the_best_judge_in_bold(tmp_p
     given = {("poor", at): truth[:1] for at in range(9)} | {("good", at): truth for at in range(9)}
     given |= {("gold", at): truth for at in range(9)}
     formats.save(judged(given).items(), tmp_path / "study")
-    options = ("score", tmp_path / "study", "--by", "", "--draws", "20")
-    rows = list(csv.DictReader(io.StringIO(run(*options, "--format", "csv"))))
+    words = ("score", tmp_path / "study", "--by", "", "--draws", "20")
+    rows = list(csv.DictReader(io.StringIO(run(*words, "--format", "csv"))))
     assert [float(row["recall"]) for row in rows if row["label"] == "any"] == [1, pytest.approx(1 / 3)]
-    table = run(*options, "--format", "markdown").splitlines()
+    table = run(*words, "--format", "markdown").splitlines()
     assert [line.count("**") for line in table if "| any |" in line] == [4, 0]  # recall and f1; precision is 1 for both
 
 
