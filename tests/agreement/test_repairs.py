@@ -11,7 +11,7 @@ from finecomb.agreement.repairs import with_smallest_repairs
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
 from finecomb.gold.merge import gold
-from finecomb.gold.score import score
+from finecomb.gold.score import Match, score
 from tests.agreement.worlds import Marked
 from tests.gold.worlds import row, world
 
@@ -75,9 +75,9 @@ def test_gold_has_the_smallest_repair_with_the_votes_of_all(readers: tuple[list[
 
 def test_kappa_takes_both_for_one_error() -> None:
     study = study_of([NAME, ASSISTS], [POINTS, REBOUNDS, ASSISTS], [NAME])
-    options = {"level": "item", "align": "overlap", "convention": "no-error", "draws": 0}
+    options = {"align": "overlap", "convention": "no-error", "draws": 0}
     declared, smallest = (
-        agree(study, ["kappa-fleiss"], **options, repairs=repairs)[0] for repairs in ("declared", "smallest")
+        agree(study, ["kappa-fleiss"], "item", **options, repairs=repairs)[0] for repairs in ("declared", "smallest")
     )
     assert smallest.estimate.value > declared.estimate.value
     assert "repairs:smallest" in str(smallest.estimate.signature)
@@ -94,12 +94,12 @@ def test_kappa_takes_both_for_one_error() -> None:
 )
 @pytest.mark.parametrize("match", ["task", "optimal", "overlap", "exact"])
 def test_scores_take_both_for_one_error(
-    match: str, golden: list[Marked], judge: list[Marked], counts: tuple[int, ...]
+    match: Match, golden: list[Marked], judge: list[Marked], counts: tuple[int, ...]
 ) -> None:
     study = world({"d": STORY}, {("d", "gold"): golden, ("d", "judge"): judge})
-    result = row(score(study, match=match, repairs="smallest", draws=0), "any")  # type: ignore[arg-type]
+    result = row(score(study, match=match, repairs="smallest", draws=0), "any")
     assert (result.gold, result.matched, result.predicted, result.right) == counts
-    assert row(score(study, match=match, draws=0), "any").matched == 0  # type: ignore[arg-type]
+    assert row(score(study, match=match, draws=0), "any").matched == 0
 
 
 def test_tokens_follow_the_reading_that_was_found() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from finecomb.core.span import Span
 from finecomb.gold.disagreements import kinds_table
 from finecomb.gold.matching import RULES, Compared, optimal, overlap, task
-from finecomb.gold.score import score
+from finecomb.gold.score import Match, score
 from finecomb.gold.scored_pair import Ints
 from tests.agreement.worlds import Marked
 from tests.gold.worlds import (
@@ -195,8 +195,9 @@ def test_a_judge_may_have_other_readings_too() -> None:
     way = (alternative(STORY, 20, 22, "blue"), alternative(STORY, 38, 39, "blue"))
     name = mark("m", STORY, *NAME, alternatives=(way,))
     study = world({"d": STORY}, {("d", "gold"): [FIRST, SECOND], ("d", "judge"): [name]})
-    for match in ("task", "optimal", "overlap", "exact"):
-        result = row(score(study, match=match, draws=0), "any")  # type: ignore[arg-type]
+    rules: tuple[Match, ...] = ("task", "optimal", "overlap", "exact")
+    for match in rules:
+        result = row(score(study, match=match, draws=0), "any")
         assert (result.gold, result.matched, result.predicted, result.right) == (2, 2, 1, 1), match
     one_number = world({"d": STORY}, {("d", "gold"): [FIRST], ("d", "judge"): [name]})
     assert row(score(one_number, draws=0), "any").matched == 0

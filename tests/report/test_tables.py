@@ -3,9 +3,9 @@ from __future__ import annotations
 import json
 import math
 
-from finecomb.report.tables import BestNumber, BestText, formatted
+from finecomb.report.tables import BestNumber, BestText, Row, formatted
 
-ROWS = [
+ROWS: list[Row] = [
     {"model": "a_1", "value": BestNumber(0.5), "low": 0.25, "high": 0.75},
     {"model": "b", "value": 0.75, "low": math.nan, "high": math.nan},
     {"model": "c", "value": BestText("1 | 2"), "low": None, "high": None},

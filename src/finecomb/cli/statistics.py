@@ -219,7 +219,7 @@ def _print_grid(
     for name in dict.fromkeys(str(finding.columns["measure"]) for finding in chosen_rows):
         rows = [finding for finding in chosen_rows if finding.columns["measure"] == name]
         sides = [rows_of(pivot(rows, down, columns[-1], side, as_given)) for side in ("value", "low", "high")]
-        paper = [_paper_row(*cells, measure=name, best=best) for cells in zip(*sides, strict=True)]
+        paper = [_paper_row(value, low, high, name, best) for value, low, high in zip(*sides, strict=True)]
         print_table(sides[0], f"{name}, {columns[-1]} across", paper=paper)
 
 
