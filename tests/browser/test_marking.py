@@ -71,6 +71,7 @@ def test_scarecrow_by_mouse(browser: Browser, tmp_path: Path) -> None:
     quotes_hold(annotation, document)
 
 
+@pytest.mark.long
 def test_scarecrow_by_keyboard_only(browser: Browser, tmp_path: Path) -> None:
     with serving(study_of("scarecrow", text("d1", FERRY, context={"prompt": PROMPT})), tmp_path / "study") as server:
         page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
@@ -181,6 +182,7 @@ def test_snac_part_by_part(browser: Browser, tmp_path: Path) -> None:
     assert [(unit.start, unit.end) for unit in annotation.units] == edges  # also the part without a mark was judged
 
 
+@pytest.mark.long
 def test_mqm(browser: Browser, tmp_path: Path) -> None:
     document = text("m1", "Das Schiff fahren um acht Uhr ab.", context={"source": "The ship leaves at nine o'clock."})
     protocol = fc.protocol("mqm")

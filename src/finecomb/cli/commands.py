@@ -229,6 +229,12 @@ COMMANDS = (
         Panel.SHOW,
         "The study told in pictures: a folder of pages that opens with a double click, also without a connection.",
     ),
+    CommandRow(
+        "reproduce",
+        "report",
+        Panel.SHOW,
+        "The tables and figures of a paper from your study: in its layout, with what cannot be made and why.",
+    ),
     CommandRow("show", "studies", Panel.SHOW, "A text in the terminal with everybody's marks below the words."),
     CommandRow(
         "stats",

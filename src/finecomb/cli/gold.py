@@ -14,6 +14,7 @@ import typer
 from finecomb import formats
 from finecomb.agreement.repairs import Repairs
 from finecomb.cli.filters import Annotators, Draws, Drop, Kinds, Protocol, Seed, Tokens, Where, filters, names, part_of
+from finecomb.cli.output import refuse_plot
 from finecomb.cli.shared import (
     AsJson,
     Force,
@@ -22,6 +23,7 @@ from finecomb.cli.shared import (
     app,
     counted,
     done,
+    draw,
     print_table,
     prints_bold,
     read,
@@ -42,7 +44,7 @@ from finecomb.gold.scored_pair import Unread
 from finecomb.measure.crossed import pivot
 from finecomb.measure.ranking import BEST_RULE
 from finecomb.measure.view import view
-from finecomb.report.scores import readable_rows, score_rows
+from finecomb.report.scores import readable_rows, score_findings, score_rows
 from finecomb.report.tables import Row, as_json, finding_rows, rows_of
 
 MatchOrAll = Literal[
@@ -312,6 +314,7 @@ def score(
         _scalar(truth, other, question, names(by), gold_annotator, draws, seed, as_json_)
         return
     if match == "all":
+        refuse_plot("a table of F1 by every rule")
         options = ScoreSettings(
             gold_annotator=gold_annotator, judges=judges or (), protocol=protocol, tokens=tokens, unread=unread,
             average=average, repairs=repairs,
@@ -324,6 +327,7 @@ def score(
     )  # fmt: skip
     if tables_ == "all" and len(scores.judged) < 2:
         table_names.remove("compare")
+    draw(score_findings(scores.rows), scores.pair.protocol)
     printer = _Printer(as_json_, several=len(table_names) > 1)
     if len(scores.judged) > 1 and set(names(by)) <= {"label"} and average == "micro" and prints_bold():
         printer.best = best_judges(scores, seed=seed)
@@ -374,7 +378,9 @@ def _scalar(
 ) -> None:
     given = next((name for name in by if name != "label"), "model")
     printer = _Printer(as_json_, several=False)
-    printer.add("metrics", "Metrics against people", scalar_scores(truth, other, question, given, gold, draws, seed))
+    metrics = scalar_scores(truth, other, question, given, gold, draws, seed)
+    draw(metrics)
+    printer.add("metrics", "Metrics against people", metrics)
     printer.finish([])
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from finecomb.cli.filters import Draws, Labels, Protocol, Seed, Tokens, Where, filters, names
-from finecomb.cli.shared import AsJson, From, StudyPath, app, done, out, read, say
+from finecomb.cli.shared import AsJson, From, StudyPath, app, done, draw, out, read, say
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
@@ -22,7 +22,7 @@ from finecomb.judges.estimate import estimate as estimated
 from finecomb.judges.validate import Judge
 from finecomb.judges.validate import validate as validated
 from finecomb.measure.grid import Level
-from finecomb.report.calibration import CalibrationTable, calibration_page, readable, sections, short
+from finecomb.report.calibration import CalibrationTable, calibration_page, drawable, readable, sections, short
 from finecomb.report.tables import Row, as_json, finding_rows, print_rows
 
 JudgeName = Annotated[str, typer.Option("--judge", "-j", help="The annotator to be judged.", show_default=False)]
@@ -80,6 +80,7 @@ def calibrate(
         rows, _ = finding_rows(anchoring(whole, judge))
         parts.append(CalibrationTable("help", "What its marks do to people who see them", rows))
     contract = result.contract(datetime.now(UTC), days)
+    draw(drawable(result), next(iter(whole.protocols.values()), None))
     _print_calibration(result, parts, everything, as_json_)
     if html:
         page = calibration_page(result, stale_conditions(contract, result.binding, contract.made, result.systems))
@@ -211,6 +212,7 @@ def estimate(
 
 
 def _print_estimates(result: Estimates, as_json_: bool) -> None:
+    draw(result.findings)
     rows, signature = finding_rows(result.findings)
     if as_json_:
         typer.echo(as_json(rows, signature, result.notes))

@@ -13,6 +13,7 @@ import typer
 from finecomb import formats, protocols
 from finecomb.cli.filters import FilterOptions, names
 from finecomb.cli.options import with_options
+from finecomb.cli.output import refuse_plot
 from finecomb.cli.shared import (
     AsJson,
     From,
@@ -20,6 +21,7 @@ from finecomb.cli.shared import (
     app,
     counted,
     done,
+    draw,
     print_table,
     prints_bold,
     read,
@@ -31,6 +33,7 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
 from finecomb.core.findings import Findings
 from finecomb.core.options import OptionValues, all_specs, option, option_specs, refuse_others
+from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator
 from finecomb.core.study import Study
 from finecomb.gold.decisions import decision_notes
@@ -80,9 +83,14 @@ def print_findings(
     as_json_: bool,
     title: str,
     quiet_level: bool = False,
+    protocol: Protocol | None = None,
     is_best: Callable[[Finding], bool] = lambda finding: False,
 ) -> None:
-    """A table, or one JSON object; with `quiet_level` people need not read in every row that tokens are counted."""
+    """A table, or one JSON object; with `quiet_level` people need not read in every row that tokens are counted.
+
+    With `--plot` they are drawn too, labels as the protocol says.
+    """
+    draw(findings, protocol)
     rows, signature = finding_rows(findings)
     rows = [_with_best(row) if is_best(finding) else row for row, finding in zip(rows, findings, strict=True)]
     if as_json_:
@@ -152,6 +160,7 @@ def measure(
     say_all([*part.notes, *decision_notes(part.study)])
     by = _default_by(part.study, values.given.get("by", ()))
     if "audit_sample" in values.given:
+        refuse_plot("a sample to be judged")
         _draw_audit(whole, part, values.of(AuditSampleOptions, by=by))
         return
     findings = _measured(part, wanted, values, by)
@@ -163,10 +172,11 @@ def measure(
         findings = by_value(findings, by)
     best = _best_values(part, findings, values, by) if len(by) == 1 and prints_bold() else set()
     if grid and not as_json_:
+        draw(findings, part.protocol)
         _print_grid(findings, by, sort == "value", best)
     else:
         print_findings(
-            findings, as_json_, "Measures", quiet_level=True, is_best=lambda finding: _best_value(finding, by) in best
+            findings, as_json_, "Measures", True, part.protocol, lambda finding: _best_value(finding, by) in best
         )
 
 

@@ -63,6 +63,14 @@ def short(every: Sequence[CalibrationTable]) -> list[CalibrationTable]:
     return [section for section in chosen if section.rows]
 
 
+def drawable(calibration: Calibration) -> list[Finding]:
+    """What a figure of a calibration shows: agreement of people and of the judge by label, at the first level."""
+    alphas = [finding for finding in calibration.agreement if finding.columns["measure"] == "alpha"]
+    level = alphas[0].columns["level"] if alphas else ""
+    of_level = [finding for finding in alphas if finding.columns["level"] == level]
+    return [finding for finding in of_level if finding.columns["who"] in ("people", "judge")] or list(calibration.bias)
+
+
 def _answer(calibration: Calibration) -> Row:
     test = calibration.test
     return {
