@@ -147,6 +147,41 @@ def test_accuracy_with_data_hints_and_corrections(browser: Browser, tmp_path: Pa
 
 
 @pytest.mark.long
+def test_a_prompt_is_read_and_not_marked(browser: Browser, tmp_path: Path) -> None:
+    with serving(study_of("scarecrow", text("d1", FERRY, context={"prompt": PROMPT})), tmp_path / "study") as server:
+        reader = new_reader(browser, server)
+        words = PROMPT.split()[0]
+        reader.select(words, part="prompt")
+        reader.label("grammar-usage")
+        expect(reader.page.locator("[data-list=marks] button")).to_have_count(0)
+        reader.select("carry")
+        reader.label("redundant")
+        reader.pick(words, part="prompt")  # what was said before may lie there
+        reader.saved()
+        expect(reader.page.locator("[data-list=marks] button")).to_have_count(1)
+        reader.checks_out()
+
+
+@pytest.mark.long
+def test_a_mark_that_gets_another_label_becomes_as_wide_as_that_one(browser: Browser, tmp_path: Path) -> None:
+    words = "\n".join(STORY)
+    with serving(study_of("snac", text("s1", words)), tmp_path / "study") as server:
+        reader = new_reader(browser, server)
+        reader.select(words.split()[1])
+        reader.label("char")
+        reader.saved()
+        reader.label("scene")
+        reader.saved()  # and not refused: it is a whole sentence now
+        reader.checks_out()
+        task = reader.page.locator("[data-task]").get_attribute("data-task")
+        received = reader.page.evaluate("(task) => fetch(`/api/tasks/${task}`).then((answer) => answer.json())", task)
+    (mark,) = received["marks"]
+    start, end = mark["body"]["spans"][0]
+    assert mark["body"]["label"] == "scene"
+    assert [start, end] in received["sentences"]["text"]
+
+
+@pytest.mark.long
 def test_snac_part_by_part(browser: Browser, tmp_path: Path) -> None:
     words = "\n".join(STORY)
     edges = [(words.index(part), words.index(part) + len(part)) for part in STORY]
@@ -155,6 +190,9 @@ def test_snac_part_by_part(browser: Browser, tmp_path: Path) -> None:
         reader = new_reader(browser, server)
         assert reader.text.strip() == STORY[0]
         assert STORY[2] not in reader.page.content()  # later parts are not in the page at all
+        task = reader.page.locator("[data-task]").get_attribute("data-task")
+        received = reader.page.evaluate("(task) => fetch(`/api/tasks/${task}`).then((answer) => answer.text())", task)
+        assert "Elspeth" not in received  # nor does the server send them
         reader.finish()
         expect(reader.page.locator("[data-text]")).to_contain_text("Her husband Jonas")
         reader.select("Her husband Jonas")
@@ -302,8 +340,8 @@ def test_machine_marks_are_accepted_edited_or_rejected(browser: Browser, tmp_pat
         for at, words, label in ((27, "104", "number"), (37, "Saturday", "word"), (63, "27", "number"))
     ]
     machine = Annotator(id=SECRET, kind="detector")
-    guesses = Annotation(id="g", document="r1", annotator=SECRET, protocol="accuracy@1", marks=tuple(found))
-    settings = Settings(protocols=("accuracy@1",), annotators=1, offer=Offer(annotator=SECRET, blind=0), skip=PHASES)
+    guesses = Annotation(id="g", document="r1", annotator=SECRET, protocol="accuracy@2", marks=tuple(found))
+    settings = Settings(protocols=("accuracy@2",), annotators=1, offer=Offer(annotator=SECRET, blind=0), skip=PHASES)
     study = Study.from_items([settings, fc.protocol("accuracy"), document, machine, guesses])
     with serving(study, tmp_path / "study") as server:
         reader = new_reader(browser, server)

@@ -53,7 +53,7 @@ def test_serve_prints_both_links_and_stops_cleanly(demo: Path) -> None:
         assert process.stdout is not None
         title, researchers, annotators, stop = (process.stdout.readline() for _ in range(4))
         each = fc.read(demo).settings.annotators
-        assert title == f"Saltby: the demo study: 16 texts, {each} annotators per text, scarecrow@1\n"
+        assert title == f"Saltby: the demo study: 16 texts, {each} annotators per text, scarecrow@2\n"
         assert "Ctrl-C" in stop
         assert "Sign in" in httpx.get(researchers.split()[1]).text
         address, _, token = annotators.split()[1].partition("/join/")
@@ -72,7 +72,7 @@ def test_preview_shows_a_protocol_and_keeps_nothing() -> None:
     with started("preview", "snac", *skipped) as process:
         assert process.stdout is not None
         title, link, _ = (process.stdout.readline() for _ in range(3))
-        assert title.startswith("snac@1: ")
+        assert title.startswith("snac@2: ")
         address, _, token = link.split()[1].partition("/join/")
         with httpx.Client(base_url=address) as client:
             client.headers["X-Finecomb-Token"] = client.post(f"/api/join/{token}").json()["csrf"]
@@ -122,6 +122,14 @@ def test_what_cannot_be_served_is_said_in_words(demo: Path, tmp_path: Path) -> N
     assert "choose another with --port" in message
     assert "cannot be reached" in refused("serve", "postgresql://127.0.0.1:1/nothing")
     assert "cannot be reached" in refused("stats", "postgresql://127.0.0.1:1/nothing#x")
+
+
+@pytest.mark.parametrize("command", [["serve"], ["stats"], ["backup"], ["check"], ["forget"], ["links", "--new", "1"]])
+def test_the_password_of_a_database_is_not_printed(command: list[str]) -> None:
+    place_ = "postgresql://ann:hunter2@127.0.0.1:1/nothing?password=hunter2#x"
+    result = CliRunner().invoke(app, [*command, place_])
+    assert result.exit_code != 0
+    assert "hunter2" not in f"{result.output}{result.exception}"
 
 
 def test_a_changed_text_is_reported_with_its_file(demo: Path) -> None:

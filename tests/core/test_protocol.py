@@ -393,12 +393,12 @@ def test_an_exercise_becomes_a_document_with_its_segments() -> None:
 
 def test_practice_texts_have_ids_below_that_of_the_protocol() -> None:
     scarecrow = shipped("scarecrow")
-    assert all(id.startswith("scarecrow@1/") and id == document.id for id, document in scarecrow.practice.items())
+    assert all(id.startswith("scarecrow@2/") and id == document.id for id, document in scarecrow.practice.items())
     assert len(scarecrow.practice) == len(set(scarecrow.practice)) >= len(scarecrow.exercises()) > 0
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("scarcrow", "did you mean 'scarecrow'"), ("snac@9", "version 1, not 9")]
+    ("name", "message"), [("scarcrow", "did you mean 'scarecrow'"), ("snac@9", "version 1 or 2, not 9")]
 )
 def test_an_unknown_shipped_protocol_is_named_with_the_nearest(name: str, message: str) -> None:
     with pytest.raises(ProtocolError, match=message):

@@ -131,7 +131,7 @@ COMMANDS = (
         "forget",
         "recruitment",
         Panel.COLLECT,
-        "Remove worker ids, traces of browsers and addresses, sessions and personal links. The work stays.",
+        "Remove worker ids, traces of browsers and addresses, sessions, personal links and names. The work stays.",
     ),
     CommandRow(
         "annotate",

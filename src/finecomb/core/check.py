@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
+from finecomb.core.allocation import allocation_problems
 from finecomb.core.design import design_problems
 from finecomb.core.errors import Problem, StudyError, apart, did_you_mean
 from finecomb.core.protocol import Protocol
@@ -89,7 +90,8 @@ class Checker:
                     f"attention check {id!r} is no document{did_you_mean(id, self._documents)}", kind="settings"
                 )
 
-        yield from (Problem(message, kind="settings") for message in self._design_problems(settings))
+        problems = [*self._design_problems(settings), *self._allocation_problems(settings)]
+        yield from (Problem(message, kind="settings") for message in problems)
 
     def _design_problems(self, settings: Settings) -> list[str]:
         protocol = next((self._protocols[id] for id in settings.protocols if id in self._protocols), None)
@@ -98,6 +100,13 @@ class Checker:
         checks = set(settings.attention_checks)
         metas = {id: document.meta for id, document in self._documents.items() if id not in checks}
         return design_problems(settings.design, protocol, metas)
+
+    def _allocation_problems(self, settings: Settings) -> list[str]:
+        protocol = next((self._protocols[id] for id in settings.protocols if id in self._protocols), None)
+        if protocol is None:
+            return []
+        metas = {id: document.meta for id, document in self._documents.items()}
+        return allocation_problems(settings, protocol, metas, list(self._annotators))
 
     def _placed(self, kind: str, id: str, messages: Iterable[tuple[Level, str]]) -> Iterator[Problem]:
         row = self._rows[kind]
@@ -229,6 +238,8 @@ def _mark_conformity(mark: Mark, annotation: Annotation, protocol: Protocol) -> 
     if mark.label is not None and label is None:
         yield "error", f"label {mark.label!r} {_not_in(protocol, mark.label)}"
         return
+    for part in sorted({span.part for span in mark.spans if not protocol.may_mark(span.part)}):
+        yield "warning", f"marks words of {part!r}, where protocol {protocol.id} looks for no errors"
     if label is not None and mark.antecedents is not None and label.antecedent == "none":
         yield "warning", f"has an antecedent, which protocol {protocol.id} does not ask of '{label.name}'"
     if (
@@ -247,11 +258,14 @@ def _not_in(protocol: Protocol, label: str) -> str:
     return f"is not in protocol {protocol.id}{did_you_mean(label, [candidate.name for candidate in protocol.labels])}"
 
 
+_ANY_LABEL = "any"  # a score for an error of whatever type
+
+
 def _unit_conformity(unit: Unit, protocol: Protocol) -> Iterator[tuple[Level, str]]:
     for level, message in _answer_problems(unit.answers, protocol.unit_questions, False):
         yield level, f"unit [{unit.start}, {unit.end}): {message}"
     for name in unit.scores:
-        if protocol.named(name) is None:
+        if protocol.named(name) is None and name != _ANY_LABEL:
             yield "warning", f"unit [{unit.start}, {unit.end}): score for {name!r}, which is no label of {protocol.id}"
 
 

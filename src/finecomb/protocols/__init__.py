@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from finecomb.core.errors import ProtocolError, did_you_mean
 from finecomb.core.protocol import Protocol
 from finecomb.core.protocol_text import parse_protocol
+
+EARLIER: Mapping[str, Mapping[str, Any]] = {
+    "accuracy@1": {"marks_on": None},
+    "mqm@1": {"marks_on": None},
+    "scarecrow@1": {"marks_on": None},
+    "snac@1": {"marks_on": None},
+}
+"""Earlier versions of shipped protocols, which studies may have begun with: what they say otherwise than today's."""
 
 
 @functools.cache
@@ -26,9 +36,12 @@ def shipped(name: str) -> Protocol:
         raise ProtocolError(f"no protocol is called {name!r}{did_you_mean(bare, names())}")
     text = (resources.files(__package__) / f"{bare}.yaml").read_text(encoding="utf-8")
     protocol = parse_protocol(text, f"{bare}.yaml")
-    if version and version != protocol.version:
-        raise ProtocolError(f"protocol {bare} comes in version {protocol.version}, not {version}")
-    return protocol
+    if version in ("", protocol.version):
+        return protocol
+    if name not in EARLIER:
+        versions = [*(id.partition("@")[2] for id in EARLIER if id.startswith(f"{bare}@")), protocol.version]
+        raise ProtocolError(f"protocol {bare} comes in version {' or '.join(versions)}, not {version}")
+    return Protocol(**{**dict(protocol), "version": version, **EARLIER[name]})
 
 
 def load(name: str) -> Protocol:

@@ -17,6 +17,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Settings
 from finecomb.core.study import Item, Study
+from finecomb.judges.allocation import TextStrata
 from finecomb.people.assignment_rules import CellPlan, Plan, settings
 from finecomb.store import migrations, rows, tables
 from finecomb.store.access import Session
@@ -106,6 +107,8 @@ class Store:
         self.sessions: dict[str, Session] = {}
         """Those who came by lately, by the hash of their token; forgotten after every `change`."""
         self._plan: Plan | None = None
+        self.text_strata: TextStrata | None = None
+        """Where texts are drawn so that an interval shrinks; forgotten after every `change`."""
         self.head = self._head()
 
     # --- writing -----------------------------------------------------------------------------------------------
@@ -172,6 +175,7 @@ class Store:
         self._documents.clear()
         self.sessions.clear()
         self._plan = None
+        self.text_strata = None
         self.head = self._head()
 
     def _head(self) -> Head:
@@ -254,6 +258,7 @@ def _plan(metas: dict[str, dict[str, Any]], head: Head) -> Plan:
         settings=settings(texts, within) if within else {},
         models={id: str(meta.get("model", "")) for id, meta in metas.items()},
         cells={cell.name: CellPlan(cell, cell.documents(texts), len(checks & metas.keys())) for cell in cells},
+        metas=texts if head.settings.allocation else {},
     )
 
 

@@ -27,7 +27,7 @@ def mark(id: str, start: int, label: str = "commonsense") -> Mark:
 
 
 def annotation(id: str, annotator: str, **more: Any) -> Annotation:
-    return Annotation(**({"id": id, "document": "d1", "annotator": annotator, "protocol": "scarecrow@1"} | more))
+    return Annotation(**({"id": id, "document": "d1", "annotator": annotator, "protocol": "scarecrow@2"} | more))
 
 
 def marked() -> list[Item]:
