@@ -34,6 +34,7 @@ def processor_seconds(run: Callable[[], object], repeats: int = 3) -> float:
 def main() -> None:
     study = Study.from_items(corpus())
     whole = view(study)
+    standard = gold(whole, align="overlap").study
     print(f"{len(whole.study.annotations):,} annotations, {len(whole.study.marks):,} marks; seconds of processor time")
     with tempfile.TemporaryDirectory() as folder:
         runs: dict[str, Callable[[], object]] = {
@@ -42,7 +43,7 @@ def main() -> None:
             "coverage by label and system, 1,000 resamples": lambda: measure(whole, ["coverage"], ["model"]),
             "alpha, 1,000 resamples": lambda: agree(whole, ["alpha"]),
             "gold, aligned by overlap": lambda: gold(whole, align="overlap"),
-            "score, optimal, 1,000 resamples": lambda: score(study, match="optimal"),
+            "score, optimal, 1,000 resamples": lambda: score(standard, study, "optimal"),
             "a CSV table": lambda: formats.save(study.items(), Path(folder) / "table.csv", force=True),
         }
         for name, run in runs.items():
