@@ -18,6 +18,7 @@ from finecomb.agreement.measures import MEASURES as AGREEMENTS
 from finecomb.agreement.registry import TESTS
 from finecomb.cli import app
 from finecomb.cli.commands import load_commands
+from finecomb.cli.output import with_output_flags
 from finecomb.core import frames, practice, protocol, question, records
 from finecomb.core.options import option_specs
 from finecomb.formats.features import EVERYTHING
@@ -80,7 +81,7 @@ def commands() -> dict[str, Any]:
 
 def _commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
     if name:
-        yield name, command
+        yield name, with_output_flags(command)
     for part, inner in getattr(command, "commands", {}).items():
         yield from _commands(inner, f"{name} {part}".strip())
 
@@ -89,6 +90,8 @@ def options(command: Any) -> str:
     """What a command takes."""
     rows = []
     for each in command.params:  # of Typer's own kind, which has no public name
+        if getattr(each, "hidden", False):
+            continue
         flags = ", ".join(f"`{flag}`" for flag in each.opts)
         shown = flags if each.param_type_name == "option" else f"`{(each.name or '').upper()}`"
         default = f"`{each.default}`" if _worth_saying(each.default) else ""

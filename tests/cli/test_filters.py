@@ -20,7 +20,7 @@ HUMAN_OR_SMALL = 'model == "human" or (model == "comb-small" and topic != missin
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("studies") / "demo"
-    formats.save(demo().items(), path)
+    formats.save(demo(readers=2).items(), path)
     return path
 
 
@@ -44,9 +44,9 @@ def test_a_condition_selects_the_same_for_every_command(study: Path, tmp_path: P
     assert set(chosen.annotations["document"]) <= set(chosen.documents["id"])
     for command in (
         ("measure", "-m", "count", "--draws", "0"),
-        ("agree", "--draws", "0"),
-        ("test", "--measure", "count", "--draws", "100"),
-        ("gold", "--draws", "0"),
+        ("agree", "-m", "two-agree", "--draws", "0"),
+        ("test", "--measure", "count", "--draws", "10"),
+        ("gold", "--table", "errors"),
         ("score", "--match", "optimal", "--draws", "0"),
         ("stats",),
     ):
@@ -80,6 +80,11 @@ def test_drop_is_for_every_command(study: Path, tmp_path: Path) -> None:
     marks = formats.read(tmp_path / "part").marks.filter(pl.col("label") == "grammar-usage")
     assert len(marks)
     assert not marks["answers"].str.contains('"severity":1').any()
+
+
+def test_critics_read_no_marks_that_could_be_dropped(study: Path) -> None:
+    with pytest.raises(FinecombError, match="--drop redundant: leaves out marks, and critics read texts only"):
+        run("criticize", study, study, "--drop", "redundant")
 
 
 def test_select_needs_something_to_go_by(study: Path, tmp_path: Path) -> None:

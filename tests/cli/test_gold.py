@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 import finecomb as fc
+from tests.agreement.test_repairs import NAME, POINTS, REBOUNDS, STORY
+from tests.gold.worlds import world
 from tests.test_cli import refused, run
 
 
@@ -82,15 +84,40 @@ def test_mistakes_are_one_line(words: list[str], message: str, demo: Path) -> No
     assert message in refused(words[0], demo, *words[1:])
 
 
+@pytest.mark.long  # a file of 2,246 judgements and fifteen metrics
 def test_scalar_metrics_are_correlated(data: Path) -> None:
     found = result("score", data / "frank" / "human_annotations.json", "--question", "factuality")
     assert {row["measure"] for row in found["table"]} == {"pearson", "spearman", "partial"}
 
 
+@pytest.mark.long  # figures take seconds to load and to draw
 def test_a_report_is_written(demo: Path, tmp_path: Path) -> None:
     folder = tmp_path / "report"
-    printed = run("score", demo, "--match", "optimal", "--report", folder, "--draws", "20").stdout
+    printed = run("score", demo, "--judge", "reader-1", "--report", folder, "--draws", "20").stdout
     assert "index.html" in printed
     assert (folder / "precision-recall.svg").is_file()
-    quiet = run("score", demo, "--match", "optimal", "--report", tmp_path / "two", "--draws", "20", "--json")
-    assert json.loads(quiet.stdout)["table"]
+
+
+def test_rates_have_systems_down_and_labels_across(demo: Path) -> None:
+    options = ("gold", demo, "--table", "rates", "--draws", "0")
+    grid = run(*options, "--grid", "--format", "csv").stdout.splitlines()
+    long = json.loads(run(*options, "--json").stdout)["table"]
+    cells = {(row["model"], row["label"]): row["value"] for row in long}
+    header = grid[0].split(",")
+    for line in grid[1:]:
+        model, *values = line.split(",")
+        assert [float(value) for value in values] == [cells[model, label] for label in header[1:]]
+    assert "--grid is for the table of rates" in refused("gold", demo, "--grid")
+
+
+def test_one_name_or_two_numbers_are_one_error(tmp_path: Path) -> None:
+    given = {("d", "gold"): [NAME], ("d", "p"): [NAME], ("d", "q"): [POINTS, REBOUNDS], ("d", "r"): []}
+    fc.write(world({"d": STORY}, given), tmp_path / "study")
+    errors = {
+        repairs: json.loads(run("gold", tmp_path / "study", "--repairs", repairs, "--table", "errors", "--json").stdout)
+        for repairs in ("declared", "smallest")
+    }
+    assert [errors[repairs]["table"][-1]["errors"] for repairs in errors] == [0, 1]
+    score = ("score", tmp_path / "study", "--judge", "q", "--draws", "0", "--json")
+    rows = [json.loads(run(*score, *more).stdout)["table"][0] for more in ((), ("--repairs", "smallest"))]
+    assert [row["matched"] for row in rows] == [0, 1]

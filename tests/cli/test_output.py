@@ -11,8 +11,12 @@ from typer.testing import CliRunner
 
 from finecomb import demo, formats
 from finecomb.cli import app
-from finecomb.cli.commands import COMMANDS, load_commands
 from finecomb.core.errors import FinecombError
+from finecomb.core.records import Annotation, Annotator, Document, Mark
+from finecomb.core.span import Span
+from finecomb.core.study import Study
+from tests.docs_tables import commands, options
+from tests.measure.test_compare import PROTOCOL, TEXT, small
 
 RUNNER = CliRunner()
 
@@ -75,10 +79,12 @@ def test_contradictions_are_refused(study: Path) -> None:
 
 
 def test_every_command_with_tables_has_the_flags() -> None:
-    load_commands()
+    by_name = commands()
     for name in ("measure", "agree", "test", "power", "gold", "score", "stats", "detectors", "formats", "criticize"):
-        assert name in {row.name for row in COMMANDS}
-        assert "--table-out" in run(name, "--help"), name
+        flags = {flag for parameter in by_name[name].params for flag in parameter.opts}
+        assert {"--format", "--table-out", "--verbose"} <= flags, name
+        assert "`--table-out`" in options(by_name[name]), name  # so do the tables of the documentation
+    assert "--table-out" in run("formats", "--help")
 
 
 def test_a_column_across_and_labels_down(study: Path) -> None:
@@ -87,6 +93,66 @@ def test_a_column_across_and_labels_down(study: Path) -> None:
     long = json.loads(run("measure", study, "-m", "coverage", "--by", "model", "--draws", "0", "--json"))["table"]
     cells = {(row["label"], row["model"]): row["value"] for row in long}
     assert {(row["label"], model): float(row[model]) for row in table for model in row if model != "label"} == cells
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two systems on twelve prompts, one with a mark or none a text and one with two or three."""
+    path = tmp_path_factory.mktemp("studies") / "apart"
+    formats.save(small([0, 0, 0, 1] * 3, [2, 3, 2, 3] * 3, (range(12), range(12))).study.items(), path)
+    return path
+
+
+@pytest.mark.parametrize("layout", [(), ("--grid",)])
+def test_the_best_is_bold_only_where_it_is_beyond_chance(apart: Path, study: Path, layout: tuple[str, ...]) -> None:
+    words = ("-m", "count", "--by", "model", "--draws", "20", *layout)
+    latex = run("measure", apart, *words, "--format", "latex")
+    assert latex.count(r"\textbf{0.250 [") == 2  # `red` and `any`
+    few = run("measure", study, *words, "--label", "redundant", "--format", "markdown")
+    assert "[" in few
+    assert "**0" not in few  # four texts of each are few
+
+
+def test_systems_in_the_order_of_their_values(study: Path) -> None:
+    rows = run("measure", study, "-m", "count", "--by", "model", "--sort", "value", "--draws", "0", "--format", "csv")
+    table = [row for row in csv.DictReader(io.StringIO(rows)) if row["label"] == "any"]
+    values = [float(row["value"]) for row in table]
+    assert values == sorted(values)
+    assert [row["model"] for row in table] != sorted(row["model"] for row in table)
+    grid = run("measure", study, "-m", "count", "--by", "model", "--sort", "value", "--grid", "--draws", "0")
+    assert grid.splitlines()[1].split()[1:] == [row["model"] for row in table]
+
+
+def test_scores_have_every_digit_in_a_csv_table_and_the_best_judge_in_bold(tmp_path: Path) -> None:
+    """A CSV of scores had `0.288 [0.253–0.322]` in one cell."""
+    truth = [(0, 1), (2, 3), (4, 5)]
+    given = {("poor", at): truth[:1] for at in range(9)} | {("good", at): truth for at in range(9)}
+    given |= {("gold", at): truth for at in range(9)}
+    formats.save(judged(given).items(), tmp_path / "study")
+    words = ("score", tmp_path / "study", "--by", "", "--draws", "20")
+    rows = list(csv.DictReader(io.StringIO(run(*words, "--format", "csv"))))
+    assert [float(row["recall"]) for row in rows if row["label"] == "any"] == [1, pytest.approx(1 / 3)]
+    table = run(*words, "--format", "markdown").splitlines()
+    assert [line.count("**") for line in table if "| any |" in line] == [4, 0]  # recall and f1; precision is 1 for both
+
+
+def judged(given: dict[tuple[str, int], list[tuple[int, int]]]) -> Study:
+    """Nine texts, and the spans that gold and judges marked in each."""
+    texts = [Document(id=f"d{at}", text=TEXT) for at in range(9)]
+    people = [
+        Annotator(id=name, kind="gold" if name == "gold" else "human") for name in dict.fromkeys(n for n, _ in given)
+    ]
+    work = [
+        Annotation(
+            id=f"d{at}/{name}", document=f"d{at}", annotator=name, protocol="t@1",
+            marks=tuple(
+                Mark(id=f"d{at}/{name}/{place}", spans=(Span(*span),), quotes=(TEXT[slice(*span)],), label="red")
+                for place, span in enumerate(spans)
+            ),
+        )
+        for (name, at), spans in given.items()
+    ]  # fmt: skip
+    return Study.from_items([PROTOCOL, *texts, *people, *work])
 
 
 def test_plot_draws_what_is_printed(study: Path, tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import csv
+import io
+import itertools
 import json
 from pathlib import Path
 
@@ -77,3 +80,45 @@ def test_new_leaves_phases_out(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert fc.read(made).settings.skip == ("training", "qualification")
     assert "did you mean 'training'" in str(CliRunner().invoke(app, [*begin, "--skip", "trainng"]).exception)
+
+
+def test_new_takes_a_design_and_the_table_of_cells_has_overall_accuracy(tmp_path: Path) -> None:
+    """Clark et al. (2021), Table 1: a model's accuracy beside that of each domain."""
+    texts = [
+        {"id": f"{m}-{d}", "text": f"{m} on {d}.", "meta": {"model": m, "domain": d}}
+        for m in ("human", "m", "n")
+        for d in "xy"
+    ]
+    (tmp_path / "texts.jsonl").write_text("\n".join(map(json.dumps, texts)), encoding="utf-8")
+    cells = "people: 1\ntexts: 2\ncross: {condition: [none], model: [m, n], domain: [x, y]}\n"
+    (tmp_path / "design.yaml").write_text(cells, encoding="utf-8")
+    begin = ["new", str(tmp_path / "made"), "-p", "turing", "-d", str(tmp_path / "texts.jsonl")]
+    begin += ["--design", str(tmp_path / "design.yaml"), "--skip", "training,qualification"]
+    assert CliRunner().invoke(app, begin, catch_exceptions=False).exit_code == 0
+    design = fc.read(tmp_path / "made").settings.design
+    assert design is not None
+    assert design.cross["model"] == ("m", "n")
+    assert "no such file" in str(CliRunner().invoke(app, [*begin[:-4], "--design", "absent.yaml"]).exception)
+    answers = {"m": (4, 1), "n": (1, 1)}  # of the machine's text and of the human one
+    study = fc.read(tmp_path / "made")
+    people, work = [], []
+    for model, domain in itertools.product("mn", "xy"):
+        name = f"{model}{domain}"
+        factors = {"condition": "none", "model": model, "domain": domain}
+        people.append(fc.Annotator(id=name, kind="human", cell=f"none/{model}/{domain}", factors=factors))
+        for author, rating in zip((model, "human"), answers[model], strict=True):
+            id, document = f"{name}/{author}", f"{author}-{domain}"
+            work.append(
+                fc.Annotation(id=id, document=document, annotator=name, protocol="turing@1", answers={"rating": rating})
+            )
+    fc.write(fc.Study.from_items([*study.items(), *people, *work]), tmp_path / "rated")
+    by = ["--what", "human-or-machine", "--by", "cell.model,cell.domain", "--grid", "--format", "csv"]
+    table = CliRunner().invoke(app, ["test", str(tmp_path / "rated"), *by], catch_exceptions=False).stdout
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert list(rows[0])[:5] == ["cell.model", "overall", "cell.domain", "accuracy", "f1"]
+    assert [(row["cell.model"], row["overall"].rstrip("*"), row["cell.domain"], row["accuracy"]) for row in rows] == [
+        ("m", "1.000", "x", "1.000"),
+        ("m", "", "y", "1.000"),
+        ("n", "0.500", "x", "0.500"),
+        ("n", "", "y", "0.500"),
+    ]

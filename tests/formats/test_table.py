@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import openpyxl
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -202,6 +203,29 @@ def test_csv_gives_back_every_record(name: str, without: str, data: st.DataObjec
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(csv_table.FORMAT, items, Path(place) / name, Options(protocol=PROTOCOL))
     assert canonical(again, HOLDS) == canonical(items, HOLDS)
+
+
+def test_every_row_has_the_text_its_meta_and_the_marks_label(tmp_path: Path) -> None:
+    """Text, meta, kind and label stood in the first row of each only, so that nothing could be grouped by them."""
+    text, spans = "One two three.", (Span(0, 3), Span(8, 13))
+    marks = (
+        Mark(id="m1", spans=spans, quotes=("One", "three"), label="red", answers={"severity": 2}),
+        Mark(id="m2", spans=(Span(4, 7),), quotes=("two",), label="blue"),
+    )
+    items: list[Item] = [
+        Document(id="d", text=text, context={"prompt": "Count."}, meta={"model": "gpt2"}),
+        Annotator(id="p", kind="llm", condition="short"),
+        Annotation(id="a", document="d", annotator="p", protocol="t@1", marks=marks),
+    ]
+    csv_table.FORMAT.write(items, tmp_path / "t.csv", Options())  # type: ignore[misc]
+    rows = pl.read_csv(tmp_path / "t.csv")
+    names = ["text", "context.prompt", "meta.model", "kind", "condition", "annotation"]
+    assert rows.select(names).unique().rows() == [(text, "Count.", "gpt2", "llm", "short", "a")]
+    assert rows.select("mark", "label", "severity", "quote").rows() == [
+        ("m1", "red", 2, "One"),
+        ("m1", "red", 2, "three"),
+        ("m2", "blue", None, "two"),
+    ]
 
 
 @settings(max_examples=25)

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 
 from finecomb.core.span import Span
+from finecomb.gold.disagreements import kinds_table
 from finecomb.gold.matching import RULES, Compared, optimal, overlap, task
-from finecomb.gold.score import score
+from finecomb.gold.score import Match, score
 from finecomb.gold.scored_pair import Ints
 from tests.agreement.worlds import Marked
 from tests.gold.worlds import (
@@ -187,3 +188,18 @@ def test_a_reading_found_needs_its_own_labels_where_labels_count() -> None:
     assert row(score(study, match="overlap", draws=0), "any").right == 2
     tokens = row(score(study, match="token", draws=0), "any")
     assert (tokens.gold, tokens.matched, tokens.predicted) == (2, 2, 2)
+
+
+def test_a_judge_may_have_other_readings_too() -> None:
+    """Gold has the two numbers; a judge who marked the name, and says that the numbers would do, was wrong twice."""
+    way = (alternative(STORY, 20, 22, "blue"), alternative(STORY, 38, 39, "blue"))
+    name = mark("m", STORY, *NAME, alternatives=(way,))
+    study = world({"d": STORY}, {("d", "gold"): [FIRST, SECOND], ("d", "judge"): [name]})
+    rules: tuple[Match, ...] = ("task", "optimal", "overlap", "exact")
+    for match in rules:
+        result = row(score(study, match=match, draws=0), "any")
+        assert (result.gold, result.matched, result.predicted, result.right) == (2, 2, 1, 1), match
+    one_number = world({"d": STORY}, {("d", "gold"): [FIRST], ("d", "judge"): [name]})
+    assert row(score(one_number, draws=0), "any").matched == 0
+    kinds = {case["kind"]: case["count"] for case in kinds_table(score(study, draws=0))}
+    assert (kinds["other reading"], kinds["missed"], kinds["extra"]) == (2, 0, 0)

@@ -14,8 +14,9 @@ from finecomb.core.records import Annotation, Answers, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.gold import tables
+from finecomb.gold.decisions import decision_notes
 from finecomb.gold.merge import Gold, Size, gold, merged_answers
-from finecomb.measure.view import view
+from finecomb.measure.view import Filters, view
 from tests.agreement.worlds import PROTOCOL, Marked, studies
 from tests.gold.worlds import TEXT, alternative, mark, world
 
@@ -345,3 +346,7 @@ def test_decisions_of_an_adjudicator_are_gold() -> None:
     assert tables.errors_table(merged)[-1]["errors"] == 2
     assert fc.check(merged.study) == []
     assert [m.quotes[0] for m in only(gold(view(whole)))] == ["one"]  # by votes only
+    assert list(decision_notes(view(whole, Filters(kinds=("gold",))).study)) == []  # a draft is not read
+    done = Study.from_items([*study.items(), judge, decisions.model_copy(update={"status": "submitted"})])
+    (note,) = decision_notes(view(done, Filters(kinds=("gold",))).study)
+    assert note == "gold was decided by an adjudicator: 3 decisions in 1 texts"

@@ -116,3 +116,15 @@ def test_a_long_study_shows_how_many_more_there_are() -> None:
     study = Study.from_items([Document(id=f"d{n}", text="x") for n in range(5)])
     assert "and 2 more documents" in study._repr_html_()
     assert "Nobody has read this yet" in study._repr_html_()
+
+
+def test_marks_on_a_prompt_are_drawn_there() -> None:
+    """A mark on the prompt was in the table below and nowhere in the words."""
+    document = Document(id="d", text="Text.", context={"prompt": "A dark night."})
+    mark = Mark(id="m", spans=(Span(2, 6, "prompt"),), quotes=("dark",), label=None)
+    annotations = [Annotation(id=f"d/{name}", document="d", annotator=name, protocol="p@1") for name in ("a", "b")]
+    marked = annotations[0].model_copy(update={"marks": (mark,)})
+    one = document_html(document, [marked], {})
+    assert 'title="No type"' in one.partition('class="text"')[0]
+    assert 'title="No type"' not in one.partition('class="text"')[2].partition("<table>")[0]
+    assert 'title="1 of 2">dark</span> night.' in document_html(document, [marked, annotations[1]], {})

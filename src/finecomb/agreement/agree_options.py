@@ -8,6 +8,7 @@ from typing import Literal, get_args
 from finecomb.agreement import pairs
 from finecomb.agreement.gamma import pooled as gammas
 from finecomb.agreement.gamma.measured import GammaSettings
+from finecomb.agreement.repairs import Repairs
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.options import option
 
@@ -46,6 +47,9 @@ class ItemOptions(AlignmentOptions):
     """Options of marks that belong together."""
 
     convention: str = option("marked", "For items: which ratings count; see the docs on kappa.")
+    repairs: Repairs = option(
+        "declared", "For items: one error in two readings as marks declare, or also smallest: one name or two numbers."
+    )
 
 
 @dataclass(frozen=True)
@@ -96,4 +100,5 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "overlap": get_args(pairs.Overlap),
     "boundaries": get_args(Boundaries),
     "rest": get_args(pairs.Rest),
+    "repairs": get_args(Repairs),
 }

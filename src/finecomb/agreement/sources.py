@@ -17,6 +17,7 @@ from finecomb.agreement.boundaries import normalised
 from finecomb.agreement.gamma import pooled as gammas
 from finecomb.agreement.gamma.measured import Measured
 from finecomb.agreement.ratings import NO_ERROR, UnitRatings, document_ratings, item_ratings, mark_ratings, unit_ratings
+from finecomb.agreement.repairs import refuse_repairs_of_items, with_repairs
 from finecomb.agreement.tally import Floats, Ints, Tally, summed, tally_counts, tally_votes
 from finecomb.core.errors import FinecombError
 from finecomb.measure.grid import Grid, Votes, lay, placed, votes
@@ -205,6 +206,8 @@ def source_of(view: View, options: AgreeOptions) -> Source:
     if kind is AnswerRatings:
         return AnswerRatings(view, options, _answers(view, options))
     if kind is ItemLabels:
+        refuse_repairs_of_items(options.repairs, options.align)
+        view = with_repairs(view, options.repairs)
         return ItemLabels(view, options, item_ratings(view, align(view, options.align), options.convention))
     return UnitMarks(view, options)
 

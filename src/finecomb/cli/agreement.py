@@ -151,24 +151,52 @@ def run_tests(
         raise FinecombError(f"--grid does not apply to {what}; it applies to human-or-machine")
     if grid and not as_json_:
         draw(findings)
-        print_table(wide_rows(findings), title)
+        by = values.given.get("by", ())
+        overall = row.run(part, values.of(row.options, by=by[:1])) if len(by) > 1 else []
+        print_table(wide_rows(findings, overall), title)
     else:
         print_findings(findings, as_json_, title, protocol=part.protocol if isinstance(part, View) else None)
 
 
-def wide_rows(findings: Sequence[Finding]) -> list[Row]:
-    """One row per group with a column for each measure; a star where accuracy differs from chance, p corrected."""
+def wide_rows(findings: Sequence[Finding], overall: Sequence[Finding] = ()) -> list[Row]:
+    """One row per group with a column for each measure; a star where accuracy differs from chance, p corrected.
+
+    `overall` are the findings of the first column of groups alone: their accuracy stands in the first row of each.
+    """
     rows: dict[tuple[object, ...], dict[str, object]] = {}
     for finding in findings:
-        about = {name: cell for name, cell in finding.columns.items() if name not in _OF_TESTS}
-        row = rows.setdefault(tuple(about.values()), dict(about))
-        row[str(finding.columns["measure"])] = finding.estimate.value
-        p = finding.columns.get("p_adjusted")
-        if isinstance(p, float):
-            row["accuracy"] = f"{finding.estimate.value:.3f}{'*' if p < LEVEL else ''}"
-    return list(rows.values())
+        about = {name: cell for name, cell in finding.columns.items() if name not in (*_OF_TESTS, *_SIZES)}
+        row = rows.setdefault(tuple(about.values()), {**about, **dict.fromkeys(_ACROSS), **_sizes(finding)})
+        row[str(finding.columns["measure"])] = _starred(finding)
+    return _with_overall(list(rows.values()), overall)
 
 
+def _with_overall(rows: Sequence[Row], overall: Sequence[Finding]) -> list[Row]:
+    """Rows with the accuracy of all that have the same first column, once for each."""
+    values = {
+        next(cell for name, cell in finding.columns.items() if name != "measure"): _starred(finding)
+        for finding in overall
+        if finding.columns["measure"] == "accuracy"
+    }
+    wide: list[Row] = []
+    for row in rows:
+        (name, group), *rest = row.items()
+        wide.append({name: group, "overall": values.pop(group, ""), **dict(rest)} if overall else row)
+    return wide
+
+
+def _starred(finding: Finding) -> object:
+    p, value = finding.columns.get("p_adjusted"), finding.estimate.value
+    return f"{value:.3f}{'*' if p < LEVEL else ''}" if isinstance(p, float) else value
+
+
+def _sizes(finding: Finding) -> dict[str, object]:
+    return {name: finding.columns[name] for name in _SIZES if name in finding.columns}
+
+
+_ACROSS = ("accuracy", "f1", "precision", "recall", "alpha", "% human", "% confident")
+"""Measures of a human-or-machine study in the order in which Clark et al. (2021) print them."""
+_SIZES = ("evaluators", "judgements")
 _OF_TESTS = ("measure", "statistic", "df", "p", "p_adjusted")
 LEVEL = 0.05
 """Below this a corrected p gets a star."""

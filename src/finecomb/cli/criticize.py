@@ -153,6 +153,7 @@ def criticize(
         Path | None, typer.Option("--save", help="Keep the fitted critic here.", show_default=False)
     ] = None,
     where: Where = None,
+    drop: Annotated[list[str] | None, typer.Option("--drop", hidden=True)] = None,
     force: Force = False,
     from_: From = "",
     as_json_: AsJson = False,
@@ -162,6 +163,10 @@ def criticize(
     Examples: `finecomb criticize real.jsonl a.jsonl b.jsonl --critic sections,topics` ·
     `finecomb criticize real.jsonl generated.jsonl --by model --show outliers` · `finecomb criticize --synthetic`
     """
+    if drop:
+        raise FinecombError(
+            f"--drop {drop[0]}: leaves out marks, and critics read texts only; choose texts with --where"
+        )
     given = dict(pair("--set", option) for option in set_ or ())
     given |= {"smoothing": smoothing} if smoothing else {}
     given |= {"merge_repeats": "true"} if merge_repeats else {}

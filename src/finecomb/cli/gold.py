@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,6 +12,7 @@ import polars as pl
 import typer
 
 from finecomb import formats
+from finecomb.agreement.repairs import Repairs
 from finecomb.cli.filters import Annotators, Draws, Drop, Kinds, Protocol, Seed, Tokens, Where, filters, names, part_of
 from finecomb.cli.output import refuse_plot
 from finecomb.cli.shared import (
@@ -24,6 +25,7 @@ from finecomb.cli.shared import (
     done,
     draw,
     print_table,
+    prints_bold,
     read,
     say,
     say_signature,
@@ -32,7 +34,7 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
 from finecomb.gold import tables
-from finecomb.gold.disagreements import compare_judges, confusion, disagreements, kinds_table
+from finecomb.gold.disagreements import best_judges, compare_judges, confusion, disagreements, kinds_table
 from finecomb.gold.merge import MAJORITY, Gold, MinVotes
 from finecomb.gold.merge import gold as merged_gold
 from finecomb.gold.scalar import has_scores, scalar_scores
@@ -40,12 +42,21 @@ from finecomb.gold.score import Average, Category, RuleTable, Score, Scores, Sco
 from finecomb.gold.score import score as scored
 from finecomb.gold.scored_pair import Unread
 from finecomb.gold.unit_scores import calibration_table, recall_table
+from finecomb.measure.crossed import pivot
+from finecomb.measure.ranking import BEST_RULE
 from finecomb.measure.view import view
 from finecomb.report.scores import readable_rows, score_findings, score_rows
-from finecomb.report.tables import Row, as_json, finding_rows
+from finecomb.report.tables import Row, as_json, finding_rows, rows_of
 
 MatchOrAll = Literal[
     "task", "optimal", "overlap", "exact", "partial", "iou", "mpp", "token", "char", "wmt25", "sentence", "all"
+]
+RepairsOption = Annotated[
+    Repairs,
+    typer.Option(
+        "--repairs",
+        help="One error in two readings as marks declare it, or also smallest: one name or two numbers.",
+    ),
 ]
 Table = Sequence[Row] | Sequence[Finding] | Sequence[Score]
 
@@ -57,6 +68,8 @@ class _Printer:
         self.as_json, self.several = as_json_, several
         self.rows: list[Row] = []
         self.signatures: list[str] = []
+        self.best: Collection[tuple[str, str]] = ()
+        """Judge and ratio of the scores that are best beyond chance."""
 
     def add(self, name: str, title: str, table: Table) -> None:
         """One more table."""
@@ -65,9 +78,9 @@ class _Printer:
             self.rows += [{"table": name, **row} if self.several else row for row in flat]
             self.signatures += [signature] if signature else []
             return
-        printed = readable_rows([row for row in table if isinstance(row, Score)]) or flat
+        printed = readable_rows([row for row in table if isinstance(row, Score)], self.best) or flat
         printed, title = _without_only_judge(printed, title)
-        print_table(printed, title, f"{title}: nothing to show.")
+        print_table(printed, title, f"{title}: nothing to show.", flat=flat)
         say_signature(signature, " (95% intervals)" if any(map(_has_interval, flat)) else "")
 
     def finish(self, notes: Sequence[str]) -> None:
@@ -81,12 +94,16 @@ class _Printer:
 
 def _flat(table: Table) -> tuple[list[Row], str]:
     scores = [row for row in table if isinstance(row, Score)]
-    findings = [row for row in table if isinstance(row, Finding)]
+    findings = _findings(table)
     if scores:
         return score_rows(scores)
     if findings:
         return finding_rows(findings)
     return [row for row in table if isinstance(row, dict)], ""
+
+
+def _findings(table: Table) -> list[Finding]:
+    return [row for row in table if isinstance(row, Finding)]
 
 
 def _without_only_judge(rows: list[Row], title: str) -> tuple[list[Row], str]:
@@ -157,6 +174,8 @@ def gold(
     decisions: Annotated[
         bool, typer.Option("--decisions/--votes-only", help="Let what an adjudicator decided count instead of votes.")
     ] = True,
+    grid: Annotated[bool, typer.Option("--grid", help="For rates: systems down and labels across.")] = False,
+    repairs: RepairsOption = "declared",
     by: Annotated[str, typer.Option("--by", help="For rates: the document meta that tells systems apart.")] = "model",
     protocol: Protocol = "",
     annotators: Annotators = None,
@@ -174,17 +193,23 @@ def gold(
     Examples: `finecomb gold demo-study -o demo-gold` · `finecomb gold demo-study --table confusion,rates --subsets 3`
     """
     table_names = _asked(tables_, list(GOLD_TABLES))
+    if grid and "rates" not in table_names:
+        raise FinecombError("--grid is for the table of rates: --table rates --grid")
     whole = read(study, from_)
     study_view = view(whole, filters(protocol, drop=drop, where=where, annotators=annotators, kinds=kinds))
     least = _votes(min_votes)
     by_decisions = whole if decisions and not annotators and not kinds else None
-    merged = merged_gold(study_view, 2 if least is None else least, align, size, by_decisions)
+    merged = merged_gold(study_view, 2 if least is None else least, align, size, by_decisions, repairs)
     printer = _Printer(as_json_, several=len(table_names) + (subsets is not None) > 1)
     printable = _gold_tables(merged, by, draws, seed)
+    if grid and not as_json_:
+        printable["rates"] = lambda: rows_of(
+            pivot(tables.rates_table(merged, by, draws, seed), by, "label", as_given=True)
+        )
     for name in table_names:
         printer.add(name, GOLD_TABLES[name], printable[name]())
     if subsets is not None:
-        subset_scores = tables.subsets_table(study_view, subsets, least or MAJORITY, align, size, draws, seed)
+        subset_scores = tables.subsets_table(study_view, subsets, least or MAJORITY, align, size, draws, seed, repairs)
         printer.add("subsets", f"Gold from {subsets} annotators against gold from all", subset_scores)
     printer.finish([*study_view.notes, *merged.notes, *tables.recovered_notes(merged, study_view)])
     if output:
@@ -272,6 +297,7 @@ def score(
     unread: Annotated[
         Unread, typer.Option(help="Texts that only one side has an annotation on: nothing found there, or left out.")
     ] = "empty",
+    repairs: RepairsOption = "declared",
     where: Where = None,
     drop: Drop = None,
     draws: Draws = 1000,
@@ -295,13 +321,13 @@ def score(
         refuse_plot("a table of F1 by every rule")
         options = ScoreSettings(
             gold_annotator=gold_annotator, judges=judges or (), protocol=protocol, tokens=tokens, unread=unread,
-            average=average,
+            average=average, repairs=repairs,
         )  # fmt: skip
         _by_rules(score_by_rules(truth, other, category, **options), average, as_json_)
         return
     scores = scored(
         truth, other, match, category, names(by), gold_annotator=gold_annotator, judges=judges or (), protocol=protocol,
-        tokens=tokens, unread=unread, average=average, draws=draws, seed=seed,
+        tokens=tokens, unread=unread, average=average, repairs=repairs, draws=draws, seed=seed,
     )  # fmt: skip
     if tables_ == "all":
         hidden = {*UNIT_TABLES, *(["compare"] if len(scores.judged) < 2 else [])}
@@ -310,6 +336,10 @@ def score(
         raise FinecombError(f"--table {units[0]}: is about scores of sentences; add --match sentence")
     draw(score_findings(scores.rows), scores.pair.protocol)
     printer = _Printer(as_json_, several=len(table_names) > 1)
+    if len(scores.judged) > 1 and set(names(by)) <= {"label"} and average == "micro" and prints_bold():
+        printer.best = best_judges(scores, seed=seed)
+        if printer.best:
+            say(f"bold: higher than every other judge (labels ignored), {BEST_RULE}")
     printable = _score_tables(scores, truth if other is None else other, seed)
     for name in table_names:
         printer.add(name, SCORE_TABLES[name], printable[name]())

@@ -116,16 +116,35 @@ def phases(names: Iterable[str]) -> tuple[WayPhase, ...]:
     return tuple(phase for phase in PHASES if phase in chosen)
 
 
-def print_table(rows: Sequence[Row], title: str = "", empty: str = "Nothing to show.", digits: int = 3) -> None:
-    """Print a table as `--format` says, and into the file of `--table-out`."""
+def print_table(
+    rows: Sequence[Row],
+    title: str = "",
+    empty: str = "Nothing to show.",
+    digits: int = 3,
+    flat: Sequence[Row] = (),
+    paper: Sequence[Row] = (),
+) -> None:
+    """Print a table as `--format` says, and into the file of `--table-out`.
+
+    Where `rows` are for a terminal only, `flat` are the rows for programs, with every digit in a cell of its own, and
+    `paper` those for Markdown and LaTeX, e.g. with intervals.
+    """
+    by_format = {"csv": flat, "json": flat, "markdown": paper, "latex": paper}
     if OUTPUT.file is not None and rows:
         path = OUTPUT.next_file()
-        path.write_text(formatted(rows, ENDINGS[path.suffix], title, digits) + "\n", encoding="utf-8")
+        format = ENDINGS[path.suffix]
+        path.write_text(formatted(by_format[format] or rows, format, title, digits) + "\n", encoding="utf-8")
         say(f"{path}: {counted(len(rows), 'row')} written")
     if OUTPUT.format == "table" or not rows:
         print_rows(out, rows, title, empty, digits)
     else:
-        typer.echo(formatted(rows, OUTPUT.format, title, digits))
+        typer.echo(formatted(by_format[OUTPUT.format] or rows, OUTPUT.format, title, digits))
+
+
+def prints_bold() -> bool:
+    """Whether a table of the running command goes where the best number can be bold: Markdown or LaTeX."""
+    file = ENDINGS[OUTPUT.file.suffix] if OUTPUT.file is not None else "table"
+    return {OUTPUT.format, file} & {"markdown", "latex"} != set()
 
 
 def draw(findings: Sequence[Finding], protocol: Protocol | None = None) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -23,7 +23,9 @@ from finecomb.cli.shared import (
     done,
     draw,
     print_table,
+    prints_bold,
     read,
+    say,
     say_all,
     say_signature,
 )
@@ -34,15 +36,17 @@ from finecomb.core.options import OptionValues, all_specs, option, option_specs,
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator
 from finecomb.core.study import Study
+from finecomb.gold.decisions import decision_notes
 from finecomb.measure.audit import audit_annotations, audited
 from finecomb.measure.audit import audit_sample as draw_audit
 from finecomb.measure.counts import meta_names
 from finecomb.measure.crossed import pivot
 from finecomb.measure.measures import ANSWER, MEASURES, IntervalOptions, MeasureOptions, named
 from finecomb.measure.measures import measure as measured
+from finecomb.measure.ranking import BEST_RULE, NO_BEST, BestValue, best_values, by_value
 from finecomb.measure.registry import PLANS, STATISTICS, WITH_PILOT, WITHOUT_PILOT
 from finecomb.measure.view import Filters, View, view
-from finecomb.report.tables import as_json, finding_rows, rows_of
+from finecomb.report.tables import BestNumber, BestText, Row, as_json, finding_rows, number_text, rows_of
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,7 @@ def print_findings(
     title: str,
     quiet_level: bool = False,
     protocol: Protocol | None = None,
+    is_best: Callable[[Finding], bool] = lambda finding: False,
 ) -> None:
     """A table, or one JSON object; with `quiet_level` people need not read in every row that tokens are counted.
 
@@ -87,6 +92,7 @@ def print_findings(
     """
     draw(findings, protocol)
     rows, signature = finding_rows(findings)
+    rows = [_with_best(row) if is_best(finding) else row for row, finding in zip(rows, findings, strict=True)]
     if as_json_:
         typer.echo(as_json(rows, signature))
         return
@@ -96,6 +102,11 @@ def print_findings(
     )
     say_all(findings.notes if isinstance(findings, Findings) else ())
     say_signature(signature, " (95% intervals; with --json each row adds what is particular to it)")
+
+
+def _with_best(row: Row) -> Row:
+    value = row["value"]
+    return {**row, "value": BestNumber(value)} if isinstance(value, float) else row
 
 
 def _default_by(study: Study, by: Sequence[str]) -> tuple[str, ...]:
@@ -128,6 +139,10 @@ def measure(
     grid: Annotated[
         bool, typer.Option("--grid", help="One --by column across and labels down, or two: one across, one down.")
     ] = False,
+    sort: Annotated[
+        Literal["name", "value"],
+        typer.Option(help="Systems in the order of their names (numbers as numbers), or the lowest value first."),
+    ] = "name",
     from_: From = "",
     as_json_: AsJson = False,
 ) -> None:
@@ -142,7 +157,7 @@ def measure(
     refuse_others(values.given, _chosen_measures(wanted, values), choices)
     whole = read(study, from_)
     part = view(whole, values.of(FilterOptions).filters())
-    say_all(part.notes)
+    say_all([*part.notes, *decision_notes(part.study)])
     by = _default_by(part.study, values.given.get("by", ()))
     if "audit_sample" in values.given:
         refuse_plot("a sample to be judged")
@@ -153,11 +168,32 @@ def measure(
         options = values.of(AuditOptions)
         assert options.audit is not None
         findings += audited(part, read(options.audit), by, draws=options.draws, seed=options.seed)
+    if sort == "value":
+        findings = by_value(findings, by)
+    best = _best_values(part, findings, values, by) if len(by) == 1 and prints_bold() else set()
     if grid and not as_json_:
         draw(findings, part.protocol)
-        _print_grid(findings, by)
+        _print_grid(findings, by, sort == "value", best)
     else:
-        print_findings(findings, as_json_, "Measures", quiet_level=True, protocol=part.protocol)
+        print_findings(
+            findings, as_json_, "Measures", True, part.protocol, lambda finding: _best_value(finding, by) in best
+        )
+
+
+def _best_values(part: View, findings: Sequence[Finding], values: OptionValues, by: Sequence[str]) -> set[BestValue]:
+    """The values that are best beyond chance, and a note of what bold means; a mean of other kinds has no such test."""
+    if values.given.get("average", "annotation") == "pooled":
+        return set()
+    options = {name: values.given[name] for name in ("tokens", "overlap") if name in values.given}
+    best = best_values(part, findings, by[0], **options)
+    say(f"bold: lower than for every other {by[0]}, {BEST_RULE}" if best else f"nothing is bold: {NO_BEST}")
+    return best
+
+
+def _best_value(finding: Finding, by: Sequence[str]) -> BestValue | None:
+    if len(by) != 1:
+        return None
+    return BestValue(*(str(finding.columns.get(name)) for name in ("measure", "label", by[0])))
 
 
 def _chosen_measures(wanted: Sequence[str], values: OptionValues) -> dict[str, type]:
@@ -182,7 +218,9 @@ def _measured(part: View, wanted: Sequence[str], values: OptionValues, by: tuple
     return findings
 
 
-def _print_grid(findings: Sequence[Finding], columns: Sequence[str]) -> None:
+def _print_grid(
+    findings: Sequence[Finding], columns: Sequence[str], as_given: bool, best: Collection[BestValue]
+) -> None:
     """Each measure as a grid: of all marks by two columns, as for decoding settings, or labels down and one across."""
     if not columns:
         raise FinecombError("--grid needs one column (labels down) or two, e.g. --by temperature,top_p")
@@ -190,7 +228,20 @@ def _print_grid(findings: Sequence[Finding], columns: Sequence[str]) -> None:
     down = list(columns[:-1]) or ["label"]
     for name in dict.fromkeys(str(finding.columns["measure"]) for finding in chosen_rows):
         rows = [finding for finding in chosen_rows if finding.columns["measure"] == name]
-        print_table(rows_of(pivot(rows, down, columns[-1])), f"{name}, {columns[-1]} across")
+        sides = [rows_of(pivot(rows, down, columns[-1], side, as_given)) for side in ("value", "low", "high")]
+        paper = [_paper_row(value, low, high, name, best) for value, low, high in zip(*sides, strict=True)]
+        print_table(sides[0], f"{name}, {columns[-1]} across", paper=paper)
+
+
+def _paper_row(values: Row, lows: Row, highs: Row, measure: str, best: Collection[BestValue]) -> Row:
+    """A row of a grid with intervals, its best number marked as such."""
+    label = str(values.get("label"))
+    cells: dict[str, object] = {}
+    for name, value in values.items():
+        text = number_text(value, lows[name], highs[name]) if isinstance(value, float) else value
+        is_best = BestValue(measure, label, name) in best
+        cells[name] = BestText(text) if is_best else text
+    return cells
 
 
 def _draw_audit(whole: Study, part: View, options: AuditSampleOptions) -> None:

@@ -38,7 +38,8 @@ from finecomb.core.corrections import corrected_text
 from finecomb.core.errors import FinecombError, Problem, StudyError, did_you_mean
 from finecomb.core.evidence import game_problem
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import PHASES, Annotation, Annotator, Document, Mark, Note, Settings
+from finecomb.core.protocol_text import parse_yaml
+from finecomb.core.records import PHASES, Annotation, Annotator, Design, Document, Mark, Note, Settings
 from finecomb.core.study import Item, Study
 from finecomb.formats import Options
 from finecomb.formats.evidence import read_evidence, with_evidence
@@ -141,6 +142,10 @@ def new(
             help=f"Phases to leave out, with commas: {', '.join(PHASES)}; may be repeated.", show_default=False
         ),
     ] = None,
+    design: Annotated[
+        Path | None,
+        typer.Option(help="A YAML file with the design: which people read what.", show_default=False),
+    ] = None,
     seed: Annotated[int, typer.Option(help="For assignment and sampling.")] = 0,
     force: Force = False,
 ) -> None:
@@ -159,6 +164,7 @@ def new(
         protocols=(chosen.id,),
         annotators=annotators or chosen.work.annotators,
         skip=phases(skip or ()),
+        design=_design(design) if design else None,
         seed=seed,
     )
     items: list[Item] = [settings, chosen, *texts]
@@ -170,6 +176,12 @@ def new(
         say(f"{left:,} annotations in {documents} were left behind; use `finecomb convert` to keep them")
     readers = counted(settings.annotators or chosen.work.annotators, "annotator")
     done(study, f"{counted(len(texts), 'text')}, protocol {chosen.id}, {readers} per text")
+
+
+def _design(path: Path) -> Design:
+    if not path.is_file():
+        raise FinecombError(f"--design {path}: no such file")
+    return parse_yaml(Design, path.read_text(encoding="utf-8"), str(path))
 
 
 def _with_data(texts: Sequence[Document], paths: Sequence[Path], protocol: Protocol) -> list[Document]:

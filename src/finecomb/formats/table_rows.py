@@ -1,4 +1,8 @@
-"""The rows of a table for records: one mark a row, or one span where a mark has several."""
+"""The rows of a table for records: one mark a row, or one span where a mark has several.
+
+The table is tidy: text, context and meta of the document, the annotator's facts and the mark's label and answers stand
+on every row about them, so that any row can be sorted, filtered or grouped without the others.
+"""
 
 from __future__ import annotations
 
@@ -39,27 +43,23 @@ def _back(waiting: IO[bytes]) -> Iterator[Cells]:
 
 
 def _rows(items: Iterable[Item]) -> Iterator[Cells]:
-    """Facts about a document and an annotator stand in their first row; those without work have a row of their own."""
+    """A row for each mark, or for an annotation without; who or what has no work has a row, too."""
     documents: dict[str, Document] = {}
     annotators: dict[str, Annotator] = {}
-    written: set[str] = set()
+    read, at_work = set[str](), set[str]()
     for item in items:
         if isinstance(item, Document):
             documents[item.id] = item
-            written.add(item.id)
         elif isinstance(item, Annotator):
             annotators[item.id] = item
-        elif isinstance(item, Annotation) and item.document in written:  # an exercise is the protocol's
-            first: Cells = {}
-            if item.document in documents:
-                first |= _document_cells(documents.pop(item.document))
-            if item.annotator in annotators:
-                first |= _annotator_cells(annotators.pop(item.annotator))
-            for cells in _annotation_rows(item):
-                yield cells | first
-                first = {}
-    yield from map(_document_cells, documents.values())
-    yield from map(_annotator_cells, annotators.values())
+        elif isinstance(item, Annotation) and item.document in documents:  # an exercise is the protocol's
+            facts = _document_cells(documents[item.document])
+            facts |= _annotator_cells(annotators[item.annotator]) if item.annotator in annotators else {}
+            yield from (facts | cells for cells in _annotation_rows(item))
+            read.add(item.document)
+            at_work.add(item.annotator)
+    yield from (_document_cells(document) for id, document in documents.items() if id not in read)
+    yield from (_annotator_cells(annotator) for id, annotator in annotators.items() if id not in at_work)
 
 
 def _document_cells(document: Document) -> Cells:
@@ -85,14 +85,13 @@ def _annotation_rows(annotation: Annotation) -> Iterator[Cells]:
 
 
 def _mark_rows(mark: Mark) -> Iterator[Cells]:
-    first = _mark_cells(mark) | _answer_cells(mark.answers)
+    facts = {"mark": mark.id} | _mark_cells(mark) | _answer_cells(mark.answers)
     before = mark.antecedents
     located = itertools.zip_longest(mark.spans, mark.quotes)
     earlier = itertools.zip_longest(before.spans, before.quotes) if before else ()
     rows = itertools.zip_longest(located, earlier, fillvalue=(None, None))
     for (span, quote), (from_, words) in itertools.chain([next(rows, ((None, None), (None, None)))], rows):
-        yield {"mark": mark.id} | first | _span_cells(span, quote) | _span_cells(from_, words, "antecedent_")
-        first = {}
+        yield facts | _span_cells(span, quote) | _span_cells(from_, words, "antecedent_")
 
 
 def _mark_cells(mark: Mark) -> Cells:

@@ -1,9 +1,11 @@
 """The workbooks of Thomson and Reiter (2020): three annotators' error lists, and the gold standard made from them.
 
 Read only. Errors are quotes with the sentence they were found in, copied by hand, so both are looked for in the text
-of the story. Rows about one sentence are in text order: of a quote that stands there several times the place is taken
-that keeps to it, and a mark for which that leaves a choice says so in `meta.ambiguous`. The row number becomes the
-`item` of its marks, since a row is one error whoever marked it.
+of the story. Of a quote that stands there several times the place is taken that its context names ("second
+occurrence", "a paltry 63%"), or beside which the words stand that its correction repeats ("zero assists" for "five").
+Rows about one sentence are in text order, and what is left to choose is chosen so that they stay so; a mark for which
+that leaves a choice says so in `meta.ambiguous`. The row number becomes the `item` of its marks, since a row is one
+error whoever marked it.
 """
 
 from __future__ import annotations
@@ -211,7 +213,7 @@ class Finder:
         sentence = self.sentence(rows[0]["sentence_text"], rows[0]["sentence_id"])
         if sentence is None:
             return [QuoteLocation(None, "its sentence is not in the text") for _ in rows]
-        choices = [self._within(sentence, row.need("error").strip(), row["context"].strip()) for row in rows]
+        choices = [self._within(sentence, row) for row in rows]
         located = [at for at, ranges in enumerate(choices) if ranges]
         places = [QuoteLocation(None, "the quote is not in its sentence") for _ in rows]
         if self.repeats == "first":
@@ -237,18 +239,67 @@ class Finder:
     def _index(self, place: Range) -> int:
         return sum(end <= place[0] for _, end in self.pieces)
 
-    def _within(self, sentence: Range, quote: str, context: str) -> list[Range]:
-        """The candidates in text order; `context` is a longer phrase around the quote, where the sheet gives one."""
+    def _within(self, sentence: Range, row: Row) -> list[Range]:
+        """The candidates in text order, only those that the row's context or its correction points at."""
         start, end = sentence
-        text = self.text[start:end]
+        text, quote, context = self.text[start:end], row.need("error").strip(), row["context"].strip()
         if quote.lower() == "whole sentence" and not exact(quote, text):
             return [sentence]
-        around = exact(context, text) if context else []
-        inside = [(a + x, a + y) for a, b in around for x, y in exact(quote, text[a:b])]
-        places = inside or exact(quote, text)
+        places = exact(quote, text)
         if not places and (near := nearest(quote, text)):
             places = [near]
+        places = _in_phrase(quote, context, places, text)
+        places = _beside_words(quote, row["correction"], places, text)
         return [(start + a, start + b) for a, b in places]
+
+
+_ORDINALS = {"first": 1, "1st": 1, "second": 2, "2nd": 2, "third": 3, "3rd": 3, "fourth": 4, "4th": 4}
+_OCCURRENCE = re.compile(rf"({'|'.join(_ORDINALS)}) (?:occurrence|instance)", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
+
+
+def _in_phrase(quote: str, context: str, places: list[Range], text: str) -> list[Range]:
+    """The places that a context means: an ordinal, a phrase around the quote, or words on one side of it.
+
+    >>> text = "63 percent from deep, and a paltry 63 percent from there"
+    >>> [_in_phrase("63", words, [(0, 2), (35, 37)], text) for words in ("first instance", "a paltry 63%")]
+    [[(0, 2)], [(35, 37)]]
+    """
+    if len(places) < 2 or not context:
+        return places
+    if (ordinal := _OCCURRENCE.fullmatch(context)) and _ORDINALS[ordinal[1].lower()] <= len(places):
+        return [places[_ORDINALS[ordinal[1].lower()] - 1]]
+    if inside := [(a + x, a + y) for a, b in exact(context, text) for x, y in exact(quote, context)]:
+        return [place for place in places if place in inside] or places
+    at = next(iter(exact(quote, context)), None)
+    sides = (context[: at[0]], context[at[1] :]) if at else ("", "")
+    return _most(places, [_shared_words(text, place, *sides) for place in places])
+
+
+def _beside_words(quote: str, correction: str, places: list[Range], text: str) -> list[Range]:
+    """The places with a word of the correction right before or after them, which the quote itself does not have."""
+    if len(places) < 2:
+        return places
+    new = set(_WORD.findall(correction.lower())) - set(_WORD.findall(quote.lower()))
+    beside = [{*_WORD.findall(text[:a].lower())[-1:], *_WORD.findall(text[b:].lower())[:1]} for a, b in places]
+    return _most(places, [len(words & new) for words in beside])
+
+
+def _most(places: list[Range], points: list[int]) -> list[Range]:
+    """The places with the most points, in text order."""
+    return [place for place, point in zip(places, points, strict=True) if point == max(points)]
+
+
+def _shared_words(text: str, place: Range, before: str, after: str) -> int:
+    """How many words on both sides of a place are those of a phrase, counted outwards up to the first other word."""
+    sides = (text[: place[0]], before, -1), (text[place[1] :], after, 1)
+    return sum(_common(*(_WORD.findall(words.lower())[::step] for words in pair)) for *pair, step in sides)
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many words two lists share from the start."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 def _placed(

@@ -144,3 +144,12 @@ def decision_counts(study: Study, annotator: str) -> tuple[int, int]:
     work = study.work().annotations.filter((pl.col("annotator") == annotator) & pl.col("meta").is_not_null())
     counts = [len(_decisions(meta)) for meta in work["meta"]]
     return sum(counts), sum(count > 0 for count in counts)
+
+
+def decision_notes(study: Study) -> Iterator[str]:
+    """How many decisions of an adjudicator are behind the gold that a statistic reads."""
+    golden = study.annotators.filter(pl.col("kind") == "gold")["id"]
+    for name in golden.filter(golden.is_in(study.annotations["annotator"].implode())):
+        decisions, texts = decision_counts(study, name)
+        if decisions:
+            yield f"{name} was decided by an adjudicator: {decisions:,} decisions in {texts:,} texts"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
@@ -16,6 +17,7 @@ from finecomb.gold.matching import Bools, Floats
 from finecomb.gold.score import JudgeComparison, Scores, ratios
 from finecomb.measure.inference import document_weights, estimated, few_documents, p_value
 from finecomb.measure.permutation import adjusted
+from finecomb.measure.ranking import LEVEL
 from finecomb.measure.view import ANY
 
 Kind = Literal["right", "label", "boundary", "boundary and label", "other reading", "missed", "extra"]
@@ -57,7 +59,7 @@ def _cases(judged: JudgeComparison) -> Iterator[Case]:
         partner = int(matching.partner[at])
         other = marks[partner] if partner >= 0 else None
         kind = _kind(one, other) if other else MISSED
-        kind = "other reading" if at in matching.alternative_used else kind
+        kind = "other reading" if partner < 0 and matching.credit[at] else kind
         yield _case(name, kind, one, other)
     for at, mark in enumerate(marks):
         if at not in paired and not matching.right[at]:
@@ -151,6 +153,19 @@ def compare_judges(scores: Scores, label: str = ANY, draws: int = 10_000, seed: 
             for finding, adjusted_p in zip(same_measure, p, strict=True)
         ]
     return corrected
+
+
+def best_judges(scores: Scores, draws: int = 10_000, seed: int = 0) -> set[tuple[str, str]]:
+    """Judge and ratio (recall, precision, f1), where it is higher than that of every other judge, labels ignored.
+
+    By the tests of `compare_judges`, p corrected below .05.
+    """
+    beaten: Counter[tuple[str, str]] = Counter()
+    for finding in compare_judges(scores, draws=draws, seed=seed):
+        p, value = finding.columns["p_adjusted"], finding.estimate.value
+        if isinstance(p, float) and p < LEVEL:
+            beaten[str(finding.columns["a" if value > 0 else "b"]), str(finding.columns["measure"])] += 1
+    return {winner for winner, count in beaten.items() if count == len(scores.judged) - 1}
 
 
 def _difference(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,6 +79,11 @@ class Candidates(NamedTuple):
         """Some of them, in order."""
         return Candidates(self.gold[selection], self.mark[selection], self.shared[selection])
 
+    def turned(self) -> Candidates:
+        """The same with the sides changed over, in the order of the judge, then of gold."""
+        order = np.lexsort((self.gold, self.mark))
+        return Candidates(self.mark[order], self.gold[order], self.shared[order])
+
 
 def candidates(gold: Marks, judge: Marks) -> Candidates:
     """Every pair that shares a character; an omission meets what it lies in or touches."""
@@ -103,12 +108,12 @@ def iou(pairs: Candidates, gold: Marks, judge: Marks) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """Other sets to mark what gold marks: each is a set of marks that must all be found."""
+    """Other sets to mark what a mark marks: each is a set of marks that must all be found."""
 
     marks: Marks
     """The marks of every alternative."""
     sets: dict[int, list[list[int]]]
-    """For a gold mark with alternatives: the marks of each."""
+    """For a mark with alternatives, by its place: the marks of each."""
     spans: list[list[dict[str, Any]]]
     """Of each such mark, in the form of a study's frame."""
 
@@ -116,7 +121,7 @@ class Alternatives:
 def alternatives_of(
     gold: pl.DataFrame, documents: dict[str, int], labels: dict[str, int], parts: dict[tuple[str, str], int]
 ) -> Alternatives:
-    """The alternatives of gold marks as marks of their own."""
+    """The alternatives of marks, of gold or of a judge, as marks of their own."""
     rows: list[dict[str, Any]] = []
     sets: dict[int, list[list[int]]] = {}
     having = gold.with_row_index("at").filter(pl.col("alternatives").is_not_null())
@@ -130,6 +135,10 @@ def alternatives_of(
     kinds = {name: gold.schema[name] for name in ("document", "label", "spans")}
     marks = marks_of(pl.DataFrame(rows, schema=kinds, orient="row"), documents, labels, parts)
     return Alternatives(marks, sets, [row["spans"] for row in rows])
+
+
+_NONE = np.zeros(0, dtype=np.int64)
+NO_ALTERNATIVES = Alternatives(Marks(_NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE), {}, [])
 
 
 def _on_frame(spans: list[list[Any]]) -> list[dict[str, Any]]:
@@ -149,16 +158,40 @@ class Compared:
     alternatives: Alternatives
     others: Candidates
     """Candidates of the alternatives instead of gold marks."""
+    judge_alternatives: Alternatives
+    judge_others: Candidates
+    """Candidates of gold marks and the alternatives of the judge's marks."""
 
     def same_label(self) -> Compared:
         """Only pairs that agree on a label; marks without one pair with nothing."""
-        selections = [
-            (side.label[pairs.gold] == self.judge.label[pairs.mark]) & (side.label[pairs.gold] >= 0)
-            for side, pairs in ((self.gold, self.pairs), (self.alternatives.marks, self.others))
-        ]
-        return Compared(
-            self.gold, self.judge, self.pairs.only(selections[0]), self.alternatives, self.others.only(selections[1])
+        others, theirs = self.alternatives.marks, self.judge_alternatives.marks
+        return self._only(
+            _same_label(self.pairs, self.gold, self.judge),
+            _same_label(self.others, others, self.judge),
+            _same_label(self.judge_others, self.gold, theirs),
         )
+
+    def exactly(self) -> Compared:
+        """Only pairs that cover the same characters."""
+        others, theirs = self.alternatives.marks, self.judge_alternatives.marks
+        return self._only(
+            iou(self.pairs, self.gold, self.judge) == 1,
+            iou(self.others, others, self.judge) == 1,
+            iou(self.judge_others, self.gold, theirs) == 1,
+        )
+
+    def _only(self, pairs: Bools, others: Bools, judge_others: Bools) -> Compared:
+        return replace(
+            self,
+            pairs=self.pairs.only(pairs),
+            others=self.others.only(others),
+            judge_others=self.judge_others.only(judge_others),
+        )
+
+
+def _same_label(pairs: Candidates, gold: Marks, judge: Marks) -> Bools:
+    same: Bools = (gold.label[pairs.gold] == judge.label[pairs.mark]) & (gold.label[pairs.gold] >= 0)
+    return same
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,14 +206,20 @@ class Matching:
     """(gold,): the judge's mark that a gold mark was paired with, -1 where it has none."""
     alternative_used: dict[int, int]
     """Gold marks that were found by one of their alternatives: which one."""
+    judge_alternative_used: dict[int, int] = field(default_factory=dict)
+    """The judge's marks of which an alternative found gold marks: which one."""
 
 
 Rule = Callable[[Compared, Ints], Matching]
 
 
-def compare_marks(gold: Marks, judge: Marks, alternatives: Alternatives) -> Compared:
+def compare_marks(
+    gold: Marks, judge: Marks, alternatives: Alternatives, judge_alternatives: Alternatives | None = None
+) -> Compared:
     """All candidates of one judge."""
-    return Compared(gold, judge, candidates(gold, judge), alternatives, candidates(alternatives.marks, judge))
+    theirs = judge_alternatives or NO_ALTERNATIVES
+    pairs, others = candidates(gold, judge), candidates(alternatives.marks, judge)
+    return Compared(gold, judge, pairs, alternatives, others, theirs, candidates(gold, theirs.marks))
 
 
 def task(compared: Compared, scope: Ints) -> Matching:
@@ -194,9 +233,7 @@ def task(compared: Compared, scope: Ints) -> Matching:
 
 def exact(compared: Compared, scope: Ints) -> Matching:
     """The same, but only marks that cover the same characters meet."""
-    same = iou(compared.pairs, compared.gold, compared.judge) == 1
-    others = compared.others.only(iou(compared.others, compared.alternatives.marks, compared.judge) == 1)
-    strict = Compared(compared.gold, compared.judge, compared.pairs.only(same), compared.alternatives, others)
+    strict = compared.exactly()
     return _left_to_right(strict, scope, strict.pairs)
 
 
@@ -264,7 +301,16 @@ def overlap(compared: Compared, scope: Ints) -> Matching:
                 break
     credit = (partner >= 0).astype(np.float64)
     credit[list(alternative_used)] = 1
-    return Matching(credit, right, partner, alternative_used)
+    meetings = _grouped(compared.judge_others.turned(), len(compared.judge_alternatives.marks))
+    judge_used: dict[int, int] = {}
+    for at, sets in compared.judge_alternatives.sets.items():
+        for number, members in enumerate(sets) if not right[at] else ():
+            if all(meetings[member] for member in members):
+                judge_used[at] = number
+                credit[[gold for member in members for gold in meetings[member]]] = 1
+                right[at] = 1
+                break
+    return Matching(credit, right, partner, alternative_used, judge_used)
 
 
 def partial(compared: Compared, scope: Ints) -> Matching:
@@ -307,7 +353,7 @@ def _with_shares(compared: Compared, matching: Matching, share: Callable[[Floats
     quality = iou(partners, compared.gold, compared.judge)
     credit[at] = share(partners.shared, compared.gold.length[at]) if share else quality
     right[partners.mark] = share(partners.shared, compared.judge.length[partners.mark]) if share else quality
-    return Matching(credit, right, matching.partner, matching.alternative_used)
+    return replace(matching, credit=credit, right=right)
 
 
 RULES: dict[str, Rule] = {
@@ -330,7 +376,7 @@ def _grouped(pairs: Candidates, size: int) -> list[list[int]]:
 
 
 def _with_alternatives(compared: Compared, scope: Ints, partner: Ints) -> Matching:
-    """Let gold marks that found nothing try their alternatives, each mark taking one that nobody has."""
+    """Let marks that found nothing try their alternatives, gold's first; each member takes a mark that nobody has."""
     choices = _grouped(compared.others, len(compared.alternatives.marks))
     used = {(int(scope[at]), int(partner[at])) for at in np.flatnonzero(partner >= 0)}
     alternative_used: dict[int, int] = {}
@@ -349,4 +395,25 @@ def _with_alternatives(compared: Compared, scope: Ints, partner: Ints) -> Matchi
     credit[list(alternative_used)] = 1
     right = np.zeros(len(compared.judge))
     right[[mark for _, mark in used]] = 1
-    return Matching(credit, right, partner, alternative_used)
+    judge_used = _by_judge_alternatives(compared, scope, credit, used)
+    right[list(judge_used)] = 1
+    return Matching(credit, right, partner, alternative_used, judge_used)
+
+
+def _by_judge_alternatives(
+    compared: Compared, scope: Ints, credit: Floats, used: set[tuple[int, int]]
+) -> dict[int, int]:
+    """The judge's marks that are right by an alternative all of whose members find gold marks; those get credit."""
+    meetings = _grouped(compared.judge_others.turned(), len(compared.judge_alternatives.marks))
+    judge_used: dict[int, int] = {}
+    for at, sets in compared.judge_alternatives.sets.items():
+        for number, members in enumerate(sets):
+            taken: list[int] = []
+            for member in members:
+                free = (gold for gold in meetings[member] if not credit[gold] and gold not in taken)
+                taken += [gold for gold in itertools.islice(free, 1) if (int(scope[gold]), at) not in used]
+            if members and len(taken) == len(members):
+                credit[taken] = 1
+                judge_used[at] = number
+                break
+    return judge_used

@@ -6,13 +6,14 @@ import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from finecomb.agreement import align as alignment
+from finecomb.agreement.repairs import Repairs, refuse_repairs_of_items, with_repairs
 from finecomb.core import frames
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Signature
@@ -71,6 +72,7 @@ def gold(
     align: str = "auto",
     size: Size = "majority",
     decisions: Study | None = None,
+    repairs: Repairs = "declared",
 ) -> Gold:
     """Merge the annotators of a study: errors that at least `min_votes` of them marked, with the majority's label.
 
@@ -81,19 +83,23 @@ def gold(
     source gives one, else by overlap. Differences of size are removed by the protocol's `trim` and then by `size`: the
     widest or narrowest mark, the tokens that more than half of those who marked the error have, or all of them. The
     guidelines that can be checked are applied first, but not to given items, which say already what one error is.
+    With `repairs="smallest"` one mark of a reader and several of another that put the same words right are one error,
+    the smaller set, with the other as its alternative: see `finecomb.agreement.repairs`.
     A label needs more than half of those who marked the error; without one the label is null and `label_votes` says
     what was given. A text with fewer readers than votes needed gets an annotation set aside, since nothing could pass.
     """
     view = as_view(study)
     _check(view, min_votes, size)
     by = _alignment(view, align)
+    refuse_repairs_of_items(repairs, by)
     normal = normalise(view, guidelines=by != "item")
+    normal = replace(normal, view=with_repairs(normal.view, repairs))
     clusters = _weighed(alignment.align(normal.view, by), normal.view)
     errors = _errors(clusters, normal.view, min_votes)
     source = decisions or (study if isinstance(study, Study) else None)
     decided = adjudicated(source, view, clusters) if source is not None else NOTHING_DECIDED
     errors = decided.errors(errors)
-    fields = {"min_votes": min_votes, "align": by, "size": size, **view.fields}
+    fields = {"min_votes": min_votes, "align": by, "size": size, **normal.view.fields}
     annotations = _annotations(normal.view, min_votes, decided.texts, Signature.of(statistic=GOLD, **fields))
     merger = _Merger(normal, clusters, size)
     marks = decided.marks(merger.marks(errors.filter(pl.col("kept") & ~pl.col("decided"))), f"/{GOLD}")

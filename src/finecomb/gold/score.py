@@ -10,6 +10,7 @@ from typing import Literal, TypedDict, Unpack, get_args
 import numpy as np
 import polars as pl
 
+from finecomb.agreement.repairs import REPAIRS, Repairs, with_alternatives
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Signature
 from finecomb.core.frames import entry
@@ -126,6 +127,7 @@ class ScoreSettings(TypedDict, total=False):
     tokens: str
     unread: Unread
     average: Average
+    repairs: Repairs
 
 
 def score(
@@ -141,6 +143,7 @@ def score(
     tokens: str = "words",
     unread: Unread = "empty",
     average: Average = "micro",
+    repairs: Repairs = "declared",
     draws: int = 1000,
     seed: int = 0,
 ) -> Scores:
@@ -154,13 +157,20 @@ def score(
     meta.
     With `average="micro"` marks are summed over documents before dividing; with `macro` each document has its own
     ratios, of which the mean is taken: 1 where neither side marked anything, 0 where only one did.
+    A mark, of gold or of a judge, that nothing matches is found by its `alternatives`: all marks of one of them. With
+    `repairs="smallest"` such sets are also inferred, see `finecomb.agreement.repairs`.
     Intervals resample documents. Recall is NaN without gold marks, precision NaN without marks of the judge.
     """
-    choices = (("match", MATCHES), ("category", ("both", "gold")), ("average", ("micro", "macro")))
-    for (name, allowed), given in zip(choices, (match, category, average), strict=True):
+    choices = (
+        ("match", match, MATCHES),
+        ("category", category, ("both", "gold")),
+        ("average", average, ("micro", "macro")),
+        ("repairs", repairs, REPAIRS),
+    )
+    for name, given, allowed in choices:
         if given not in allowed:
             raise FinecombError(f"{name} cannot be {given!r}{did_you_mean(given, allowed)}")
-    both = scored_pair(gold, predicted, gold_annotator, judges, protocol, unread)
+    both = scored_pair(gold, predicted, gold_annotator, judges, protocol, unread, repairs)
     grids = _Grids(both.documents, tokens)
     judged = tuple(_judged(both, judge, match, category, grids) for judge in both.judges)
     fields = {"match": match, "category": category, "tokens": tokens if match == "token" else None, **both.fields}
@@ -215,12 +225,13 @@ def _rank(f1: Mapping[str, Mapping[str, float]], judge: str, match: str) -> int:
 
 def _judged(both: ScoredPair, judge: Judge, match: str, category: str, grids: _Grids) -> JudgeComparison:
     gold_marks = both.gold.filter(pl.col("document").is_in(list(judge.documents)))
+    gold_marks = with_alternatives(gold_marks, judge.gold_repairs)
     positions = {id: at for at, id in enumerate(judge.documents)}
     codes = {label: at for at, label in enumerate(both.labels)}
     parts: dict[tuple[str, str], int] = {}
     truth, marks = (marks_of(frame, positions, codes, parts) for frame in (gold_marks, judge.marks))
-    alternatives = alternatives_of(gold_marks, positions, codes, parts)
-    compared = compare_marks(truth, marks, alternatives)
+    alternatives, theirs = (alternatives_of(frame, positions, codes, parts) for frame in (gold_marks, judge.marks))
+    compared = compare_marks(truth, marks, alternatives, theirs)
     if match == "task":
         _refuse_overlaps(judge, marks)
     rule = RULES.get(match, task)
@@ -228,7 +239,9 @@ def _judged(both: ScoredPair, judge: Judge, match: str, category: str, grids: _G
     whole = rule(compared, everything)
     if match in UNITS:
         grid = grids.of(judge.documents, UNITS[match])
-        sums = _unit_sums(both, judge, resolved(gold_marks, alternatives, whole), grid, category, match == "wmt25")
+        gold_as_found = resolved(gold_marks, alternatives, whole.alternative_used)
+        marks_as_found = resolved(judge.marks, theirs, whole.judge_alternative_used)
+        sums = _unit_sums(both, marks_as_found, gold_as_found, grid, category, match == "wmt25")
     else:
         sums = _mark_sums(compared, rule, whole, len(judge.documents), len(both.labels), category)
     typed = sums[1:].sum(axis=0, keepdims=True)
@@ -278,14 +291,14 @@ def _mark_sums(
     return sums
 
 
-def resolved(gold: pl.DataFrame, alternatives: Alternatives, matching: Matching) -> pl.DataFrame:
-    """Gold with the alternative by which a mark was found in place of the mark's own spans."""
-    if not matching.alternative_used:
-        return gold
-    spans = gold["spans"].to_list()
-    for at, number in matching.alternative_used.items():
+def resolved(marks: pl.DataFrame, alternatives: Alternatives, used: Mapping[int, int]) -> pl.DataFrame:
+    """Marks of gold or of a judge, with the alternative by which one was found in place of the mark's own spans."""
+    if not used:
+        return marks
+    spans = marks["spans"].to_list()
+    for at, number in used.items():
         spans[at] = [span for member in alternatives.sets[at][number] for span in alternatives.spans[member]]
-    return gold.with_columns(spans=pl.Series(spans, dtype=gold.schema["spans"]))
+    return marks.with_columns(spans=pl.Series(spans, dtype=marks.schema["spans"]))
 
 
 class _Grids:
@@ -305,13 +318,13 @@ class _Grids:
 
 
 def _unit_sums(
-    both: ScoredPair, judge: Judge, gold: pl.DataFrame, grid: Grid, how: str, by_severity: bool = False
+    both: ScoredPair, marks: pl.DataFrame, gold: pl.DataFrame, grid: Grid, how: str, by_severity: bool = False
 ) -> Floats:
     """Counts of tokens, characters or sentences, each once, (1 + labels, documents, 4)."""
-    truth, marked = (_covered(frame, grid, both.labels) for frame in (gold, judge.marks))
+    truth, marked = (_covered(frame, grid, both.labels) for frame in (gold, marks))
     crossed = list(_crossed(truth, marked, how))
     if by_severity:
-        worth = np.where(_same_severity(gold, judge.marks, grid), 1.0, OTHER_SEVERITY)
+        worth = np.where(_same_severity(gold, marks, grid), 1.0, OTHER_SEVERITY)
         crossed[MATCHED], crossed[RIGHT] = crossed[MATCHED] * worth, crossed[RIGHT] * worth
     return np.stack([grid.per_document(units) for units in crossed], axis=-1)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from finecomb.agreement.repairs import AlternativeSets, Repairs, smallest_repairs, with_alternatives
 from finecomb.core.errors import FinecombError, apart, did_you_mean
 from finecomb.core.frames import entries, entry, meta, names_in
 from finecomb.core.protocol import Protocol
@@ -34,6 +35,8 @@ class Judge:
     """id, document, label, spans, quotes, alternatives, answers; in text order."""
     documents: tuple[str, ...]
     """Ids of the texts that count for this judge, in the order of the study."""
+    gold_repairs: AlternativeSets = field(default_factory=dict)
+    """Alternatives of gold marks, by their id, that only this judge's marks show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +71,14 @@ def scored_pair(
     judges: Sequence[str] = (),
     protocol: str = "",
     unread: Unread = "empty",
+    repairs: Repairs = "declared",
 ) -> ScoredPair:
     """Gold of one study and the judges of another, or of the same one when there is no other.
 
     Gold is the annotator of kind `gold`, or the one named. Judges are all others, or those named. A text counts where
     gold or the judge has an annotation; with `unread="leave-out"` where both have. Work that was set aside on either
-    side never counts.
+    side never counts. With `repairs="smallest"` one mark of gold and several of a judge, or the other way round, that
+    put the same words right are alternatives of each other.
     """
     if unread not in ("empty", "leave-out"):
         raise FinecombError(f"unread texts are 'empty' or 'leave-out', not {unread!r}")
@@ -98,12 +103,24 @@ def scored_pair(
     strange = sorted(set(given) - set(labels) - {SPLIT, NO_TYPE})
     if strange:
         notes.append(f"labels that gold's protocol {gold_view.protocol.id} does not have: {', '.join(strange)}")
+    if repairs == "smallest":
+        scored = [_with_repairs(judge, marks, gold.documents) for judge in scored]
     _note_marks(marks, scored, notes)
     notes += _fitting_notes(scored, other)
     fields = {**gold_view.fields, "who": None, "gold_annotator": truth, "unread": unread if unread != "empty" else None}
+    fields |= {"repairs": repairs if repairs != "declared" else None}
     return ScoredPair(
         gold.documents, marks, tuple(scored), gold_view.protocol, (*labels, *strange), fields, tuple(notes)
     )
+
+
+def _with_repairs(judge: Judge, gold: pl.DataFrame, documents: pl.DataFrame) -> Judge:
+    """A judge with the alternatives that its marks and gold's show beside each other: one name, or two numbers."""
+    texts = dict(documents.select("id", "text").iter_rows())
+    sides = [frame.with_columns(annotator=pl.lit(name)) for name, frame in (("gold", gold), ("judge", judge.marks))]
+    sets = smallest_repairs(pl.concat(sides), texts)
+    of_gold = {id: sets[id] for id in gold["id"] if id in sets}
+    return replace(judge, marks=with_alternatives(judge.marks, sets), gold_repairs=of_gold)
 
 
 def the_gold_annotator(study: Study) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from finecomb.agreement.agree import agree
 from finecomb.agreement.ratings import CONVENTIONS, NO_ERROR
+from finecomb.agreement.repairs import Repairs
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import meta
@@ -208,6 +209,7 @@ def subsets_table(
     spans: Size = "majority",
     draws: int = 1000,
     seed: int = 0,
+    repairs: Repairs = "declared",
 ) -> list[Score]:
     """Gold from each subset of `size` annotators against gold from all of them (section 3.4: three against five).
 
@@ -220,11 +222,11 @@ def subsets_table(
     least = votes_needed(1, min_votes)
     if not least <= size < len(people):
         raise FinecombError(f"subsets of {size}: expected from {least} (the votes needed) to {len(people) - 1}")
-    whole = gold(view, min_votes, align, spans)
+    whole = gold(view, min_votes, align, spans, repairs=repairs)
     rows, sums = [], []
     for names in _subsets(people, size, seed):
         part = replace(view, study=view.study.only(pl.col("annotator").is_in(names)))
-        fewer = gold(part, min_votes, align, spans)
+        fewer = gold(part, min_votes, align, spans, repairs=repairs)
         scores = score(whole.study, fewer.study, "optimal", by=(), unread="leave-out", draws=draws, seed=seed)
         first = scores.rows[0]
         rows.append(replace(first, columns={"annotators": ", ".join(names)}))

@@ -94,10 +94,13 @@ def _shares(values: Floats, axis: int) -> Floats:
     return ratio(values, np.broadcast_to(np.nansum(values, axis=axis, keepdims=True), values.shape))
 
 
-def pivot(findings: Iterable[Finding], rows: str | Sequence[str], columns: str, value: str = "value") -> pl.DataFrame:
+def pivot(
+    findings: Iterable[Finding], rows: str | Sequence[str], columns: str, value: str = "value", as_given: bool = False
+) -> pl.DataFrame:
     """Findings as a grid: `rows` down, the values of `columns` across, e.g. temperature by top_p.
 
-    `value` is value, low or high. What was not measured, or has no value, is null.
+    `value` is value, low or high. What was not measured, or has no value, is null. Columns are in the order of numbers,
+    then of words; with `as_given` in that of the findings.
     """
     down = [rows] if isinstance(rows, str) else list(rows)
     table = [
@@ -106,6 +109,8 @@ def pivot(findings: Iterable[Finding], rows: str | Sequence[str], columns: str, 
     ]
     kinds = dict.fromkeys((*down, columns), pl.String) | {"value": pl.Float64}
     grid = pl.DataFrame(table, kinds).pivot(columns, index=down, values="value", aggregate_function=None)
+    if as_given:
+        return grid
     across = sorted(grid.columns[len(down) :], key=lambda name: group_order([name or None]))
     return grid.select(*down, *across)
 

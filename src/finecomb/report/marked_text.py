@@ -9,7 +9,7 @@ from finecomb.core.palette import UNLABELLED, Look, lanes, looks
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.scales import joined
-from finecomb.core.span import Piece, pieces
+from finecomb.core.span import TEXT, Piece, pieces
 from finecomb.core.study import Study
 
 SHOWN_DOCUMENTS = 3
@@ -19,12 +19,12 @@ _STYLE = """
 .finecomb{font:14px/20px system-ui,sans-serif;color:#1a1d21;background:#fff;max-width:860px;padding:4px 12px}
 .finecomb .sheet{background:#fff;border:1px solid #dcdfe2;border-radius:12px;padding:16px 24px;margin:12px 0}
 .finecomb .text{font:18px/40px Charter,"Iowan Old Style",Georgia,serif;white-space:pre-wrap;overflow-wrap:anywhere}
-.finecomb .context{font:15px/26px Charter,Georgia,serif;color:#474d55;white-space:pre-wrap}
+.finecomb .context{font:15px/32px Charter,Georgia,serif;color:#474d55;white-space:pre-wrap}
 .finecomb .context{border-left:3px solid #c6cbd0;padding-left:12px;margin:0 0 8px}
 .finecomb .cap{font-size:12px;line-height:16px;color:#5f666f}
 .finecomb .flag{font:600 10px/13px system-ui,sans-serif;border-radius:4px;padding:0 3px;white-space:nowrap}
-.finecomb .text .flag{position:relative;top:-1.55em;display:inline-block;width:0;overflow:visible;padding:0}
-.finecomb .text .flag i{font-style:normal;border-radius:4px;padding:0 3px}
+.finecomb :is(.text,.context) .flag{position:relative;top:-1.55em;display:inline-block;width:0;padding:0}
+.finecomb :is(.text,.context) .flag i{font-style:normal;border-radius:4px;padding:0 3px}
 .finecomb .gap{border-left:2px solid;margin:0 1px}
 .finecomb table{border-collapse:collapse;width:100%;margin-top:12px}
 .finecomb td,.finecomb th{text-align:left;padding:2px 12px 2px 0;vertical-align:top;border:0;font-size:13px}
@@ -71,15 +71,30 @@ def document_html(
     """One document with its marks: in colour for one annotator; as depth of grey with a bar for each of several."""
     looks_by_protocol = {name: looks(protocol) for name, protocol in protocols.items()}
     contexts = "".join(
-        f'<div class="context"><div class="cap">{escape(name)}</div>{escape(text)}</div>'
-        for name, text in document.context.items()
+        f'<div class="context"><div class="cap">{escape(name)}</div>{words}</div>'
+        for name in document.context
+        if (words := _part(document, name, annotations, looks_by_protocol))
     )
+    body = _part(document, TEXT, annotations, looks_by_protocol)
     if len(annotations) == 1:
-        body = _coloured(document, annotations[0], looks_by_protocol) + _mark_table(annotations[0], looks_by_protocol)
+        body += _mark_table(annotations[0], looks_by_protocol)
     else:
-        body = _depth(document, annotations) + _bars(document, annotations, looks_by_protocol)
+        body += _bars(document, annotations, looks_by_protocol)
     sheet = f'<div class="sheet"><div class="cap"><b>{escape(document.id)}</b></div>{contexts}{body}</div>'
     return sheet if bare else _wrapped(sheet)
+
+
+def _part(
+    document: Document,
+    part: str,
+    annotations: Sequence[Annotation],
+    looks_by_protocol: Mapping[str, Mapping[str | None, Look]],
+) -> str:
+    """The text, or a context beside it, with the marks on it."""
+    text = document.part(part) or ""
+    if len(annotations) == 1:
+        return _coloured(text, part, annotations[0], looks_by_protocol)
+    return _depth(text, part, annotations)
 
 
 def _wrapped(body: str) -> str:
@@ -109,18 +124,25 @@ def _legend(protocol: Protocol) -> str:
 
 
 def _coloured(
-    document: Document, annotation: Annotation, looks_by_protocol: Mapping[str, Mapping[str | None, Look]]
+    text: str, part: str, annotation: Annotation, looks_by_protocol: Mapping[str, Mapping[str | None, Look]]
 ) -> str:
-    marks = [mark for mark in annotation.marks if mark.spans]
-    mark_looks = [_look(looks_by_protocol, annotation, mark.label) for mark in marks]
-    lane = lanes((mark.spans[0].start, mark.spans[-1].end) for mark in marks)
+    spans = [[span for span in mark.spans if span.part == part] for mark in annotation.marks]
+    marks = [(mark, mark_spans) for mark, mark_spans in zip(annotation.marks, spans, strict=True) if mark_spans]
+    mark_looks = [_look(looks_by_protocol, annotation, mark.label) for mark, _ in marks]
+    lane = lanes((mark_spans[0].start, mark_spans[-1].end) for _, mark_spans in marks)
     begun: set[int] = set()
     parts = []
-    for piece in pieces(len(document.text), [mark.spans for mark in marks]):
+    for piece in pieces(len(text), [mark_spans for _, mark_spans in marks], part):
         flags = "".join(_text_flag(mark_looks[owner]) for owner in piece.owners if owner not in begun)
         begun.update(piece.owners)
-        parts.append(flags + _piece(document.text, piece, mark_looks, lane))
-    return f'<div class="text" dir="auto">{"".join(parts)}</div>'
+        parts.append(flags + _piece(text, piece, mark_looks, lane))
+    return _block(parts, part)
+
+
+def _block(parts: Iterable[str], part: str, style: str = "") -> str:
+    """The pieces of a part; of a context in the small letters that its frame has."""
+    words = "".join(parts)
+    return f'<div class="text"{style} dir="auto">{words}</div>' if part == TEXT else f'<div dir="auto">{words}</div>'
 
 
 def _text_flag(look: Look) -> str:
@@ -170,20 +192,20 @@ def answers_line(mark: Mark) -> str:
     return " · ".join(parts)
 
 
-def _depth(document: Document, annotations: Sequence[Annotation]) -> str:
+def _depth(text: str, part: str, annotations: Sequence[Annotation]) -> str:
     """Grey as deep as the share of annotators who marked a word, whatever their label."""
     spans_by_annotation = [
         [span for mark in annotation.marks for span in mark.spans if len(span)] for annotation in annotations
     ]
     parts = []
-    for piece in pieces(len(document.text), spans_by_annotation):
-        words = escape(document.text[piece.start : piece.end])
+    for piece in pieces(len(text), spans_by_annotation, part):
+        words = escape(text[piece.start : piece.end])
         if piece.owners and words:
             share = len(piece.owners) / len(annotations)
             title = f"{len(piece.owners)} of {len(annotations)}"
             words = f'<span style="background:rgba(26,29,33,{0.06 + 0.24 * share:.2f})" title="{title}">{words}</span>'
         parts.append(words)
-    return f'<div class="text" style="line-height:32px" dir="auto">{"".join(parts)}</div>'
+    return _block(parts, part, ' style="line-height:32px"')
 
 
 def _bars(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from finecomb.core.estimate import Estimate, Finding
 from finecomb.gold.score import Score
-from finecomb.report.tables import Row, finding_rows
+from finecomb.measure.view import ANY
+from finecomb.report.tables import BestText, Row, finding_rows
 
 RATIOS = ("recall", "precision", "f1")
 
@@ -18,14 +19,19 @@ def score_rows(scores: Sequence[Score]) -> tuple[list[Row], str]:
     return [score.row() | {"signature": rest["signature"]} for score, rest in rows], shared
 
 
-def readable_rows(scores: Sequence[Score]) -> list[Row]:
-    """Rows for people: `0.288 [0.253–0.322]`, or in words why there is no number; the rule stands in the signature."""
+def readable_rows(scores: Sequence[Score], best: Collection[tuple[str, str]] = ()) -> list[Row]:
+    """Rows for people: `0.288 [0.253–0.322]`, or in words why there is no number; the rule stands in the signature.
+
+    `best` are judge and ratio of what is best beyond chance over all labels.
+    """
     rows: list[Row] = []
     for score in scores:
         flat = score.row()
         counts = {name: flat[name] for name in ("gold", "predicted", "matched")}
         right = {"right": flat["right"]} if any(row.matched != row.right for row in scores) else {}
         ratios = {name: _shown(getattr(score, name)) for name in RATIOS}
+        if score.columns.get("label") == ANY:
+            ratios |= {name: BestText(ratios[name]) for name in RATIOS if (score.columns["judge"], name) in best}
         about = {name: value for name, value in score.columns.items() if name != "match"}
         rows.append({**about, **counts, **right, **ratios})
     return rows

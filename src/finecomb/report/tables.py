@@ -17,6 +17,18 @@ from rich.table import Table
 from finecomb.core.estimate import Estimate, Finding
 
 Row = Mapping[str, object]
+
+
+class BestNumber(float):
+    """A number that is better than all others it stands beside, beyond chance: bold in a paper's table."""
+
+
+class BestText(str):
+    """The same for a number that is text already, e.g. with its interval."""
+
+    __slots__ = ()
+
+
 _GAP = 3  # cells between columns
 
 
@@ -94,7 +106,10 @@ def _cell(value: object, digits: int) -> str:
         case int():
             return f"{value:,}"
         case float():
-            return "–" if math.isnan(value) else f"{value:.{digits}f}"
+            text = "–" if math.isnan(value) else f"{value:.{digits}f}"
+            return BestText(text) if isinstance(value, BestNumber) else text
+        case str():
+            return value
     return str(value)
 
 
@@ -118,9 +133,19 @@ def _with_interval(row: Row, digits: int) -> Row:
     if not isinstance(value, float) or "low" not in row:
         return row
     rest = {name: cell for name, cell in row.items() if name not in ("low", "high")}
+    text = number_text(value, low, high, digits)
+    return {**rest, "value": BestText(text) if isinstance(value, BestNumber) else text}
+
+
+def number_text(value: float, low: object, high: object, digits: int = 3) -> str:
+    """A number with its interval, or alone where it has none.
+
+    >>> number_text(0.5, 0.25, 0.75, 2), number_text(0.5, None, None), number_text(math.nan, None, None)
+    ('0.50 [0.25, 0.75]', '0.500', '–')
+    """
     if math.isnan(value) or not isinstance(low, float) or not isinstance(high, float) or math.isnan(low):
-        return rest
-    return {**rest, "value": f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"}
+        return _cell(value, digits)
+    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def formatted(rows: Sequence[Row], format: TableFormat, title: str = "", digits: int = 3) -> str:
@@ -148,8 +173,13 @@ def _csv(rows: Sequence[Row]) -> str:
 def _markdown(cells: Sequence[Mapping[str, str]], numbers: Collection[str], title: str) -> str:
     names = list(cells[0]) if cells else []
     rules = ["---:" if name in numbers else "---" for name in names]
-    lines = [names, rules, *([text.replace("|", "\\|") for text in row.values()] for row in cells)]
+    lines = [names, rules, *([_md(text) for text in row.values()] for row in cells)]
     return "\n".join([*([f"**{title}**", ""] if title else []), *(f"| {' | '.join(line)} |" for line in lines)])
+
+
+def _md(text: str) -> str:
+    plain = text.replace("|", "\\|")
+    return f"**{plain}**" if isinstance(text, BestText) else plain
 
 
 _LATEX = {
@@ -170,7 +200,8 @@ def _latex(cells: Sequence[Mapping[str, str]], numbers: Collection[str], title: 
 
 
 def _tex(text: str) -> str:
-    return "".join(_LATEX.get(sign, sign) for sign in text).replace("–", "--")
+    plain = "".join(_LATEX.get(sign, sign) for sign in text).replace("–", "--")
+    return rf"\textbf{{{plain}}}" if isinstance(text, BestText) else plain
 
 
 def print_rows(

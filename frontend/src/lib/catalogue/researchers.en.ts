@@ -134,6 +134,8 @@ const admin = {
   "mark-say": "{label}, “{quote}”",
   draft: "draft",
   "not-on-text": { one: "{n} mark not on the text", other: "{n} marks not on the text" },
+  "beside-text": "Marks beside the text",
+  "no-place": "not placed",
   "nothing-marked": "Nobody has marked anything in this text yet.",
   characters: "characters {start} to {end}",
   gap: "between two characters, at {start}",

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { LabelLook } from "../../lib/api-types";
 import type { DocumentPage, AnnotationBars } from "../api-types";
-import { at, counts, labelCounts, moved, rowsOf, saidOf } from "./bars";
+import { at, besideText, counts, labelCounts, moved, partsOf, rowsOf, saidOf } from "./bars";
 
 const looks: LabelLook[] = [
   { label: "redundant", title: "Redundant", slot: "A3", flag: "RD", key: "r" },
@@ -68,11 +68,15 @@ describe("bars", () => {
     expect(row!.places[0]!.whole).toEqual([2, 3]);
   });
   test("places come in text order", () => expect(rows[0]!.places.map(({ whole }) => whole[0])).toEqual([0, 6]));
-  test("marks on a context are counted, not drawn", () => {
+  test("marks on a context have no bar, and a place on their context", () => {
     const own = reader("a", [[0, 2]]);
-    own.marks[0]!.spans = [["prompt", 0, 2]];
-    const [row] = rowsOf(page([own]));
-    expect([row!.places.length, row!.elsewhere.length]).toEqual([0, 1]);
+    own.marks[0]!.spans = [["prompt", 1, 3]];
+    const document = { ...page([own, reader("b", [[0, 2]])]), context: { prompt: "😀xyz" } };
+    const all = rowsOf(document);
+    expect([all[0]!.places.length, all[0]!.elsewhere.length]).toEqual([0, 1]);
+    expect(besideText(document, all, "prompt")).toEqual([[[2, 4]], []]);
+    expect(besideText(document, all, "source")).toEqual([[], []]);
+    expect(all[0]!.elsewhere.map(partsOf)).toEqual([["prompt"]]);
   });
   test("what is said about a frame is what meets it", () =>
     expect(saidOf(rows, [1, 2]).map(({ place }) => place.mark.id)).toEqual(["a/1", "c/1"]));

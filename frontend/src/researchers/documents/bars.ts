@@ -13,7 +13,7 @@ export interface Place {
   readonly whole: Extent;
 }
 
-/** What one annotator marked in a text; marks elsewhere (in the prompt, or nowhere) are counted, not drawn. */
+/** What one annotator marked in a text; marks elsewhere (in the prompt, or nowhere) are listed, and have no bar. */
 export interface Row {
   readonly reader: AnnotationBars;
   readonly group: Group;
@@ -44,6 +44,21 @@ export function rowsOf(page: DocumentPage): Row[] {
     return { reader, group: groupOf(reader), places, elsewhere };
   });
 }
+
+/** Where each row's marks lie on a context, in UTF-16 units. */
+export function besideText(page: DocumentPage, rows: readonly Row[], part: string): Extent[][] {
+  const { toUtf16 } = offsets(page.context[part] ?? "");
+  const onPart = ({ spans }: ReaderMark): Extent[] =>
+    spans.flatMap((span) =>
+      span.length === 3 && span[0] === part ? [[toUtf16(span[1]), toUtf16(span[2])] as const] : [],
+    );
+  return rows.map(({ reader }) => reader.marks.flatMap(onPart));
+}
+
+/** Where a mark that has no place on the text lies: the name of a context, or nowhere. */
+export const partsOf = ({ spans }: ReaderMark): string[] => [
+  ...new Set(spans.flatMap((span) => (span.length === 3 ? [span[0]] : []))),
+];
 
 const whole = (extents: readonly Extent[]): Extent => [
   Math.min(...extents.map(([start]) => start)),

@@ -1,0 +1,50 @@
+"""What numbers cost on 13,000 annotations: choosing, measuring, agreeing, merging, scoring, writing a table.
+
+In seconds of processor time, so that a busy machine matters less. `PYTHONPATH=OTHER/src python -m benchmarks selection`
+measures another checkout, for the same figures before and after a change.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks._corpus import corpus
+from finecomb import formats
+from finecomb.agreement.agree import agree
+from finecomb.core.study import Study
+from finecomb.gold.merge import gold
+from finecomb.gold.score import score
+from finecomb.measure.measures import measure
+from finecomb.measure.view import Filters, view
+
+
+def processor_seconds(run: Callable[[], object], repeats: int = 3) -> float:
+    """The least processor time of a few runs."""
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        run()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def main() -> None:
+    study = Study.from_items(corpus())
+    whole = view(study)
+    standard = gold(whole, align="overlap").study
+    print(f"{len(whole.study.annotations):,} annotations, {len(whole.study.marks):,} marks; seconds of processor time")
+    with tempfile.TemporaryDirectory() as folder:
+        runs: dict[str, Callable[[], object]] = {
+            "view": lambda: view(study),
+            "view, one system": lambda: view(study, Filters(where=(("model", "m1"),))),
+            "coverage by label and system, 1,000 resamples": lambda: measure(whole, ["coverage"], ["model"]),
+            "alpha, 1,000 resamples": lambda: agree(whole, ["alpha"]),
+            "gold, aligned by overlap": lambda: gold(whole, align="overlap"),
+            "score, optimal, 1,000 resamples": lambda: score(standard, study, "optimal"),
+            "a CSV table": lambda: formats.save(study.items(), Path(folder) / "table.csv", force=True),
+        }
+        for name, run in runs.items():
+            print(f"  {name}: {processor_seconds(run):.2f}", flush=True)
