@@ -84,7 +84,6 @@ const admin = {
   "show-some": "Show those to look at first",
   name: "Name",
   progress: "Progress",
-  "marks-text": "Marks per text",
   "active-short": "Active time",
   "per-hour": "Per hour",
   "agreement-others": "Agreement with the others",
