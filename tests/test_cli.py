@@ -90,7 +90,7 @@ def test_a_protocol_of_ones_own_is_checked(tmp_path: Path) -> None:
 def test_new_makes_a_study_from_a_table(texts: Path, tmp_path: Path) -> None:
     study = tmp_path / "lakes"
     output = run("new", study, "-p", "snac", "-d", texts, "--map", "text=Body", "--map", "id=Key").output
-    assert "2 texts, protocol snac@1, 3 annotators per text" in output
+    assert "2 texts, protocol snac@2, 3 annotators per text" in output
     made = fc.read(study)
     assert made.documents["id"].to_list() == ["a", "b"]
     assert made.document("b").meta == {"model": "human"}
@@ -119,7 +119,7 @@ def test_check_lists_problems_with_file_and_line_and_fails(demo: Path, tmp_path:
     result = run("check", broken)
     assert result.exit_code == 1
     assert f"{broken / 'annotations.jsonl'}:2: mark" in result.output
-    assert "is not in protocol scarecrow@1; did you mean" in result.output
+    assert "is not in protocol scarecrow@2; did you mean" in result.output
     assert json.loads(run("check", broken, "--json").output)["table"][0]["level"] == "error"
     assert "is not in protocol" in refused("stats", broken)
 

@@ -3,7 +3,7 @@
 >>> import finecomb as fc
 >>> study = fc.demo()
 >>> study
-Study('Saltby: the demo study': 16 documents, 96 annotations, 307 marks; scarecrow@1)
+Study('Saltby: the demo study': 16 documents, 96 annotations, 307 marks; scarecrow@2)
 """
 
 from __future__ import annotations

@@ -300,8 +300,8 @@ def test_machine_marks_are_accepted_edited_or_rejected(browser: Browser, tmp_pat
         for at, words, label in ((27, "104", "number"), (37, "Saturday", "word"), (63, "27", "number"))
     ]
     machine = Annotator(id=SECRET, kind="detector")
-    guesses = Annotation(id="g", document="r1", annotator=SECRET, protocol="accuracy@1", marks=tuple(found))
-    settings = Settings(protocols=("accuracy@1",), annotators=1, offer=Offer(annotator=SECRET, blind=0), skip=PHASES)
+    guesses = Annotation(id="g", document="r1", annotator=SECRET, protocol="accuracy@2", marks=tuple(found))
+    settings = Settings(protocols=("accuracy@2",), annotators=1, offer=Offer(annotator=SECRET, blind=0), skip=PHASES)
     study = Study.from_items([settings, fc.protocol("accuracy"), document, machine, guesses])
     with serving(study, tmp_path / "study") as server:
         reader = new_reader(browser, server)

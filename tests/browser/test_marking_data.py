@@ -21,8 +21,8 @@ PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobil
 def suggesting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A text for which a machine suggests one mark."""
     guess = Mark(id="guess", spans=(Span(63, 65),), quotes=("27",), label="number")
-    guesses = Annotation(id="g", document="r1", annotator=SECRET, protocol="accuracy@1", marks=(guess,))
-    settings = Settings(protocols=("accuracy@1",), annotators=9, offer=Offer(annotator=SECRET, blind=0), skip=PHASES)
+    guesses = Annotation(id="g", document="r1", annotator=SECRET, protocol="accuracy@2", marks=(guess,))
+    settings = Settings(protocols=("accuracy@2",), annotators=9, offer=Offer(annotator=SECRET, blind=0), skip=PHASES)
     machine = Annotator(id=SECRET, kind="detector")
     study = Study.from_items([settings, fc.protocol("accuracy"), text("r1", REPORT), machine, guesses])
     with serving(study, tmp_path_factory.mktemp("served") / "study") as it:

@@ -115,7 +115,7 @@ def long_study(words: int, marks: int) -> Study:
         for n in range(marks)
     )
     study = study_of("accuracy", document)
-    made = Annotation(id="a", document="d1", annotator="machine", protocol="accuracy@1", marks=found)
+    made = Annotation(id="a", document="d1", annotator="machine", protocol="accuracy@2", marks=found)
     return Study.from_items([*study.items(), offered, made])
 
 

@@ -34,7 +34,7 @@ REPLY = json.dumps({"marks": [MARK]})
 def study(tmp_path: Path) -> Path:
     documents = [Document(id=f"d{number}", text=f"On day {number} they saw the the sea.") for number in range(4)]
     folder = tmp_path / "study"
-    formats.save([Settings(protocols=("scarecrow@1",)), load("scarecrow"), *documents], folder)
+    formats.save([Settings(protocols=("scarecrow@2",)), load("scarecrow"), *documents], folder)
     return folder
 
 

@@ -41,7 +41,7 @@ def study(texts: int) -> list[Item]:
         items.append(Document(id=f"g{number}", text=text, data=data))
         items.append(
             Annotation(
-                id=f"g{number}/gold", document=f"g{number}", annotator="gold", protocol="accuracy@1", marks=tuple(marks)
+                id=f"g{number}/gold", document=f"g{number}", annotator="gold", protocol="accuracy@2", marks=tuple(marks)
             )
         )
     return items
@@ -69,7 +69,7 @@ def test_marks_are_printed_with_correction_and_comment(games: Path) -> None:
     first = [row for row in marks["table"] if row["document"] == "g0"]
     assert {"quote": "97", "label": "number", "correction": "98"}.items() <= first[0].items()
     assert "TEAM-PTS" in first[0]["comment"]
-    assert marks["signature"].startswith("detector:boxscore|protocol:accuracy@1|basis:all|threshold:")
+    assert marks["signature"].startswith("detector:boxscore|protocol:accuracy@2|basis:all|threshold:")
 
 
 def test_basis_and_threshold_choose_marks(games: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_study_under_another_protocol_gets_the_one_it_needs(tmp_path: Path) ->
     items: list[Item] = [shipped("snac"), document("Paul Reyes scored 40 points .")]
     fc.write(Study.from_items(items), tmp_path / "study")
     run("detect", tmp_path / "study", "--detector", "boxscore", "-o", tmp_path / "checked")
-    assert set(fc.read(tmp_path / "checked").protocols) == {"snac@1", "accuracy@1"}
+    assert set(fc.read(tmp_path / "checked").protocols) == {"snac@2", "accuracy@2"}
 
 
 def test_training_says_how_well_it_does_on_games_left_out(games: Path, tmp_path: Path) -> None:

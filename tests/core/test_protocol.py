@@ -393,7 +393,7 @@ def test_an_exercise_becomes_a_document_with_its_segments() -> None:
 
 def test_practice_texts_have_ids_below_that_of_the_protocol() -> None:
     scarecrow = shipped("scarecrow")
-    assert all(id.startswith("scarecrow@1/") and id == document.id for id, document in scarecrow.practice.items())
+    assert all(id.startswith("scarecrow@2/") and id == document.id for id, document in scarecrow.practice.items())
     assert len(scarecrow.practice) == len(set(scarecrow.practice)) >= len(scarecrow.exercises()) > 0
 
 

@@ -40,7 +40,7 @@ def study(tmp_path: Path) -> Path:
 def test_a_detector_is_added_by_one_row_and_one_module(study: Path) -> None:
     marks = json.loads(run("detect", study, "--detector", "words", "--word", "points", "--json").stdout)
     assert [row["quote"] for row in marks["table"]] == ["points"]
-    assert marks["signature"].startswith("detector:words|protocol:accuracy@1|word:points|")
+    assert marks["signature"].startswith("detector:words|protocol:accuracy@2|word:points|")
     assert "The word to mark." in " ".join(run("detect", "--help").stdout.split())
     assert "words" in run("detectors").stdout
 

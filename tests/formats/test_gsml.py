@@ -67,13 +67,13 @@ def test_rows_become_the_gold_annotations_of_every_text(task: Path) -> None:
         answers={"comment": "no table, no points"},
     )
     assert list(gsml.read(task / "gsml.csv", Options())) == [
-        Settings(protocols=("accuracy@1",)),
+        Settings(protocols=("accuracy@2",)),
         shipped("accuracy"),
         Document(id="G1", text=FOXES),
         Document(id="G2", text=RAYS),
         Annotator(id="gold", kind="gold"),
-        Annotation(id="G1/gold", document="G1", annotator="gold", protocol="accuracy@1", marks=(first, second)),
-        Annotation(id="G2/gold", document="G2", annotator="gold", protocol="accuracy@1"),
+        Annotation(id="G1/gold", document="G1", annotator="gold", protocol="accuracy@2", marks=(first, second)),
+        Annotation(id="G2/gold", document="G2", annotator="gold", protocol="accuracy@2"),
         Note(text="gsml.csv has no mistake in 1 of 2 texts; they count as read and found without mistakes"),
     ]
 
@@ -113,7 +113,7 @@ def test_a_token_lookup_beside_the_file_overrules_the_rule_for_sentences(task: P
         ("G1.txt,2,1,,1,9,,,NAME,,", "2: SENTENCE_ID 2, SENT_TOKEN_START 1, SENT_TOKEN_END 9: G1 has no such tokens"),
         ("G1.txt,1,1,,9,9,10,10,NAME,,", "2: sentence ids name tokens 9 to 9, document ids 10 to 10"),
         ("G1.txt,,1,Monday,,,10,10,NAME,,", "2: TOKENS: 'Monday', but tokens 10 to 10 of G1 are 'Sunday'"),
-        ("G1.txt,,1,,,,10,10,NAMES,,", "2: TYPE: label 'NAMES' is not in protocol accuracy@1; did you mean 'name'"),
+        ("G1.txt,,1,,,,10,10,NAMES,,", "2: TYPE: label 'NAMES' is not in protocol accuracy@2; did you mean 'name'"),
         ("G7.txt,,1,,,,10,10,NAME,,", "2: TEXT_ID: no text is called 'G7'; there are: G1, G2"),
         ("G1.txt,,1,,,,10,10,NAME,,,", "2: has more fields than the 11 columns"),
         ("G1.txt,,1,,,,10,10,NAME,a\0b,", "2: answers.*NUL character at position 1"),
@@ -264,7 +264,7 @@ def _one_mark(text: str, start: int, end: int, annotator: str = "a") -> list[Ite
         shipped("accuracy"),
         Document(id="d", text=text),
         Annotator(id=annotator, kind="llm"),
-        Annotation(id=f"d-{annotator}", document="d", annotator=annotator, protocol="accuracy@1", marks=(mark,)),
+        Annotation(id=f"d-{annotator}", document="d", annotator=annotator, protocol="accuracy@2", marks=(mark,)),
     ]
 
 

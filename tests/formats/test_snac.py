@@ -70,7 +70,7 @@ def test_a_small_file_becomes_these_records(tmp_path: Path) -> None:
         meta={"model": "book_6b"},
     )
     assert isinstance(annotation, Annotation)
-    assert (annotation.readers, annotation.protocol) == (3, "snac@1")
+    assert (annotation.readers, annotation.protocol) == (3, "snac@2")
     across = Antecedents(spans=(Span(10, 15), Span(21, 45)), quotes=("a key", "hides the key.\nShe never"))
     nowhere = Antecedents(spans=(), quotes=("nowhere",), unlocated="not in the text")
     assert annotation.marks == (

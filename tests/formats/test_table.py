@@ -122,10 +122,10 @@ def test_rows_with_the_same_mark_id_are_one_mark_with_several_spans() -> None:
 
 
 def test_a_shipped_protocol_translates_labels_and_severities() -> None:
-    table = "document,text,annotator,protocol,label,quote,severity\nd,a b,x,scarecrow@1,Grammar_Usage,a,2\n"
+    table = "document,text,annotator,protocol,label,quote,severity\nd,a b,x,scarecrow@2,Grammar_Usage,a,2\n"
     items = read_csv(table)
     (protocol,) = only(items, Protocol)
-    assert protocol.id == "scarecrow@1"
+    assert protocol.id == "scarecrow@2"
     assert only(items, Annotation)[0].marks[0].label == "grammar-usage"
 
 

@@ -83,10 +83,10 @@ def test_rows_become_marks_of_those_who_made_them(tmp_path: Path) -> None:
         _mark("S1/T2/2", (lena, lena + 11), None, "2", {"correction": "Ewa Sato"}, sentence="2", quoted="Lena Brant"),
         _mark("S1/T2/3", (score, score + 2), "not-checkable", "3", {"correction": "88"}, sentence="3", context="92-87"),
     )
-    passed = Qualified(protocol="accuracy@1", score=80, passed=True)
+    passed = Qualified(protocol="accuracy@2", score=80, passed=True)
     link = {"bref url": "https://example.org/1"}
     assert list(thomson_reiter.read(path, Options())) == [
-        Settings(protocols=("accuracy@1",)),
+        Settings(protocols=("accuracy@2",)),
         shipped("accuracy"),
         Document(id="Q", text="Try this.", meta={"model": "copy", "stage": "Qualifying", "line": "0"}),
         Document(
@@ -105,10 +105,10 @@ def test_rows_become_marks_of_those_who_made_them(tmp_path: Path) -> None:
         Note(text="1 people who only took the qualifying test are left out"),
         Note(text="1 of 3 quotes are not in their text as they stand; they were placed on the words most like them"),
         Note(text="1 of 3 quotes could not be placed in their text (rows 4)"),
-        Annotation(id="S1/T1", document="S1", annotator="T1", protocol="accuracy@1", marks=by_t1),
-        Annotation(id="S2/T1", document="S2", annotator="T1", protocol="accuracy@1"),
-        Annotation(id="S1/T2", document="S1", annotator="T2", protocol="accuracy@1", marks=by_t2),
-        Annotation(id="S2/T2", document="S2", annotator="T2", protocol="accuracy@1"),
+        Annotation(id="S1/T1", document="S1", annotator="T1", protocol="accuracy@2", marks=by_t1),
+        Annotation(id="S2/T1", document="S2", annotator="T1", protocol="accuracy@2"),
+        Annotation(id="S1/T2", document="S1", annotator="T2", protocol="accuracy@2", marks=by_t2),
+        Annotation(id="S2/T2", document="S2", annotator="T2", protocol="accuracy@2"),
     ]
 
 
@@ -208,7 +208,7 @@ def test_the_gold_standard_takes_places_and_rows_from_the_annotations(tmp_path: 
         ({"annotations": [ERRORS[0], ["S1", 1, "a", None]]}, "annotations row 2: 'error' is empty"),
         (
             {"annotations": [ERRORS[0], ["S1", 1, FIRST, "Foxes", None, None, 0, 0, "nmae"]]},
-            "annotations row 2: label 'nmae' is not in protocol accuracy@1; did you mean 'name'",
+            "annotations row 2: label 'nmae' is not in protocol accuracy@2; did you mean 'name'",
         ),
         ({"generated_text_info": [*TEXTS, TEXTS[3]]}, "generated_text_info row 6: ID 'S1' is there twice"),
     ],

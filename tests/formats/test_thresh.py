@@ -74,7 +74,7 @@ def written(place: Path, value: Any = ITEMS) -> Path:
 def test_a_small_file_becomes_these_records(tmp_path: Path) -> None:
     protocol, *rest = thresh.read(written(tmp_path), Options())
     assert protocol == shipped("scarecrow")
-    mine = {"document": "1", "annotator": "r1", "protocol": "scarecrow@1"}
+    mine = {"document": "1", "annotator": "r1", "protocol": "scarecrow@2"}
     first = Mark(
         id="1/r1/0",
         spans=(Span(22, 42),),
@@ -95,7 +95,7 @@ def test_a_small_file_becomes_these_records(tmp_path: Path) -> None:
         Annotation(id="1/r1", **mine, marks=(first, second)),
         Document(id="1-2", text="Nothing is wrong here."),
         Annotator(id="annotator", kind="human"),
-        Annotation(id="1-2/annotator", document="1-2", annotator="annotator", protocol="scarecrow@1"),
+        Annotation(id="1-2/annotator", document="1-2", annotator="annotator", protocol="scarecrow@2"),
         Document(id="3", text="Not read yet."),
         Note(text="1 ids stand for a second text, which got the id with -2, -3, ..."),
     ]
@@ -205,7 +205,7 @@ def test_a_slip_is_named_with_its_place(value: Any, said: str, tmp_path: Path) -
 
 def test_an_unknown_label_names_the_nearest(tmp_path: Path) -> None:
     path = written(tmp_path, [{"target": "x", "edits": [{"category": "redundent"}]}])
-    with pytest.raises(FormatError, match="'redundent' is not in protocol scarecrow@1; did you mean 'redundant'"):
+    with pytest.raises(FormatError, match="'redundent' is not in protocol scarecrow@2; did you mean 'redundant'"):
         list(thresh.read(path, Options(protocol=shipped("scarecrow"))))
 
 
@@ -232,8 +232,8 @@ def test_the_samples_are_sound(samples: dict[str, Study]) -> None:
     }
     problems = [problem for study in samples.values() for problem in check(study)]
     assert {problem.message.split(": ")[-1] for problem in problems} == {
-        "has no antecedent, which protocol snac@1 asks of 'incon'",
-        "has no antecedent, which protocol snac@1 asks of 'rep'",
+        "has no antecedent, which protocol snac@2 asks of 'incon'",
+        "has no antecedent, which protocol snac@2 asks of 'rep'",
     }
     assert samples["frank"].notes == ("123 edits have no ranges; they are kept without a place",)
     assert samples["frank"].spans.is_empty()

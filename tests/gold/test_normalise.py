@@ -49,7 +49,7 @@ def accuracy(text: str, *given: tuple[str, str | None, dict[str, str]]) -> Norma
         start = text.index(quote)
         spans = (Span(start, start + len(quote)),)
         marks.append(Mark(id=f"m{at}", spans=spans, quotes=(quote,), label=label, answers=answers))
-    read = Annotation(id="a", document="d", annotator="p", protocol="accuracy@1", marks=tuple(marks))
+    read = Annotation(id="a", document="d", annotator="p", protocol="accuracy@2", marks=tuple(marks))
     who = Annotator(id="p", kind="human")
     return normalise(view(Study.from_items([fc.protocol("accuracy"), Document(id="d", text=text), who, read])))
 

@@ -17,7 +17,7 @@ def annotation_of(document: Document, marks: bool, explanation: str = "Doubled."
         answers={"explanation": explanation},
     )
     found = (mark,) if marks else ()
-    return Annotation(id=document.id, document=document.id, annotator="m", protocol="scarecrow@1", marks=found)
+    return Annotation(id=document.id, document=document.id, annotator="m", protocol="scarecrow@2", marks=found)
 
 
 def test_there_are_thirty_texts_with_the_same_error() -> None:

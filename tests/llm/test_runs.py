@@ -377,7 +377,7 @@ def test_shots_are_gold_texts_other_than_the_one_judged() -> None:
             id=f"g{number}",
             document=f"d{number}",
             annotator="gold",
-            protocol="scarecrow@1",
+            protocol="scarecrow@2",
             marks=(Mark(id=f"g{number}/0", spans=(Span(*AT),), quotes=("the the",), label="grammar-usage"),),
         )
         for number in range(3)
@@ -411,7 +411,7 @@ def test_a_judge_reads_one_document() -> None:
     with ScriptedServer(lambda body, number: Answer(marked(MARK))) as server:
         reads = judge(ModelSettings(model="m", base_url=server.url), SCARECROW)
         assert reads(Document(id="d", text=TEXTS[0])).marks[0].quotes == ("the the",)
-    assert reads.signature.startswith("llm:m|protocol:scarecrow@1|prompt:")
+    assert reads.signature.startswith("llm:m|protocol:scarecrow@2|prompt:")
 
 
 def test_a_template_of_ones_own_is_used() -> None:

@@ -182,7 +182,7 @@ def test_a_check_with_marks_needs_all_of_them_and_one_without_needs_none() -> No
         marks = [
             Mark(id=f"m{at}", spans=(Span(0, 3),), quotes=("The",), label=label) for at, label in enumerate(labels)
         ]
-        return Annotation(id="x", document="d1", annotator="a", protocol="scarecrow@1", marks=tuple(marks))
+        return Annotation(id="x", document="d1", annotator="a", protocol="scarecrow@2", marks=tuple(marks))
 
     assert passed(marked("redundant", "incoherent"), marked("redundant"))
     assert not passed(marked("incoherent"), marked("redundant"))

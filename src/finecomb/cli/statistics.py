@@ -2,57 +2,33 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from finecomb import formats, protocols
 from finecomb.cli.filters import FilterOptions, names
 from finecomb.cli.options import with_options
-from finecomb.cli.shared import AsJson, From, StudyPath, app, counted, done, print_table, read, say_all, say_signature
+from finecomb.cli.shared import AsJson, From, StudyPath, app, print_table, read, say_all, say_signature
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
 from finecomb.core.findings import Findings
-from finecomb.core.options import OptionValues, all_specs, option, option_specs, refuse_others
-from finecomb.core.records import Annotator
+from finecomb.core.options import OptionValues, all_specs, option_specs, refuse_others
 from finecomb.core.study import Study
-from finecomb.measure.audit import audit_annotations, audited
-from finecomb.measure.audit import audit_sample as draw_audit
 from finecomb.measure.counts import meta_names
 from finecomb.measure.crossed import pivot
-from finecomb.measure.measures import ANSWER, MEASURES, IntervalOptions, MeasureOptions, named
+from finecomb.measure.measures import ANSWER, MEASURES, MeasureOptions, named
 from finecomb.measure.measures import measure as measured
 from finecomb.measure.registry import PLANS, STATISTICS, WITH_PILOT, WITHOUT_PILOT
 from finecomb.measure.view import Filters, View, view
 from finecomb.report.tables import as_json, finding_rows, rows_of
 
 
-@dataclass(frozen=True)
-class AuditOptions(IntervalOptions):
-    """Options of counts corrected by an audit."""
-
-    audit: Path | None = option(None, "A study with `audit` verdicts on this one's marks.")
-
-
-@dataclass(frozen=True)
-class AuditSampleOptions:
-    """Options of drawing marks to be judged."""
-
-    audit_sample: int | None = option(None, "Draw so many marks of each label and system to be judged.", minimum=1)
-    output: Path | None = option(None, "For --audit-sample: the study to write.", "--output", "-o")
-    by: tuple[str, ...] = option((), "Document meta or annotator fields, with commas.", commas=True)
-    seed: int = option(0, "Same seed, same intervals.")
-
-
 def measure_choices() -> dict[str, type]:
     """The options of everything that `measure` can be asked for, by name."""
     rows: dict[str, Any] = {**MEASURES, **STATISTICS}
-    choices = {name: row.options for name, row in rows.items()}
-    return choices | {"--audit": AuditOptions, "--audit-sample": AuditSampleOptions}
+    return {name: row.options for name, row in rows.items()}
 
 
 def plan_choices() -> dict[str, type]:
@@ -115,32 +91,21 @@ def measure(
     """
     wanted, choices = names(measures), measure_choices()
     _refuse_unknown(wanted, [*MEASURES, *STATISTICS])
-    refuse_others(values.given, _chosen_measures(wanted, values), choices)
-    whole = read(study, from_)
-    part = view(whole, values.of(FilterOptions).filters())
+    refuse_others(values.given, _chosen_measures(wanted), choices)
+    part = view(read(study, from_), values.of(FilterOptions).filters())
     say_all(part.notes)
     by = _default_by(part.study, values.given.get("by", ()))
-    if "audit_sample" in values.given:
-        _draw_audit(whole, part, values.of(AuditSampleOptions, by=by))
-        return
     findings = _measured(part, wanted, values, by)
-    if "audit" in values.given:
-        options = values.of(AuditOptions)
-        assert options.audit is not None
-        findings += audited(part, read(options.audit), by, draws=options.draws, seed=options.seed)
     if grid and not as_json_:
         _print_grid(findings, by)
     else:
         print_findings(findings, as_json_, "Measures", quiet_level=True)
 
 
-def _chosen_measures(wanted: Sequence[str], values: OptionValues) -> dict[str, type]:
-    """The options of what was asked for, by name; a sample to be judged is nothing but that."""
+def _chosen_measures(wanted: Sequence[str]) -> dict[str, type]:
+    """The options of what was asked for, by name."""
     choices = measure_choices()
-    if "audit_sample" in values.given:
-        return {"--audit-sample": choices["--audit-sample"]}
-    extra = ["--audit"] if "audit" in values.given else []
-    return {name: named(name).options if _is_mean(name) else choices[name] for name in [*wanted, *extra]}
+    return {name: named(name).options if _is_mean(name) else choices[name] for name in wanted}
 
 
 def _measured(part: View, wanted: Sequence[str], values: OptionValues, by: tuple[str, ...]) -> list[Finding]:
@@ -165,17 +130,6 @@ def _print_grid(findings: Sequence[Finding], columns: Sequence[str]) -> None:
     for name in dict.fromkeys(str(finding.columns["measure"]) for finding in chosen_rows):
         rows = [finding for finding in chosen_rows if finding.columns["measure"] == name]
         print_table(rows_of(pivot(rows, down, columns[-1])), f"{name}, {columns[-1]} across")
-
-
-def _draw_audit(whole: Study, part: View, options: AuditSampleOptions) -> None:
-    """Write the study with drafts of an audit in it: one annotation about each mark drawn, still without a verdict."""
-    if options.output is None:
-        raise FinecombError("--audit-sample needs -o: the study to write")
-    protocol, auditor = protocols.shipped("audit"), Annotator(id="auditor", kind="human")
-    sample = draw_audit(part, options.audit_sample or 1, options.by, options.seed)
-    drafts = audit_annotations(sample, auditor.id, protocol.id)
-    formats.save(itertools.chain(whole.items(), [protocol, auditor], drafts), options.output)
-    done(options.output, f"{counted(len(sample), 'mark')} to be judged by {auditor.id!r} under {protocol.id}")
 
 
 def _pilot_filters(values: OptionValues) -> Filters:

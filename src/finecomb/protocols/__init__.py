@@ -20,10 +20,13 @@ def names() -> tuple[str, ...]:
 
 @functools.cache
 def shipped(name: str) -> Protocol:
-    """The shipped protocol called `name`, e.g. `scarecrow` or `scarecrow@1`."""
+    """The shipped protocol called `name`, e.g. `scarecrow`, or `scarecrow@1` for an earlier version."""
     bare, _, version = name.partition("@")
     if bare not in names():
         raise ProtocolError(f"no protocol is called {name!r}{did_you_mean(bare, names())}")
+    earlier = resources.files(__package__) / "earlier" / f"{name}.yaml"
+    if version and earlier.is_file():
+        return parse_protocol(earlier.read_text(encoding="utf-8"), f"{name}.yaml")
     text = (resources.files(__package__) / f"{bare}.yaml").read_text(encoding="utf-8")
     protocol = parse_protocol(text, f"{bare}.yaml")
     if version and version != protocol.version:

@@ -47,6 +47,7 @@ _SELECT = sa.select(_OWN.annotator, _OWN.at, *(_OWN[name] for name in _SOURCE_FI
     _OWN.study == given("study")
 )
 _ALL = _SELECT.order_by(_OWN.key)
+_OF_ONE = _SELECT.where(_OWN.annotator == given("annotator")).order_by(_OWN.key)
 _LAST = _SELECT.where(_OWN.annotator == given("annotator")).order_by(_OWN.key.desc()).limit(1)
 _WORKER = (
     sa.select(_OWN.annotator)
@@ -70,6 +71,11 @@ def _arrival(row: tuple[object, ...]) -> Arrival:
 def arrivals(store: Store, transaction: Transaction) -> list[Arrival]:
     """Everybody's, in the order they came."""
     return [_arrival(row) for row in transaction.all(_ALL, study=store.key)]
+
+
+def arrivals_of(store: Store, transaction: Transaction, annotator: str) -> list[Arrival]:
+    """Those of one annotator, in the order they came."""
+    return [_arrival(row) for row in transaction.all(_OF_ONE, study=store.key, annotator=annotator)]
 
 
 def last_arrival(store: Store, transaction: Transaction, annotator: str) -> Arrival | None:
@@ -151,10 +157,9 @@ def _took_part_elsewhere(store: Store, transaction: Transaction, source: Arrival
 
 def _came_to(store: Store, transaction: Transaction, name: str, source: ArrivalSource) -> bool:
     """Whether a worker came to another study: `#name` in this database, else a folder, file or URL of its own."""
-    worker = {"platform": source.platform, "worker": source.worker}
     if name.startswith("#"):
         key = studies(transaction).get(name.removeprefix("#"))
-        return key is not None and transaction.one(_WORKER, study=key, **worker) is not None
+        return key is not None and _has_come(transaction, key, source)
     where = _other_study(store, name)
     if where.file and not where.file.exists():
         return False  # nobody has come there yet
@@ -162,9 +167,20 @@ def _came_to(store: Store, transaction: Transaction, name: str, source: ArrivalS
     try:
         with database.reading() as there:
             key, _ = find(there, where)
-            return there.one(_WORKER, study=key, **worker) is not None
+            return _has_come(there, key, source)
     finally:
         database.close()
+
+
+_SECRET = sa.select(tables.study.c.secret).where(tables.study.c.key == given("study"))
+
+
+def _has_come(transaction: Transaction, study: int, source: ArrivalSource) -> bool:
+    """Whether a worker came to a study, also where the id itself was forgotten since: its hash is kept."""
+    if transaction.one(_WORKER, study=study, platform=source.platform, worker=source.worker) is not None:
+        return True
+    (secret,) = transaction.one(_SECRET, study=study) or ("",)
+    return transaction.one(_KNOWN, study=study, hash=_keyed_hash(str(secret), source)) is not None
 
 
 def _other_study(store: Store, name: str) -> StudyLocation:
@@ -187,8 +203,12 @@ def arrive(store: Store, transaction: Transaction, annotator: str, source: Arriv
 
 def worker_hash(store: Store, source: ArrivalSource) -> str:
     """A keyed hash of a platform's id of a person; stays when the id itself is forgotten."""
+    return _keyed_hash(store.head.secret, source)
+
+
+def _keyed_hash(secret: str, source: ArrivalSource) -> str:
     text = f"worker/{source.platform}/{source.worker}"
-    return hmac.new(store.head.secret.encode(), text.encode(), hashlib.sha256).hexdigest()[:32]
+    return hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()[:32]
 
 
 _W = tables.worker.c

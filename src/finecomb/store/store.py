@@ -178,8 +178,12 @@ class Store:
         with self.database.reading() as transaction:
             state, settings, secret, joining, changed = transaction.one(_HEAD, study=self.key) or ()
             protocols = transaction.all(_PROTOCOLS, study=self.key)
-        by_id = {protocol.id: protocol for protocol in RowReader().records("protocol", Protocol, protocols)}
-        return Head(state, self._settings(settings), by_id, secret, joining, changed)
+        read = self._settings(settings)
+        by_id = {
+            protocol.id: protocol.in_mode(read.mode if protocol.has_mode(read.mode) else "")
+            for protocol in RowReader().records("protocol", Protocol, protocols)
+        }
+        return Head(state, read, by_id, secret, joining, changed)
 
     def _settings(self, body: str) -> Settings:
         """The settings; a study is not served under others than its own."""
@@ -276,12 +280,14 @@ def items_of(transaction: Transaction, study: int) -> Iterator[Item]:
 # --- opening ---------------------------------------------------------------------------------------------------
 
 
-def open_store(place: StudyLocation, items: Iterable[Item] | None = None, clock: Clock = time.time) -> Store:
+def open_store(
+    place: StudyLocation, items: Iterable[Item] | None = None, clock: Clock = time.time, durable: bool = True
+) -> Store:
     """A study to be served. `items`, where given, are what its folder holds: a new study is made of them.
 
-    Tables are brought up to date first, after a backup.
+    Tables are brought up to date first, after a backup. One that is not `durable` is lost with the machine's power.
     """
-    database = Database(place)
+    database = Database(place, durable=durable)
     prepare(database)
     try:
         with database.writing() as transaction:

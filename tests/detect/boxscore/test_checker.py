@@ -311,7 +311,7 @@ def test_an_annotation_is_sound_in_a_study() -> None:
 
 
 def test_a_protocol_without_the_labels_is_refused() -> None:
-    with pytest.raises(FinecombError, match="protocol snac@1 has no label 'number'"):
+    with pytest.raises(FinecombError, match="protocol snac@2 has no label 'number'"):
         BoxScore(shipped("snac"), shipped_ranker())
 
 

@@ -27,7 +27,7 @@ def mark(id: str, start: int, label: str = "commonsense") -> Mark:
 
 
 def annotation(id: str, annotator: str, **more: Any) -> Annotation:
-    return Annotation(**({"id": id, "document": "d1", "annotator": annotator, "protocol": "scarecrow@1"} | more))
+    return Annotation(**({"id": id, "document": "d1", "annotator": annotator, "protocol": "scarecrow@2"} | more))
 
 
 def marked() -> list[Item]:
@@ -143,7 +143,7 @@ class TestExplanations:
             comments,
             Document(id="d1", text=TEXT),
             *(Annotator(id=f"worker-{n}", kind="human") for n in range(4)),
-            *(annotation(f"a{n}", f"worker-{n}", answers=each, protocol="turing@1") for n, each in enumerate(said)),
+            *(annotation(f"a{n}", f"worker-{n}", answers=each, protocol="turing@2") for n, each in enumerate(said)),
         ]
 
     def test_only_what_was_explained_is_coded_by_two(self, store: Store) -> None:

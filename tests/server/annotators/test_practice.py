@@ -79,7 +79,7 @@ def test_what_was_shown_and_answered_is_kept_with_times_and_version(client: Clie
     step = next(each for each in one.meta["steps"] if each["step"] == "survey")  # type: ignore[union-attr, index, call-overload]
     assert step == {
         "step": "survey",
-        "protocol": "accuracy@1",
+        "protocol": "accuracy@2",
         "shown": "2023-11-14T22:13:20Z",
         "done": "2023-11-14T22:13:40Z",
         "seconds": 20,
@@ -364,7 +364,7 @@ def test_a_new_version_in_mid_way_starts_the_way_anew_and_keeps_what_was_done(cl
     now, _ = walk(client, later)
     assert now["task"]["phase"] == "work"
     steps = [(each["step"], each["protocol"]) for each in person(client.store).meta["steps"]]  # type: ignore[union-attr, index, call-overload]
-    assert ("instructions", "accuracy@1") in steps
+    assert ("instructions", "accuracy@2") in steps
     assert ("instructions", "accuracy@2") in steps
     assert check(client.store.study()) == []
 

@@ -174,7 +174,7 @@ def test_starting_is_agreeing_and_is_kept_once(store: Store) -> None:
     join(store, PID | {"SESSION_ID": "se2"}, client)
     one = next(each for each in store.annotators() if each.id == who)
     assert one.meta["steps"] == [
-        {"step": "consent", "protocol": "scarecrow@1", "done": "2023-11-14T22:13:20Z"},
+        {"step": "consent", "protocol": "scarecrow@2", "done": "2023-11-14T22:13:20Z"},
     ]
 
 

@@ -28,7 +28,7 @@ NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
 
 
 def snapshot(study: Study) -> Snapshot:
-    return Snapshot(study, study.protocols["scarecrow@1"], "open", NOW)
+    return Snapshot(study, study.protocols["scarecrow@2"], "open", NOW)
 
 
 def seen(study: Study) -> Overview:
@@ -96,7 +96,7 @@ def test_models_add_up_to_the_whole(study: Study) -> None:
 
 def test_figures_are_those_of_the_command_line() -> None:
     study = fc.demo()
-    page, people = seen(study), view(study, Filters(protocol="scarecrow@1", kinds=("human",)))
+    page, people = seen(study), view(study, Filters(protocol="scarecrow@2", kinds=("human",)))
     alphas = {each.columns["label"]: each.estimate for each in fc.agree(people, ["alpha"])}
     assert page.agreement == Figure.of(alphas.pop("any"))
     assert {row.label: row.agreement for row in page.labels} == {k: Figure.of(v) for k, v in alphas.items()}

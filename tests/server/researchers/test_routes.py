@@ -79,7 +79,7 @@ LOOKS = [
     ("document", {"id": "harbour-a"}),
     ("annotator", {"id": "reader-1"}),
     ("study", {}),
-    ("protocol", {"id": "scarecrow@1"}),
+    ("protocol", {"id": "scarecrow@2"}),
     ("researchers", {}),
     ("audit", {}),
     ("exports", {}),
@@ -302,7 +302,7 @@ def test_settings_that_mean_nothing_are_refused_in_words(owner: Client) -> None:
 
 
 def test_a_protocol_in_use_is_frozen_and_an_edit_is_a_new_version(owner: Client) -> None:
-    text = owner.get("/api/admin/protocol", params={"id": "scarecrow@1"}).text
+    text = owner.get("/api/admin/protocol", params={"id": "scarecrow@2"}).text
     edited = text.replace("title:", "title: Edited #", 1)
     say = refused(owner.post("/api/admin/protocol", content=edited), 422, "refused")
     assert "count its version up" in say
@@ -310,7 +310,7 @@ def test_a_protocol_in_use_is_frozen_and_an_edit_is_a_new_version(owner: Client)
     assert newer != edited
     assert owner.post("/api/admin/protocol", content=newer).json()["id"] == "scarecrow@2"
     rows = {row["id"]: row for row in get(owner, "study")["protocols"]}
-    assert (rows["scarecrow@1"]["annotations"], rows["scarecrow@1"]["current"]) == (64, False)
+    assert (rows["scarecrow@2"]["annotations"], rows["scarecrow@2"]["current"]) == (64, False)
     assert (rows["scarecrow@2"]["annotations"], rows["scarecrow@2"]["current"]) == (0, True)
     assert get(owner, "overview")["protocol"] == "scarecrow@2"
 
@@ -326,7 +326,7 @@ def test_a_slip_in_a_protocol_is_named_by_place(owner: Client) -> None:
     for content, says in SLIPS:
         answer = owner.post("/api/admin/protocol", params={"name": "mine.yaml"}, content=content)
         assert says in refused(answer, 422, "refused")
-    assert list(owner.store.head.protocols) == ["scarecrow@1"]
+    assert list(owner.store.head.protocols) == ["scarecrow@2"]
 
 
 # --- adding documents ---------------------------------------------------------------------------------------------

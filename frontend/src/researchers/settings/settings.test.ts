@@ -5,7 +5,7 @@ import { changes, draftOf } from "./settings";
 describe("settings", () => {
   const settings: Settings = {
     title: "Harbour",
-    protocols: ["scarecrow@1"],
+    protocols: ["scarecrow@2"],
     annotators: null,
     strata: ["model"],
     quotas: { a: 3 },
