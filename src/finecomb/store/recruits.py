@@ -120,9 +120,10 @@ def enter(store: Store, transaction: Transaction, token: str, source: ArrivalSou
         session_token = access.start_session(store, transaction, "annotator", who)
     else:
         return None
+    is_new = last_arrival(store, transaction, who) is None
     arrive(store, transaction, who, source)
-    if store.plan().cells:
-        cells.hold(store, transaction, who)
+    if store.plan().cells and cells.hold(store, transaction, who) == "full" and is_new and kind == "open":
+        raise FullError  # which undoes all of this
     return session_token
 
 
@@ -132,8 +133,6 @@ def _by_open_link(store: Store, transaction: Transaction, source: ArrivalSource)
         raise ClosedError
     if who is None and _took_part_elsewhere(store, transaction, source):
         raise TookPartError
-    if who is None and not cells.has_room(store, transaction):
-        raise FullError
     if who is None:
         annotator = annotators.new(store, transaction)
         if source.platform:
