@@ -87,7 +87,7 @@ def test_planned_tables_are_computed_and_planned_tests_have_their_power(study: P
     words = ["rehearse", str(study), "--skill", "none=0.1", "--skill", "examples=1", "--runs", "3"]
     result = CliRunner().invoke(app, words, catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    assert "$ finecomb test --what scores --by condition" in result.output
+    assert "Planned: test --what scores --by condition" in result.output
     (row,) = [line for line in result.output.splitlines() if "Tukey" in line and line.rstrip().endswith("3")]
     assert "1.000" in row
 

@@ -171,6 +171,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/steps/{step}/guess": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Step Guess
+         * @description A guess in a practice round; the answer comes back.
+         */
+        put: operations["step_guess_api_steps__step__guess_put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tasks/{task}": {
         parameters: {
             query?: never;
@@ -929,6 +949,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/screen/people": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * People To Look At
+         * @description People whose work one might not want to count: suggested texts, and what else is noticed.
+         */
+        get: operations["people_to_look_at_api_admin_screen_people_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/screen/decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Decide
+         * @description Decide about many suggestions at once: set work or people aside, or keep work in spite of rules.
+         */
+        put: operations["decide_api_admin_screen_decisions_put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/annotation/kept": {
         parameters: {
             query?: never;
@@ -1334,6 +1394,35 @@ export interface components {
             exercises: components["schemas"]["ExerciseResult"][];
         };
         /**
+         * AuditPlan
+         * @description The marks of a study that were drawn at random to be judged, and how.
+         */
+        AuditPlan: {
+            /**
+             * Marks
+             * @description Their ids; nothing else is given out.
+             */
+            marks: string[];
+            /**
+             * By
+             * @description Document meta or annotator fields by which they were drawn, beside the label.
+             * @default []
+             */
+            by: string[];
+            /**
+             * Per Label
+             * @description How many of each label and group, at most.
+             * @default 10
+             */
+            per_label: number;
+            /**
+             * Seed
+             * @description For the draw.
+             * @default 0
+             */
+            seed: number;
+        };
+        /**
          * BonusRequest
          * @description Something on top of the pay.
          */
@@ -1363,6 +1452,38 @@ export interface components {
              * @enum {string}
              */
             status: "draft" | "submitted";
+        };
+        /**
+         * BulkDecision
+         * @description What is decided about many suggestions at once; all of it, or nothing where any of it cannot be done.
+         */
+        BulkDecision: {
+            /**
+             * Exclude
+             * @description Annotations to be set aside.
+             * @default []
+             */
+            exclude: string[];
+            /**
+             * Exclude Annotators
+             * @description People whose whole work is set aside.
+             * @default []
+             */
+            exclude_annotators: string[];
+            /**
+             * Keep
+             * @description Annotations that are kept in spite of these rules.
+             * @default {}
+             */
+            keep: {
+                [key: string]: ("copied" | "too-short" | "vague" | "contradicts" | "instructions" | "failed-check")[];
+            };
+            /**
+             * Reason
+             * @description Why, where anything is set aside.
+             * @default
+             */
+            reason: string;
         };
         /**
          * CellBlock
@@ -1698,6 +1819,12 @@ export interface components {
             form: {
                 [key: string]: string;
             };
+            /**
+             * More
+             * @description Whether the same person may take another task on the platform and go on.
+             * @default false
+             */
+            more: boolean;
         };
         /**
          * ErrorResponse
@@ -1767,6 +1894,14 @@ export interface components {
              * @default
              */
             why: string;
+            /**
+             * Only
+             * @description For whom it is meant: people whose texts have one of these values, e.g. `domain: news`; everybody when empty.
+             * @default {}
+             */
+            only: {
+                [key: string]: string[];
+            };
         };
         /**
          * Exclusion
@@ -1986,6 +2121,25 @@ export interface components {
              * @default
              */
             gloss: string;
+        };
+        /**
+         * Guess
+         * @description What somebody thinks in a practice round, before the answer is shown; only the first guess is kept.
+         */
+        Guess: {
+            /** Change */
+            change: string;
+            /**
+             * Guess
+             * @description An answer to the question about the text, or of two texts `a` or `b`.
+             */
+            guess?: boolean | number | string | string[] | null;
+            /**
+             * Active
+             * @description Active seconds so far.
+             * @default 0
+             */
+            active: number;
         };
         /**
          * Guide
@@ -2824,10 +2978,11 @@ export interface components {
             step: string;
             /**
              * Kind
-             * @description `examples`: the practice of one arm of an experiment; `intro`: how training or a part of the test begins.
+             * @description `examples`: the practice of one arm of an experiment; `intro`: how training or a part of the test begins;
+             *     `label`: what a label means, before the exercise that practises it.
              * @enum {string}
              */
-            kind: "survey" | "instructions" | "examples" | "intro" | "result";
+            kind: "survey" | "instructions" | "examples" | "intro" | "label" | "result";
             /**
              * Phase
              * @enum {string}
@@ -2860,10 +3015,33 @@ export interface components {
             };
             /**
              * Examples
-             * @description One text each, or two side by side; their answers are looked at after deciding for oneself.
+             * @description Of a practice round: one text, or two side by side; with its answer only once there is a guess.
              * @default []
              */
-            examples: components["schemas"]["Example"][][];
+            examples: components["schemas"]["Example"][];
+            /**
+             * Number
+             * @description Of a practice round: counted from 1.
+             * @default 0
+             */
+            number: number;
+            /**
+             * Of
+             * @description How many practice rounds there are.
+             * @default 0
+             */
+            of: number;
+            /**
+             * Guess
+             * @description What was guessed; of two texts `a` or `b`.
+             */
+            guess?: boolean | number | string | string[] | null;
+            /**
+             * Is Open
+             * @description Whether the answer is among the examples.
+             * @default false
+             */
+            is_open: boolean;
             result?: components["schemas"]["QualificationResult"] | null;
         };
         /**
@@ -3466,6 +3644,16 @@ export interface components {
              * @default []
              */
             frame: string[];
+            /**
+             * Batch
+             * @description Texts of one task on the platform (a HIT, a session); the same person may take the next. None: all in one.
+             */
+            batch?: number | null;
+            /**
+             * Reward
+             * @description What the platform itself pays for one finished task; what is owed beyond that is a bonus.
+             */
+            reward?: number | null;
         };
         /**
          * ResearcherMe
@@ -3573,6 +3761,24 @@ export interface components {
              * @description Of the entry now; 0 for `finish`.
              */
             version: number;
+        };
+        /**
+         * ScreenedPersonRow
+         * @description Somebody to look at before their work is counted.
+         */
+        ScreenedPersonRow: {
+            /** Annotator */
+            annotator: string;
+            /** Name */
+            name: string;
+            /** Texts */
+            texts: number;
+            /** Suggested */
+            suggested: number;
+            /** Rules */
+            rules: string[];
+            /** Noticed */
+            noticed: string[];
         };
         /**
          * SecondPass
@@ -3695,6 +3901,20 @@ export interface components {
              * @default []
              */
             skip: ("consent" | "survey" | "instructions" | "training" | "qualification")[];
+            /**
+             * Mode
+             * @description Which of the protocol's `modes` is in force, e.g. `in-the-data`; the protocol's own when empty.
+             * @default
+             */
+            mode: string;
+            /**
+             * Planned
+             * @description The tables that will be computed, as commands without the study, e.g. `test --what scores --by condition`.
+             * @default []
+             */
+            planned: string[];
+            /** @description The marks to be judged where the study is an audit of them. */
+            audit?: components["schemas"]["AuditPlan"] | null;
             /**
              * Round
              * @description Which pass is given out: 0 for the first; 1 for the second, in which annotators see the others' marks.
@@ -4407,8 +4627,10 @@ export type AntecedentBody = components['schemas']['AntecedentBody'];
 export type Antecedents = components['schemas']['Antecedents'];
 export type Attempt = components['schemas']['Attempt'];
 export type AttemptResult = components['schemas']['AttemptResult'];
+export type AuditPlan = components['schemas']['AuditPlan'];
 export type BonusRequest = components['schemas']['BonusRequest'];
 export type Brief = components['schemas']['Brief'];
+export type BulkDecision = components['schemas']['BulkDecision'];
 export type CellBlock = components['schemas']['CellBlock'];
 export type Costs = components['schemas']['Costs'];
 export type Count = components['schemas']['Count'];
@@ -4431,6 +4653,7 @@ export type Figure = components['schemas']['Figure'];
 export type Finish = components['schemas']['Finish'];
 export type GoldMark = components['schemas']['GoldMark'];
 export type Group = components['schemas']['Group'];
+export type Guess = components['schemas']['Guess'];
 export type Guide = components['schemas']['Guide'];
 export type Guideline = components['schemas']['Guideline'];
 export type Invitation = components['schemas']['Invitation'];
@@ -4486,6 +4709,7 @@ export type ResearcherRow = components['schemas']['ResearcherRow'];
 export type Ruled = components['schemas']['Ruled'];
 export type Running = components['schemas']['Running'];
 export type Saved = components['schemas']['Saved'];
+export type ScreenedPersonRow = components['schemas']['ScreenedPersonRow'];
 export type SecondPass = components['schemas']['SecondPass'];
 export type Segment = components['schemas']['Segment'];
 export type Settings = components['schemas']['Settings'];
@@ -4844,6 +5068,50 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Saved"];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    step_guess_api_steps__step__guess_put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                step: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Guess"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page"];
                 };
             };
             /** @description Client Error */
@@ -6731,6 +6999,86 @@ export interface operations {
             };
         };
     };
+    people_to_look_at_api_admin_screen_people_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScreenedPersonRow"][];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    decide_api_admin_screen_decisions_put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BulkDecision"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
     keep_api_admin_annotation_kept_put: {
         parameters: {
             query: {
@@ -6822,7 +7170,7 @@ export interface operations {
     pay_api_admin_pay_get: {
         parameters: {
             query?: {
-                form?: "pay" | "prolific" | "mturk";
+                form?: "pay" | "tasks" | "prolific" | "mturk";
             };
             header?: never;
             path?: never;

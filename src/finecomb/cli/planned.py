@@ -27,7 +27,7 @@ def print_planned(study: Study, planned: Sequence[str]) -> None:
     """Print every planned table of a study."""
     with _saved(study.items()) as path:
         for line in planned:
-            out.print(f"\n$ finecomb {line}", soft_wrap=True)
+            out.print(f"\nPlanned: {line}", soft_wrap=True)
             _run(line, path)
 
 

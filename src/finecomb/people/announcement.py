@@ -189,7 +189,7 @@ def summary_line(told: Announcement) -> str:
         f"{'' if phase.is_for_all else ' (some)'}"
         for phase in told.phases
     ]
-    each = f" of {told.text_minutes:g} min" if told.text_minutes else ""
+    each = f", {told.text_minutes:g} min each" if told.text_minutes else ""
     amounts = _amounts(told)
     pay = _joined(amounts) if amounts else "no pay is set"
     return f"{', '.join([*steps, ''])}{'then ' if steps else ''}{_texts(told)}{each}; {pay}"
