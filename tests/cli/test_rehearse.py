@@ -88,8 +88,10 @@ def test_planned_tables_are_computed_and_planned_tests_have_their_power(study: P
     result = CliRunner().invoke(app, words, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     assert "Planned: test --what scores --by condition" in result.output
-    (row,) = [line for line in result.output.splitlines() if "Tukey" in line and line.rstrip().endswith("3")]
-    assert "1.000" in row
+    _, power = result.output.split("Power of the planned tests")
+    rows = [line.split() for line in power.splitlines() if line.startswith("test --what")]
+    assert {row[-1] for row in rows} == {"3"}
+    assert {row[-4] for row in rows} == {"1.000"}
 
 
 def test_a_planned_table_that_is_none_is_one_line_of_check(study: Path) -> None:

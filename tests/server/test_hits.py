@@ -128,6 +128,7 @@ def test_a_hit_that_is_given_back_is_gone_on_with_in_the_next(store: Store, cloc
     assert client.next()["id"] == task["id"]
     client.nothing_found(task["id"])
     assert ending(client)["form"]["assignmentId"] == "ASSIGN2"
+    clock.now += 10
     accept(store, 1, client)
     clock.now += 10
     assert client.next()["id"] != task["id"]
@@ -140,6 +141,7 @@ def test_what_the_platform_does_not_pay_is_owed_as_a_bonus(store: Store, clock: 
         clock.now += 50
         client.nothing_found(client.next()["id"])
     assert ending(client)["why"] == "done"
+    clock.now += 10
     accept(store, 2, client)
     clock.now += 50
     client.nothing_found(client.next()["id"])
