@@ -84,7 +84,7 @@ def test_planned_tables_are_computed_and_planned_tests_have_their_power(study: P
     planned = "planned: [test --what scores --by condition]\n"
     more = file.read_text(encoding="utf-8").replace("people: 1", "people: 12")
     file.write_text(more + planned, encoding="utf-8")
-    words = ["rehearse", str(study), "--skill", "none=0.1", "--skill", "examples=1", "--runs", "3"]
+    words = ["rehearse", str(study), "--skill", "none=0.15", "--skill", "examples=0.9", "--runs", "3"]
     result = CliRunner().invoke(app, words, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     assert "Planned: test --what scores --by condition" in result.output
