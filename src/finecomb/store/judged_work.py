@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -50,10 +50,19 @@ def judges(protocol: Protocol) -> bool:
 
 def plan(store: Store, transaction: Transaction) -> Plan:
     """Everything that can be judged under the protocol in force: as it is now, since work goes on being handed in."""
+    if store.head.settings.audit is None:
+        return _plan(store, _marks if store.head.protocol.work.unit == "mark" else _annotations, transaction)
+    if store.audit_plan is None:
+        store.audit_plan = _plan(store, _drawn_marks, transaction)
+    return store.audit_plan
+
+
+_Judged = Callable[["Store", Transaction], Iterator[tuple[str, JudgedItem, str]]]
+"""What there is to be judged: its id, whose it is, and its label."""
+
+
+def _plan(store: Store, every: _Judged, transaction: Transaction) -> Plan:
     items, strata = {}, {}
-    every = _marks if store.head.protocol.work.unit == "mark" else _annotations
-    if store.head.settings.audit is not None:
-        every = _drawn_marks
     only, models = store.head.settings.meta.get("documents"), store.plan().models
     for id, judged, stratum in every(store, transaction):
         if not isinstance(only, list) or judged.document in only:

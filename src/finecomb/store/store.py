@@ -106,6 +106,8 @@ class Store:
         self.sessions: dict[str, Session] = {}
         """Those who came by lately, by the hash of their token; forgotten after every `change`."""
         self._plan: Plan | None = None
+        self.audit_plan: Plan | None = None
+        """The marks that an audit gives out: read once, and again after a `change`."""
         self.head = self._head()
 
     # --- writing -----------------------------------------------------------------------------------------------
@@ -171,7 +173,7 @@ class Store:
         """Read again what holds for the whole study; what may be stale is forgotten first, should reading fail."""
         self._documents.clear()
         self.sessions.clear()
-        self._plan = None
+        self._plan = self.audit_plan = None
         self.head = self._head()
 
     def _head(self) -> Head:
