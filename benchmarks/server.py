@@ -26,10 +26,12 @@ import psutil
 
 from finecomb import formats, protocols
 from finecomb.core.records import PHASES, Document, Settings
+from finecomb.core.tokens import words
 from finecomb.store.location import FILE
 
 SECONDS = 6.0
 TEXT = "The ferry was built by seven men in a week, and it has crossed the harbour every morning since then. " * 10
+WORDS = words(TEXT).tolist()
 
 
 # --- the floor ---------------------------------------------------------------------------------------------------
@@ -118,8 +120,9 @@ async def joined(port: int, link: str) -> tuple[Browser, str]:
 def bodies(who: int) -> Iterator[tuple[str, str]]:
     """Path and body of one save after another: a new mark, its severity, its explanation, and so on."""
     for number in itertools.count():
-        start = number * 7 % 900
-        mark = {"spans": [[start, start + 12]], "quotes": [TEXT[start : start + 12]], "label": "incoherent"}
+        first = number % 180
+        start, end = WORDS[first][0], WORDS[first + 1 + number // 180 % 9][1]  # so many that few are the same
+        mark = {"spans": [[start, end]], "quotes": [TEXT[start:end]], "label": "incoherent"}
         for base, answers in enumerate(({}, {"severity": 2}, {"severity": 2, "explanation": "It cannot be so. " * 4})):
             change = {
                 "change": f"{who}-{number}-{base}",

@@ -15,6 +15,7 @@ import fastapi.testclient
 from fastapi import FastAPI
 
 import finecomb as fc
+from finecomb.core.protocol import Protocol
 from finecomb.core.records import PHASES
 from finecomb.core.study import Item, Study
 from finecomb.server.app import create_app
@@ -123,7 +124,12 @@ class Client(fastapi.testclient.TestClient):
 
 
 def demo_items() -> list[Item]:
-    """The demo study without anybody's work, in which texts come at once."""
+    """The demo study without anybody's work, in which texts come at once and any characters may be marked."""
     study = _demo()
     settings = study.settings.model_copy(update={"skip": PHASES})
-    return [settings, *study.protocols.values(), *study.iter_documents()]
+    return [settings, *map(_by_character, study.protocols.values()), *study.iter_documents()]
+
+
+def _by_character(protocol: Protocol) -> Protocol:
+    labels = tuple(label.model_copy(update={"snap": "character"}) for label in protocol.labels)
+    return protocol.model_copy(update={"labels": labels})

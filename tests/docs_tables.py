@@ -23,6 +23,7 @@ from finecomb.core.options import option_specs
 from finecomb.formats.features import EVERYTHING
 from finecomb.measure.measures import MEASURES
 from finecomb.measure.registry import PLANS, STATISTICS
+from finecomb.report.reproduce.registry import PAPERS
 from tests.test_layers import LAYERS
 
 
@@ -243,6 +244,17 @@ _RECORDS: Mapping[str, type[BaseModel]] = {
     if isinstance(kind, type) and issubclass(kind, BaseModel)
 }
 
+
+def exhibits() -> str:
+    """Every table and figure of the papers: the function that makes it, and what a study must have."""
+    rows = (
+        (paper.name, exhibit.number, exhibit.title, f"`{exhibit.function}`", exhibit.needs)
+        for paper in PAPERS.values()
+        for exhibit in paper.exhibits
+    )
+    return markdown(["paper", "exhibit", "what it shows", "function", "needs"], rows)
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
     **{f"frame {name}": functools.partial(columns, of) for name, of in frames.FRAMES.items()},
     **{f"fields {name}": functools.partial(fields, kind) for name, kind in _RECORDS.items()},
@@ -252,6 +264,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "protocols": protocol_list,
     "layers": layers,
     "extensions": extensions,
+    "exhibits": exhibits,
     "statistics": statistic_list,
 }
 """By the name that stands in the page: `<!-- table: frame marks -->`."""

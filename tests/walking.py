@@ -116,6 +116,9 @@ def hand_in(client: Worker, protocol: Protocol, task: Any, item: Exercise | Choi
 
 def _mark(client: Worker, protocol: Protocol, task: Any, exercise: Exercise, knows: Knows) -> None:
     found = [n for n in range(len(exercise.solutions)) if knows(exercise.name, n)]
+    for part, right in zip(task["parts"], exercise.units or [{}] * len(task["parts"]), strict=True):
+        code, answer = client.save(task["id"], f"units/{part['start']}-{part['end']}", {"answers": dict(right)})
+        assert code == 200, answer
     for n in found:
         solution, span = exercise.solutions[n], exercise.spans()[n]
         asked = protocol.questions_of(solution.label)
@@ -127,9 +130,6 @@ def _mark(client: Worker, protocol: Protocol, task: Any, exercise: Exercise, kno
             "antecedent": _earlier(protocol, task, solution.label),
         }
         code, answer = client.save(task["id"], f"marks/{task['id']}-{n}", body)
-        assert code == 200, answer
-    for part, right in zip(task["parts"], exercise.units or [{}] * len(task["parts"]), strict=True):
-        code, answer = client.save(task["id"], f"units/{part['start']}-{part['end']}", {"answers": dict(right)})
         assert code == 200, answer
     answers = {
         each.name: some_answer(each) for each in protocol.document_questions if each.when is None and each.required

@@ -272,6 +272,7 @@ def test_every_setting_is_in_the_signature() -> None:
 READ_D = {key: marks for key, marks in READ.items() if key[0] == "d"}
 
 
+@pytest.mark.long
 def test_the_result_does_not_depend_on_the_number_of_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "_ALONE", 0.0)
     one = study({"d": TEXT, "e": TEXT}, READ)

@@ -49,6 +49,7 @@ def covered(runs: int, everywhere: int, documents: int = 100) -> dict[str, float
     return {name: count / runs for name, count in hits.items()}
 
 
+@pytest.mark.long
 def test_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
     assert all(0.88 <= share <= 0.99 for share in covered(120, 4_000).values())
 

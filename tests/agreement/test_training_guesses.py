@@ -38,8 +38,8 @@ def study(skills: dict[str, tuple[float, float]], guesses: int = 3) -> View:
     return view(Study.from_items(items))
 
 
-def values(found: View, **options: int) -> dict[str, float]:
-    return {str(one.columns["measure"]): one.estimate.value for one in training_guesses(found, **options)}
+def values(found: View, draws: int) -> dict[str, float]:
+    return {str(one.columns["measure"]): one.estimate.value for one in training_guesses(found, draws=draws)}
 
 
 def test_shares_and_their_correlation_equal_the_definition() -> None:

@@ -189,6 +189,7 @@ def test_a_text_is_adjudicated_by_keyboard(browser: Browser, server: Server, tmp
     assert exported == [made]
 
 
+@pytest.mark.long
 def test_a_place_is_split_and_dragged_by_mouse(browser: Browser, server: Server) -> None:
     page = researcher(browser, server)
     opened(page)

@@ -71,6 +71,7 @@ def test_scarecrow_by_mouse(browser: Browser, tmp_path: Path) -> None:
     quotes_hold(annotation, document)
 
 
+@pytest.mark.long
 def test_scarecrow_by_keyboard_only(browser: Browser, tmp_path: Path) -> None:
     with serving(study_of("scarecrow", text("d1", FERRY, context={"prompt": PROMPT})), tmp_path / "study") as server:
         page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
@@ -146,6 +147,41 @@ def test_accuracy_with_data_hints_and_corrections(browser: Browser, tmp_path: Pa
 
 
 @pytest.mark.long
+def test_a_prompt_is_read_and_not_marked(browser: Browser, tmp_path: Path) -> None:
+    with serving(study_of("scarecrow", text("d1", FERRY, context={"prompt": PROMPT})), tmp_path / "study") as server:
+        reader = new_reader(browser, server)
+        words = PROMPT.split()[0]
+        reader.select(words, part="prompt")
+        reader.label("grammar-usage")
+        expect(reader.page.locator("[data-list=marks] button")).to_have_count(0)
+        reader.select("carry")
+        reader.label("redundant")
+        reader.pick(words, part="prompt")  # what was said before may lie there
+        reader.saved()
+        expect(reader.page.locator("[data-list=marks] button")).to_have_count(1)
+        reader.checks_out()
+
+
+@pytest.mark.long
+def test_a_mark_that_gets_another_label_becomes_as_wide_as_that_one(browser: Browser, tmp_path: Path) -> None:
+    words = "\n".join(STORY)
+    with serving(study_of("snac", text("s1", words)), tmp_path / "study") as server:
+        reader = new_reader(browser, server)
+        reader.select(words.split()[1])
+        reader.label("char")
+        reader.saved()
+        reader.label("scene")
+        reader.saved()  # and not refused: it is a whole sentence now
+        reader.checks_out()
+        task = reader.page.locator("[data-task]").get_attribute("data-task")
+        received = reader.page.evaluate("(task) => fetch(`/api/tasks/${task}`).then((answer) => answer.json())", task)
+    (mark,) = received["marks"]
+    start, end = mark["body"]["spans"][0]
+    assert mark["body"]["label"] == "scene"
+    assert [start, end] in received["sentences"]["text"]
+
+
+@pytest.mark.long
 def test_snac_part_by_part(browser: Browser, tmp_path: Path) -> None:
     words = "\n".join(STORY)
     edges = [(words.index(part), words.index(part) + len(part)) for part in STORY]
@@ -154,6 +190,9 @@ def test_snac_part_by_part(browser: Browser, tmp_path: Path) -> None:
         reader = new_reader(browser, server)
         assert reader.text.strip() == STORY[0]
         assert STORY[2] not in reader.page.content()  # later parts are not in the page at all
+        task = reader.page.locator("[data-task]").get_attribute("data-task")
+        received = reader.page.evaluate("(task) => fetch(`/api/tasks/${task}`).then((answer) => answer.text())", task)
+        assert "Elspeth" not in received  # nor does the server send them
         reader.finish()
         expect(reader.page.locator("[data-text]")).to_contain_text("Her husband Jonas")
         reader.select("Her husband Jonas")
@@ -181,6 +220,7 @@ def test_snac_part_by_part(browser: Browser, tmp_path: Path) -> None:
     assert [(unit.start, unit.end) for unit in annotation.units] == edges  # also the part without a mark was judged
 
 
+@pytest.mark.long
 def test_mqm(browser: Browser, tmp_path: Path) -> None:
     document = text("m1", "Das Schiff fahren um acht Uhr ab.", context={"source": "The ship leaves at nine o'clock."})
     protocol = fc.protocol("mqm")

@@ -14,6 +14,8 @@ from finecomb.core.study import Study
 from tests.browser.served import FIND, Reader, Server, new_reader, serving
 from tests.browser.studies import REPORT, SECRET, text
 
+pytestmark = pytest.mark.long
+
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 
 

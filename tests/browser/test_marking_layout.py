@@ -7,6 +7,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.served import FIND, Server, new_reader
 
+pytestmark = pytest.mark.long
+
 WIDTHS = [(1440, 900), (1280, 800), (1024, 768), (820, 1180), (768, 1024), (720, 450)]
 _STILL = FIND.replace('.scrollIntoView({ block: "center" })', "")
 _CUT = """() => [...document.querySelectorAll("[data-action=finish], [data-action=guide], [data-action=gap]")]

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Error, Response, expect
 
 from tests.browser.served import Reader, new_reader, serving
-from tests.browser.studies import FERRY, PROMPT, REPORT, SECRET, marked, study_of, text, work
+from tests.browser.studies import FERRY, PROMPT, REPORT, SECRET, STORY, marked, study_of, text, work
 
 pytestmark = pytest.mark.long
 
@@ -54,6 +54,21 @@ def test_work_goes_on_while_the_server_is_dead_and_arrives_when_it_is_back(brows
         (annotation,) = work(server)
     assert [quotes for _, quotes, _ in marked(annotation)] == [("Saturday",), ("104",), ("27",)]
     assert {mark.quotes: mark.answers for mark in annotation.marks}[("27",)] == {"correction": "24"}
+
+
+def test_the_next_part_comes_when_the_server_is_back(browser: Browser, tmp_path: Path) -> None:
+    with serving(study_of("snac", text("s1", "\n".join(STORY))), tmp_path / "study") as server:
+        reader = new_reader(browser, server)
+        before = reader.text
+        server.kill()
+        reader.finish()
+        expect(reader.page.locator("[data-action=finish]")).to_be_disabled()
+        assert reader.text == before
+        server.start()
+        expect(reader.page.locator("[data-action=finish]")).to_be_enabled(timeout=60_000)
+        assert reader.text != before
+        reader.saved()
+        reader.checks_out()
 
 
 def test_finishing_without_a_network_waits_and_is_sent_once(browser: Browser, tmp_path: Path) -> None:

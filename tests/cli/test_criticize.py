@@ -71,6 +71,7 @@ def table(*words: str) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.long
 def test_a_notebook_and_the_command_say_the_same(corpora: Path) -> None:
     rows = table("real.jsonl", "swapped.jsonl", "alike.jsonl", "--set", "min_count=5", "--draws", "200")
     real = articles(0, 160)
@@ -111,6 +112,7 @@ def test_real_documents_that_were_fitted_on_are_refused(corpora: Path) -> None:
         criticize("sections", articles(0, 20), {}, fit=articles(0, 20))
 
 
+@pytest.mark.long
 def test_systems_of_one_file_are_told_apart_by_meta(corpora: Path) -> None:
     mixed = [
         document.model_copy(update={"meta": {"model": name}})
@@ -154,6 +156,7 @@ def test_several_critics_are_corrected_together(corpora: Path) -> None:
 
 
 @pytest.mark.parametrize("show", ["outliers", "parts", "text", "data", "transition-errors", "organisations"])
+@pytest.mark.long
 def test_every_table_can_be_shown(corpora: Path, show: str) -> None:
     rows = table("real.jsonl", "swapped.jsonl", "--set", "min_count=5", "--show", show, "--draws", "20")
     assert rows
@@ -166,6 +169,7 @@ def test_every_table_can_be_shown(corpora: Path, show: str) -> None:
         assert all(row["text"] for row in rows)
 
 
+@pytest.mark.long
 def test_parts_of_a_document_by_id(corpora: Path) -> None:
     words = ("criticize", "real.jsonl", "swapped.jsonl", "--set", "min_count=5", "--draws", "0")
     assert "Parts of 1-3 in swapped" in run(*words, "--show", "parts", "--document", "1-3").stdout
@@ -175,6 +179,7 @@ def test_parts_of_a_document_by_id(corpora: Path) -> None:
     assert "there is no such table; did you mean 'outliers'?" in refused(*words, "--show", "outlier")
 
 
+@pytest.mark.long
 def test_all_tables_and_figures_are_written(corpora: Path) -> None:
     run("criticize", "real.jsonl", "swapped.jsonl", "--set", "min_count=5", "--draws", "50", "--output", "made")
     names = {path.name for path in (corpora / "made").iterdir()}
@@ -186,6 +191,7 @@ def test_all_tables_and_figures_are_written(corpora: Path) -> None:
     )
 
 
+@pytest.mark.long
 def test_other_figures_and_people_stand_beside(corpora: Path) -> None:
     from finecomb import formats
 
@@ -329,12 +335,14 @@ def test_mistakes_are_found_before_anything_is_fitted(
     assert message in refused("criticize", "real.jsonl", "alike.jsonl", *words)
 
 
+@pytest.mark.long
 def test_what_was_fitted_is_saved_even_if_showing_fails(corpora: Path) -> None:
     words = ("real.jsonl", "alike.jsonl", "--set", "min_count=5", "--draws", "0", "--save", "kept")
     assert "has this id" in refused("criticize", *words, "--show", "parts", "--document", "nobody")
     assert (corpora / "kept" / "critic.json").exists()
 
 
+@pytest.mark.long
 def test_a_saved_critic_leaves_out_what_it_was_fitted_on(corpora: Path) -> None:
     """By the command's own hint, on the same real documents."""
     first = table("real.jsonl", "alike.jsonl", "--set", "min_count=5", "--draws", "50", "--save", "kept")
@@ -344,6 +352,7 @@ def test_a_saved_critic_leaves_out_what_it_was_fitted_on(corpora: Path) -> None:
     assert again[0]["p"] == first[0]["p"]
 
 
+@pytest.mark.long
 def test_one_fit_shows_several_tables_and_systems_against_each_other(corpora: Path) -> None:
     words = ("criticize", "real.jsonl", "swapped.jsonl", "alike.jsonl", "--set", "min_count=5", "--draws", "50")
     printed = run(*words, "--show", "systems,contrasts,diversity,unused").stdout
@@ -353,6 +362,7 @@ def test_one_fit_shows_several_tables_and_systems_against_each_other(corpora: Pa
     assert [(row["system"], row["against"]) for row in rows] == [("swapped", "alike")] * 2
 
 
+@pytest.mark.long
 def test_a_document_is_chosen_by_its_system_too(corpora: Path) -> None:
     write(
         corpora / "twin.jsonl",
@@ -365,6 +375,7 @@ def test_a_document_is_chosen_by_its_system_too(corpora: Path) -> None:
     assert "there is no such system; did you mean 'twin'" in refused(*words, *shown, "--system", "twins")
 
 
+@pytest.mark.long
 def test_clusters_and_splits_stand_in_the_signature(corpora: Path) -> None:
     prompted = [
         document.model_copy(update={"meta": {"prompt": str(at // 3)}}) for at, document in enumerate(articles(7, 30))

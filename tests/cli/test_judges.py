@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 import finecomb as fc
+from finecomb.judges.calibration_record import CalibrationRecord
 from finecomb.judges.contract import JudgeContract
+from tests.judges.test_validate import gold
 from tests.judges.worlds import crowd
+from tests.llm.scripted import Answer, ScriptedServer
 from tests.test_cli import refused, run
 
 
@@ -27,18 +30,22 @@ def result(*words: str | Path) -> dict[str, Any]:
 
 def test_calibrate_answers_first_and_keeps_a_contract(folder: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    output = run("calibrate", folder, "--judge", "judge", "--draws", "50", "--html", page, "--keep").stdout
+    output = run(
+        "calibrate", folder, "--judge", "judge", "--draws", "50", "--no-gamma", "--html", page, "--keep"
+    ).stdout
     assert output.startswith("judge: may ")
     assert "Person by person" in output
     contract = JudgeContract.model_validate_json((folder / "contracts" / "judge.json").read_text())
     assert contract.texts == 40
     assert contract.paragraph in output
+    record = CalibrationRecord.model_validate_json((folder / "calibrations" / "judge.json").read_text())
+    assert record.contract == contract
     assert "<svg" in page.read_text()
     assert run("check", folder).exit_code == 0
 
 
 def test_calibrate_as_rows(folder: Path) -> None:
-    found = result("calibrate", folder, "--judge", "judge", "--draws", "20", "--levels", "token")
+    found = result("calibrate", folder, "--judge", "judge", "--draws", "20", "--levels", "token", "--no-gamma")
     assert found["table"][0]["section"] == "answer"
     assert {"agreement", "chair", "test", "bias", "found"} <= {row["section"] for row in found["table"]}
 
@@ -50,6 +57,36 @@ def test_estimate_says_what_the_judge_is_worth(folder: Path) -> None:
     assert "people alone" in " ".join(run("estimate", folder, "--judge", "judge").stdout.split())
 
 
+def test_a_language_model_is_validated_by_reading_what_gold_corrects(tmp_path: Path) -> None:
+    """One that marks every number of a text marks the corrected ones too; nothing is asked twice."""
+    fc.write(gold("Nine gulls and nine terns."), tmp_path / "study")
+
+    def script(body: dict[str, Any], number: int) -> Answer:
+        content = body["messages"][-1]["content"].lower()
+        quotes = [word for word in ("ten", "nine", "two", "four") if f"{word} " in content]
+        around = {"before": "", "after": "", "label": "number"}
+        said = [word.capitalize() if word.capitalize() in body["messages"][-1]["content"] else word for word in quotes]
+        return Answer(json.dumps({"marks": [{"quote": word, **around} for word in said]}))
+
+    with ScriptedServer(script) as server:
+        words = ("validate", tmp_path / "study", "--judge", "m", "--base-url", server.url, "--draws", "10")
+        table = result(*words)["table"]
+        assert len(server.requests) == 3
+        result(*words)
+        assert len(server.requests) == 3
+    rows = {row["measure"]: row["value"] for row in table if row["label"] == "any"}
+    assert rows == {"found": 1, "vanished": 0, "stayed": 1, "still marked": 1, "marks per reference": 1}
+
+
+def test_a_model_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
+    fc.write(gold(), tmp_path / "study")
+    with ScriptedServer(lambda body, number: Answer("no", 400)) as server:
+        message = refused("validate", tmp_path / "study", "--judge", "m", "--base-url", server.url, "--attempts", "1")
+        shots = refused("validate", tmp_path / "study", "--judge", "m", "--base-url", server.url, "--shots", "1")
+    assert "m did not read 2 of 2 texts" in message
+    assert "which tell it the corrections" in shots
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -58,6 +95,8 @@ def test_estimate_says_what_the_judge_is_worth(folder: Path) -> None:
         (("calibrate", "--judge", "judge", "--score", "char-f1", "--question", "q"), "is for marks"),
         (("calibrate", "--judge", "judge", "--levels", "tokn"), "did you mean 'token'"),
         (("validate", "--judge", "boxscor"), "did you mean 'boxscore'"),
+        (("validate", "--judge", "gpt"), "models with --base-url"),
+        (("validate", "--judge", "boxscore", "--temperature", "1"), "--temperature is for language models"),
         (("validate", "--judge", "boxscore", "--gold", "p0"), "no gold mark has a correction"),
         (("estimate", "--judge", "judge", "--strata", "topic"), "documents have no meta 'topic'"),
         (("estimate", "--judge", "judge", "--measure", "cuont"), "did you mean 'count'"),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,28 @@ def test_a_column_across_and_labels_down(study: Path) -> None:
     long = json.loads(run("measure", study, "-m", "coverage", "--by", "model", "--draws", "0", "--json"))["table"]
     cells = {(row["label"], row["model"]): row["value"] for row in long}
     assert {(row["label"], model): float(row[model]) for row in table for model in row if model != "label"} == cells
+
+
+def test_plot_draws_what_is_printed(study: Path, tmp_path: Path) -> None:
+    run("measure", study, "-m", "coverage", "--by", "model", "--draws", "20", "--plot", tmp_path / "plot.svg")
+    drawing = (tmp_path / "plot.svg").read_text()
+    assert drawing.count("<circle") == 44  # four systems, ten labels and all together
+    assert "Grammar and usage" in drawing
+    run("score", study, "--judge", "reader-1", "--draws", "20", "--plot", tmp_path / "score.svg", "--json")
+    assert "recall" in (tmp_path / "score.svg").read_text()
+
+
+def test_plot_is_refused_where_nothing_can_be_drawn(study: Path, tmp_path: Path) -> None:
+    with pytest.raises(FinecombError, match="the ending says the form"):
+        run(*MEASURE[:1], study, *MEASURE[1:], "--plot", tmp_path / "plot.gif")
+    with pytest.raises(FinecombError, match="a sample to be judged cannot be drawn"):
+        run("measure", study, "--audit-sample", 1, "-o", tmp_path / "audit", "--plot", tmp_path / "plot.svg")
+    with pytest.raises(FinecombError, match="F1 by every rule cannot be drawn"):
+        run("score", study, "--match", "all", "--plot", tmp_path / "plot.svg")
+    assert not (tmp_path / "audit").exists()
+
+
+def test_names_of_rows_tell_them_apart(tmp_path: Path) -> None:
+    run("power", "--runs", "20", "--plot", tmp_path / "power.svg")
+    words = re.findall(r'font-weight="600">([^<]+)</text>', (tmp_path / "power.svg").read_text())
+    assert len(set(words)) == len(words) > 5

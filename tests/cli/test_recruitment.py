@@ -66,11 +66,12 @@ def test_forget_says_what_it_will_remove_and_asks(where: str) -> None:
 
 def test_forget_takes_some(where: str) -> None:
     assert (
-        "removed 0 worker ids, 0 arrivals, 0 sessions, 1 personal link"
+        "removed 0 worker ids, 0 arrivals, 0 sessions, 1 personal link, 1 name"
         in run("forget", where, "--annotator", "ann", "--yes").output
     )
     assert len(came(where)) == 1
-    assert "no annotator is called 'reader-2'; did you mean 'reader-1'?" in refused("forget", where, "-a", "reader-2")
+    assert "no annotator is called 'ann'" in refused("forget", where, "-a", "ann")  # but by a number now
+    assert "no annotator is called 'reader-3'; did you mean 'reader-" in refused("forget", where, "-a", "reader-3")
 
 
 def test_nothing_is_left_in_the_file(tmp_path: Path) -> None:

@@ -126,6 +126,14 @@ def test_what_cannot_be_served_is_said_in_words(demo: Path, tmp_path: Path) -> N
     assert "cannot be reached" in refused("stats", "postgresql://127.0.0.1:1/nothing#x")
 
 
+@pytest.mark.parametrize("command", [["serve"], ["stats"], ["backup"], ["check"], ["forget"], ["links", "--new", "1"]])
+def test_the_password_of_a_database_is_not_printed(command: list[str]) -> None:
+    place_ = "postgresql://ann:hunter2@127.0.0.1:1/nothing?password=hunter2#x"
+    result = CliRunner().invoke(app, [*command, place_])
+    assert result.exit_code != 0
+    assert "hunter2" not in f"{result.output}{result.exception}"
+
+
 def test_a_changed_text_is_reported_with_its_file(demo: Path) -> None:
     run("links", demo, "--new", 1)
     texts = (demo / "documents.jsonl").read_text(encoding="utf-8")

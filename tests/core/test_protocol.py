@@ -398,7 +398,7 @@ def test_practice_texts_have_ids_below_that_of_the_protocol() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("scarcrow", "did you mean 'scarecrow'"), ("snac@9", "version 1, not 9")]
+    ("name", "message"), [("scarcrow", "did you mean 'scarecrow'"), ("snac@9", "version 1 or 2, not 9")]
 )
 def test_an_unknown_shipped_protocol_is_named_with_the_nearest(name: str, message: str) -> None:
     with pytest.raises(ProtocolError, match=message):

@@ -138,6 +138,7 @@ def test_the_seed_decides_and_the_order_of_systems_does_not() -> None:
     assert compare(real, {"a": a}, seed=1)[0].p != compare(real, {"a": a}, seed=2)[0].p
 
 
+@pytest.mark.long
 def test_the_interval_covers_the_true_difference_about_as_often_as_it_says() -> None:
     rng = np.random.default_rng(3)
     hits = 0

@@ -321,6 +321,7 @@ def noisy_articles(count: int, seed: int = 0) -> list[Document]:
     return [sectioned(str(number), [(title, text(title)) for title in WORDS]) for number in range(count)]
 
 
+@pytest.mark.long
 def test_the_cost_of_an_error_is_chosen_inside_the_folds() -> None:
     documents = noisy_articles(150)
     accuracies = {cost: fit(documents, min_count=5, cost=cost).facts["accuracy"] for cost in ("auto", "10")}

@@ -56,7 +56,7 @@ def test_a_table_gives_segments_raters_and_marks(end: str, mark: str, tmp_path: 
         id="one/talk/7/r1",
         document="one/talk/7",
         annotator="r1",
-        protocol="mqm@1",
+        protocol="mqm@2",
         marks=(
             Mark(
                 id="one/talk/7/r1/0",
@@ -118,7 +118,7 @@ def with_cell(index: int, cell: str) -> str:
         ("system\tdoc\nx\ty\n", "t.tsv:1: no column 'seg_id'; there are: system, doc"),
         (HEAD + with_cell(0, ""), "t.tsv:2: column 'system' is empty"),
         (HEAD + with_cell(7, "Acuracy/Omission"), "t.tsv:2: column 'category': label 'Acuracy/Omission' is not in "),
-        (HEAD + with_cell(8, "Majr"), "t.tsv:2: column 'severity': 'Majr' is not in mqm@1; did you mean 'major'?"),
+        (HEAD + with_cell(8, "Majr"), "t.tsv:2: column 'severity': 'Majr' is not in mqm@2; did you mean 'major'?"),
         (HEAD + with_cell(6, "y") + with_cell(6, "z"), "t.tsv:3: column 'target': differs from an earlier row of seg"),
         (HEAD + with_cell(9, "a\tb"), "t.tsv:2: has more fields than the 10 columns"),
         (HEAD + with_cell(6, "\0"), "t.tsv:2: text: has a NUL character at position 0"),
@@ -132,7 +132,7 @@ def test_a_slip_is_named_with_line_and_column(text: str, message: str, tmp_path:
 
 
 def test_what_a_table_cannot_hold_is_refused(tmp_path: Path) -> None:
-    work = Annotation(id="x", document="d", annotator="r", protocol="mqm@1")
+    work = Annotation(id="x", document="d", annotator="r", protocol="mqm@2")
     with pytest.raises(FormatError, match=r"document 'd': text: has '\\t', which a WMT table cannot hold"):
         wmt_mqm.write([Document(id="d", text="a\tb"), work], tmp_path / "t.tsv", Options())
 

@@ -15,11 +15,11 @@ from finecomb.measure.view import Filters, view
 from finecomb.report.calibration import calibration_page, sections, short
 from tests.judges.worlds import Marked, crowd, reader, study
 
-FAST = CalibrationOptions(draws=200, levels=("token",))
+FAST = CalibrationOptions(draws=200, levels=("token",), gamma=False)
 
 
 def test_a_judge_like_a_person_may_stand_in() -> None:
-    result = calibrate(crowd(150), "judge", CalibrationOptions(epsilon=0.2, draws=200, levels=("token",)))
+    result = calibrate(crowd(150), "judge", CalibrationOptions(epsilon=0.2, draws=200, levels=("token",), gamma=False))
     assert result.verdict == "may stand in"
     assert "may stand in" in result.paragraph
     assert "name" in result.labels
@@ -157,7 +157,7 @@ def test_a_constant_judge_is_told() -> None:
 
 
 def test_winning_against_people_is_not_enough_where_agreement_is_less() -> None:
-    result = calibrate(crowd(150), "judge", CalibrationOptions(epsilon=0.2, draws=200, levels=("token",)))
+    result = calibrate(crowd(150), "judge", CalibrationOptions(epsilon=0.2, draws=200, levels=("token",), gamma=False))
     less = [
         each if each.columns["who"] != "difference" else type(each)({**each.columns, "verdict": LESS}, each.estimate)
         for each in result.agreement

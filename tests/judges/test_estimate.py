@@ -150,3 +150,12 @@ def test_a_judge_is_nobody_among_people() -> None:
         estimate(world(), ["judge"], people=["judge"])
     with pytest.raises(FinecombError, match="did you mean 'judge'"):
         estimate(world(), ["juge"])
+
+
+def test_a_judge_that_was_fitted_on_peoples_texts_is_refused() -> None:
+    whole = study(
+        {"p0": reader(20, 0), "judge": reader(40, 1)}, {"judge": "llm"},
+        annotator_meta={"judge": {"trained_on": ["d003", "d030"]}},
+    )  # fmt: skip
+    with pytest.raises(FinecombError, match="judge was fitted on 1 of the 20 texts that people read"):
+        estimate(whole, ["judge"])

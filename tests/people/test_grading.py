@@ -57,7 +57,7 @@ def test_the_best_attempt_counts_and_a_repeated_one_replaces_itself() -> None:
 
 
 def test_results_under_other_protocols_stay() -> None:
-    other = PROTOCOL.model_copy(update={"version": "2"})
+    other = PROTOCOL.model_copy(update={"version": "3"})
     person = Annotator(id="a", kind="human", meta={"batch": 7})
     grade = grading.attempt_grade(PROTOCOL, {})
     person = grading.with_grade(PROTOCOL, person, grade, 0, WHEN)

@@ -184,7 +184,7 @@ def test_steps_of_another_version_do_not_count() -> None:
     asked = ALL["likert"]
     walker = Walker(asked, Settings())
     assert walker.walk() == "work"
-    later = Protocol.model_validate({**asked.model_dump(), "version": "2"})
+    later = Protocol.model_validate({**asked.model_dump(), "version": "3"})
     again = Walker(later, Settings(), annotator=walker.annotator)
     assert [each.id for each in ([again.here()])] == ["instructions"]
     assert again.walk() == "work"

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 
 from finecomb import protocols
+from finecomb.cli.serve import server_config
 from finecomb.core.records import PHASES, Annotation, Annotator, Document, Mark, Offer, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Item
+from finecomb.server import auth
+from finecomb.server.app import create_app
 from finecomb.server.auth import TOKEN, Auth
 from finecomb.store import access, researcher_actions, tables
 from finecomb.store.database import DatabaseError
 from finecomb.store.store import Store
-from tests.databases import Client, Clocked
+from tests.databases import Client, Clocked, new_place, opened
 
 SENTINEL = "gpt-sentinel"
 TEXT = "The ferry was built by seven men in a week. It has nine crew."
@@ -444,3 +450,86 @@ def test_exports_and_pay_files_leave_a_line_in_the_audit_log(store: Store) -> No
 def test_looking_at_wrong_links_is_limited_too(client: Client) -> None:
     codes = [client.get(f"/api/join/wrong-{n}").status_code for n in range(13)]
     assert codes == [404] * 10 + [429] * 3
+
+
+def knocking(store: Store, peer: str, public_url: str, tries: int = 13) -> list[int]:
+    """The answers to wrong links from a peer that says each time that it stands for somebody else."""
+    config = server_config(create_app(store, public_url), public_url)
+    config.load()
+    client = TestClient(config.loaded_app, base_url="http://study.test", client=(peer, 50_000))
+    return [
+        client.get(f"/api/join/wrong-{n}", headers={"x-forwarded-for": f"198.51.100.{n}"}).status_code
+        for n in range(tries)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("peer", "public_url", "limited"),
+    [
+        ("203.0.113.9", "", True),
+        ("127.0.0.1", "", True),
+        ("203.0.113.9", "https://study.test", True),
+        ("127.0.0.1", "https://study.test", False),  # the proxy, which knows who asks
+    ],
+)
+def test_nobody_but_the_proxy_says_where_a_request_comes_from(
+    store: Store, peer: str, public_url: str, limited: bool
+) -> None:
+    assert knocking(store, peer, public_url) == ([404] * 10 + [429] * 3 if limited else [404] * 13)
+
+
+def test_joins_from_one_network_are_throttled(store: Store, clock: Clocked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auth, "_JOINS", 3)
+
+    def joins(peer: str) -> int:
+        client = TestClient(create_app(store), base_url="http://study.test", client=(peer, 50_000))
+        return client.post(f"/api/join/{access.open_token(store)}").status_code
+
+    assert [joins("203.0.113.9") for _ in range(5)] == [200] * 3 + [429] * 2
+    assert joins("203.0.113.10") == 200
+    assert [joins("2001:db8::1"), joins("2001:db8::2"), joins("2001:db8::3"), joins("2001:db8::4")] == [200] * 3 + [429]
+    assert [joins("127.0.0.1") for _ in range(5)] == [200] * 5  # this machine's own
+    clock.now += access.WINDOW + 1
+    assert joins("203.0.113.9") == 200
+
+
+def test_a_planted_cookie_is_not_gone_on_with(store: Store) -> None:
+    """With https only cookies count that no other site of the same domain can set."""
+
+    def browser() -> TestClient:
+        return TestClient(create_app(store, "https://study.test"), base_url="https://study.test")
+
+    attacker, victim = browser(), browser()
+    planted = attacker.post(f"/api/join/{access.open_token(store)}")
+    for name, value in attacker.cookies.items():
+        victim.cookies.set(name.removeprefix("__Host-"), value)
+    own = victim.post(f"/api/join/{access.open_token(store)}")
+    assert own.json()["annotator"] != planted.json()["annotator"]
+
+
+def test_no_token_reaches_a_log(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        client = Client(store)
+        token = access.open_token(store)
+        client.get(f"/join/{token}")
+        client.joined()
+        invitation = store.do_now(researcher_actions.invite, "tests", "eve", "owner")
+        client.post(f"/sign-in/{invitation}", follow_redirects=False)
+        client.get(f"/api/join/{token}")
+    lines = [record.getMessage() for record in caplog.records if not record.name.startswith(("httpx", "httpcore"))]
+    assert not [line for line in lines if token in line or invitation in line]
+
+
+def test_annotators_see_the_protocols_title_and_never_the_folder(tmp_path: Path) -> None:
+    asked = protocols.load("scarecrow")
+    items: list[Item] = [Settings(protocols=(asked.id,), skip=PHASES), asked, Document(id="d", text=TEXT)]
+    folder = tmp_path / "gpt4-vs-human"
+    folder.mkdir()
+    with opened(new_place("sqlite", folder), items, Clocked()) as store:
+        client = Client(store)
+        token = access.open_token(store)
+        seen = [client.get(f"/join/{token}").text, client.get(f"/api/join/{token}").text]
+        client.joined()
+        seen += [client.get("/").text, client.get("/api/me").text, client.post("/api/next").text]
+        assert client.get("/api/me").json()["title"] == asked.title
+    assert not [text for text in seen if "gpt4" in text]

@@ -22,6 +22,8 @@ from finecomb.core.study import Item, Study
 from tests.databases import Client, Clocked, new_place, opened
 from tests.walking import walk
 
+pytestmark = pytest.mark.long
+
 ACCURACY = {"none": 0.55, "instructions": 0.6, "examples": 0.65, "comparison": 0.7}
 DOMAINS = ("stories", "news", "recipes")
 PEOPLE = 180

@@ -6,15 +6,21 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from finecomb import protocols
-from finecomb.core.records import Design, Document, Settings, WayPhase
+from finecomb.core.protocol import Work
+from finecomb.core.records import Allocation, Annotation, Annotator, Design, Document, Mark, Settings, WayPhase
+from finecomb.core.span import Span
 from finecomb.core.study import Item
+from finecomb.judges.estimate import estimate
+from finecomb.people.circumstances import Circumstances
 from finecomb.server.rehearsal import Rehearsal, RehearsalClock, rehearse, without_people
 from finecomb.simulate.people import CrowdTraits
 from tests.core.test_design import CLARK, DOMAINS
 from tests.databases import new_place, opened
+from tests.judges.worlds import PROTOCOL as SLIPS
 
 TURING = protocols.load("turing")
 TEXT = "The ferry number {} left the pier at nine with two passengers, a goat and a letter for the mayor. It came back."
@@ -68,6 +74,48 @@ def test_a_study_begins_without_those_who_were_there(tmp_path: Path) -> None:
     rehearsal = rehearsed(tmp_path, [*clark(1)[:2], *texts(2)], CrowdTraits(), 2)
     again = list(without_people(rehearsal.study))
     assert len(again) == 2 + len(texts(2))
+
+
+def strata_of_errors(per_system: int, seed: int) -> list[Item]:
+    """Texts of five systems whose errors, all known to gold, vary more and more; texts are drawn by system."""
+    rng, text = np.random.default_rng(seed), " ".join(f"word{number:02}" for number in range(40))
+    protocol = SLIPS.model_copy(update={"work": Work(texts=15)})
+    settings = Settings(protocols=(protocol.id,), annotators=1, allocation=Allocation(strata=("model",)))
+    items: list[Item] = [settings, protocol, Annotator(id="gold", kind="gold")]
+    for system, (mean, sd) in enumerate([(2, 0.7), (2, 0.7), (2, 0.7), (4, 1.5), (10, 4)]):
+        for number in range(per_system):
+            id, errors = f"{system}-{number}", int(np.clip(round(rng.normal(mean, sd)), 0, 30))
+            items.append(Document(id=id, text=text, meta={"model": f"m{system}"}))
+            marks = tuple(
+                Mark(
+                    id=f"{id}/{at}",
+                    spans=(Span(7 * at, 7 * at + 6),),
+                    quotes=(text[7 * at : 7 * at + 6],),
+                    label="name",
+                )
+                for at in range(errors)
+            )
+            items.append(
+                Annotation(id=id, document=id, annotator="gold", protocol=protocol.id, status="submitted", marks=marks)
+            )
+    return items
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_texts_drawn_by_the_server_give_an_estimate_that_holds_the_simulated_truth(tmp_path: Path, seed: int) -> None:
+    items = strata_of_errors(60, seed)
+    truth = np.mean([len(item.marks) for item in items if isinstance(item, Annotation)])
+    rehearsal = rehearsed(tmp_path, items, CrowdTraits(skill={"": 1.0}), 5, seed)
+    assert Counter(visit.outcome for visit in rehearsal.visits) == {"done": 5}
+    work = [one for one in rehearsal.study.work().iter_annotations() if one.annotator != "gold"]
+    drawn = Counter(one.meta["stratum"] for one in work)
+    assert drawn["m4"] > 2 * drawn["m0"]
+    assert all(Circumstances.from_meta(one.meta).chance for one in work)
+    plain, held = (estimate(rehearsal.study).find(method=method) for method in ("people alone", "in fixed shares"))
+    assert held.low < truth < held.high
+    assert plain.low < truth < plain.high
+    assert held.high - held.low < plain.high - plain.low
 
 
 @pytest.mark.long

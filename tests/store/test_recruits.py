@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from finecomb.core.check import check
 from finecomb.core.study import Study
 from finecomb.people.arrivals import Arrival, ArrivalSource
 from finecomb.store import access, audit, backup, migrations, recruits, researcher_actions, tables
 from finecomb.store.database import Database
 from finecomb.store.location import StudyLocation, place
 from finecomb.store.store import Store, open_store, prepare, read_items
-from tests.databases import KINDS, Clocked, demo_items, new_place, opened, server
+from tests.databases import KINDS, Client, Clocked, demo_items, new_place, opened, server
 
 ANN = ArrivalSource("prolific", "5f1worker", "study1", "session1", "device1", "address1")
 
@@ -105,6 +106,30 @@ def test_forgetting_leaves_the_work_and_nothing_of_the_person(store: Store) -> N
         f'{{"annotators":["{ann}"]}}',
     ]
     assert not any("5f1worker" in about for *_, about in lines)
+
+
+def test_forgetting_takes_names_from_people_links_and_the_log(store: Store) -> None:
+    """Who was called by a name in a link has a number afterwards, with all of their work."""
+    (link,) = store.do_now(researcher_actions.make_links, "tests", 0, ["Maria Santos"])
+    store.do_now(researcher_actions.make_links, "tests", 1)
+    reader = Client(store).joined(link.token)
+    reader.nothing_found(task := reader.next()["id"])
+    store.do_now(researcher_actions.name_annotator, "tests", "Maria Santos", "Maria from Porto")
+    store.do_now(researcher_actions.revoke_links, "tests", "Maria Santos")
+    assert kept(store).names == 1
+    assert store.change_now(recruits.forget, "tests", ["Maria Santos"]).names == 1
+    assert kept(store).names == 0
+    (work,) = store.annotations(tables.annotation.c.id == task)
+    assert work.annotator in {person.id for person in store.annotators()}
+    assert work.annotator.startswith("reader-")
+    with store.database.reading() as transaction:
+        lines = audit.entries(store, transaction)
+    everything = str([lines, store.annotators(), list(store.study().iter_annotations())])
+    assert "Maria" not in everything
+    assert (
+        len([did for _, _, did, _ in lines if did in ("made personal links", "named annotator", "revoked links")]) == 4
+    )
+    assert check(store.study()) == []
 
 
 def test_researchers_stay_signed_in_when_annotators_are_forgotten(store: Store) -> None:

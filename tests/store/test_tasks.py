@@ -61,6 +61,36 @@ def test_old_changes_are_forgotten_and_never_applied_again(store: Store, clock: 
     assert reader.get(f"/api/tasks/{task}").json()["answers"] is None
 
 
+def test_an_old_handing_in_is_not_done_again(store: Store, clock: Clocked) -> None:
+    reader = Client(store).joined()
+    task = reader.next()["id"]
+    reader.save(task, "answers", {"no_errors": True})
+    assert reader.finish(task, change="first")[0] == 200
+    clock.now += MONTH + 1
+    assert store.do_now(tasks.forget_changes) == 1
+    assert reader.finish(task, verb="reopen", change="again")[0] == 200
+    assert reader.finish(task, change="first")[0] == 200  # answered as the first was, and nothing is done
+    assert reader.get(f"/api/tasks/{task}").json()["status"] == "draft"
+    assert reader.finish(task)[0] == 200
+    assert reader.finish(task, verb="reopen", change="again")[0] == 200
+    assert reader.get(f"/api/tasks/{task}").json()["status"] == "submitted"
+
+
+def test_a_stale_change_is_refused_in_words(store: Store, clock: Clocked) -> None:
+    reader = Client(store).joined()
+    task = reader.next()
+    reader.save(task["id"], "marks/m", mark(task), change="old")
+    reader.save(task["id"], "marks/m", mark(task, 7), base=1)
+    body = mark(task, 7) | {"answers": {"severity": 1, "explanation": "so"}}
+    assert reader.save(task["id"], "marks/m", body, base=2)[0] == 200
+    assert reader.finish(task["id"])[0] == 200
+    clock.now += MONTH + 1
+    store.do_now(tasks.forget_changes)
+    assert reader.finish(task["id"], verb="reopen")[0] == 200
+    code, answer = reader.save(task["id"], "marks/m", mark(task), change="old")
+    assert (code, answer["code"], "more than a month ago" in answer["say"]) == (409, "conflict", True)
+
+
 def test_the_same_mark_over_and_over_is_refused(store: Store) -> None:
     reader = Client(store).joined()
     task = reader.next()

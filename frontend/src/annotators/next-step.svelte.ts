@@ -40,6 +40,7 @@ export class NextStep {
 
   readonly nextWords: string = $derived.by(() => {
     if (this.session.handingIn) return t("handingIn");
+    if (this.session.awaited !== undefined) return t("partComes", { n: this.session.awaited + 1 });
     if (this.part && !this.isLastPart) return t(this.marks ? "noMorePart" : "nextPart", { n: this.session.partAt + 2 });
     const { practice } = this.session.task ?? {};
     if (practice) return this.practiceWords(practice);
@@ -50,6 +51,7 @@ export class NextStep {
     });
   });
   readonly nextWordsShort: string = $derived.by(() => {
+    if (this.session.awaited !== undefined) return t("partComes", { n: this.session.awaited + 1 });
     if (this.part && !this.isLastPart) return t("partN", { n: this.session.partAt + 2 });
     const { practice } = this.session.task ?? {};
     if (practice) return this.practiceWords(practice, true);
@@ -78,7 +80,7 @@ export class NextStep {
   /** Go on; if something is missing, go there instead. */
   async forward(): Promise<void> {
     const { session, marking } = this;
-    if (session.readOnly || session.handingIn) return;
+    if (session.readOnly || session.handingIn || session.awaited !== undefined) return;
     if (this.part && !(await this.leavePart())) return;
     if (this.part && !this.isLastPart) return this.toPart(session.partAt + 1);
     const [refused] = session.refused;
@@ -102,9 +104,9 @@ export class NextStep {
     this.session.dispatch({ type: "answer", key, question: "cannot_judge", value: reason });
   }
 
-  toPart(index: number): void {
+  async toPart(index: number): Promise<void> {
     this.marking.reset();
-    this.session.goToPart(index);
+    await this.session.reach(index);
     this.marking.focusText();
   }
 

@@ -22,7 +22,7 @@ export interface paths {
          * @description Sign in: as oneself by a personal link or from a platform, as somebody new by the open one.
          *
          *     Who comes back by the open link in the same browser goes on as before, unless the platform says that it is
-         *     somebody else.
+         *     somebody else. Who comes from a platform in another browser needs the `code` that is shown in the first.
          */
         post: operations["join_api_join__token__post"];
         delete?: never;
@@ -1150,6 +1150,43 @@ export interface components {
             places: string[];
         };
         /**
+         * Allocation
+         * @description Texts drawn so that the interval of the mean over all texts shrinks most; every text keeps a chance.
+         */
+        Allocation: {
+            /**
+             * Strata
+             * @description Document meta that cuts the texts into strata, e.g. `model`.
+             * @default []
+             */
+            strata: string[];
+            /**
+             * Judges
+             * @description Annotators who have read every text; how far they disagree cuts the texts further, of a single one how unsure it
+             *     is, or how much it marks.
+             * @default []
+             */
+            judges: string[];
+            /**
+             * Parts
+             * @description How many parts the texts are cut into by judges.
+             * @default 3
+             */
+            parts: number;
+            /**
+             * Measure
+             * @description What is to be known exactly: `count`, marks per text, or `answer:NAME`, a number asked of the whole text.
+             * @default count
+             */
+            measure: string;
+            /**
+             * Exploration
+             * @description Share of texts that are drawn from all strata alike.
+             * @default 0.1
+             */
+            exploration: number;
+        };
+        /**
          * AnnotationBars
          * @description One annotation of a document: a row of bars.
          */
@@ -1836,7 +1873,7 @@ export interface components {
              * @description What the interface goes by.
              * @enum {string}
              */
-            code: "signed-out" | "not-allowed" | "not-found" | "conflict" | "finished" | "lease-over" | "incomplete" | "refused" | "too-large" | "too-many" | "paused" | "closed" | "failed";
+            code: "signed-out" | "not-allowed" | "other-browser" | "not-found" | "conflict" | "finished" | "lease-over" | "incomplete" | "refused" | "too-large" | "too-many" | "paused" | "closed" | "failed";
             /**
              * Say
              * @description For people: what happened, what is safe, what to do.
@@ -2165,6 +2202,11 @@ export interface components {
             looks: components["schemas"]["LabelLook"][];
             /** Unlabelled */
             unlabelled: boolean;
+            /**
+             * Marks On
+             * @description Parts that may be marked; every part when absent.
+             */
+            marks_on?: string[] | null;
             /** Questions */
             questions: components["schemas"]["Question"][];
             /** Unit Questions */
@@ -2534,6 +2576,12 @@ export interface components {
             way: components["schemas"]["ProgressSection"][];
             /** @description Once there is nothing more to do. */
             ending?: components["schemas"]["Ending"] | null;
+            /**
+             * Code
+             * @description To be typed in another browser in order to go on there; only for people whom a platform sent.
+             * @default
+             */
+            code: string;
             /**
              * Csrf
              * @description To be sent as `X-Finecomb-Token` with every request that changes something.
@@ -2950,6 +2998,11 @@ export interface components {
             labels: components["schemas"]["LabelRow"][];
             /** Models */
             models: components["schemas"]["ModelRow"][];
+            /**
+             * Watched
+             * @description Means that may be watched; none where nothing is marked.
+             */
+            watched: components["schemas"]["WatchedFigure"][];
             /**
              * People
              * @description Those to look at first come first.
@@ -3896,6 +3949,11 @@ export interface components {
             /** @description Machine marks shown to annotators; none unless set. */
             offer?: components["schemas"]["Offer"] | null;
             /**
+             * @description Which text comes next: the one where the interval of the mean over all texts shrinks most; without it, the one
+             *     with fewest annotators.
+             */
+            allocation?: components["schemas"]["Allocation"] | null;
+            /**
              * Skip
              * @description Phases of the protocol that are left out, e.g. for people who were trained elsewhere.
              * @default []
@@ -4246,7 +4304,8 @@ export interface components {
             text: string;
             /**
              * Context
-             * @description Named texts beside it, unless the protocol hides them.
+             * @description Named texts beside it, unless the protocol hides them. The texts of a pair are called `first` and `second`, by
+             *     their place, and so they are in answers and marks.
              * @default {}
              */
             context: {
@@ -4254,10 +4313,22 @@ export interface components {
             };
             /**
              * Parts
-             * @description Where the protocol goes part by part.
+             * @description Where the protocol goes part by part. Where errors are marked so, `text` ends with the part that is to be judged,
+             *     and the next one is sent once that was; of later parts only their place is told.
              * @default []
              */
             parts: components["schemas"]["TextPart"][];
+            /**
+             * Sentences
+             * @description Start and end of the sentences by part, where a label goes with whole ones.
+             * @default {}
+             */
+            sentences: {
+                [key: string]: [
+                    number,
+                    number
+                ][];
+            };
             /** @description Where the protocol shows it. */
             data?: components["schemas"]["JsonValue"];
             /**
@@ -4477,6 +4548,31 @@ export interface components {
             why: string;
         };
         /**
+         * WatchedFigure
+         * @description A mean over texts whose interval holds at every moment, so that one may stop when it is narrow enough.
+         */
+        WatchedFigure: {
+            /**
+             * Measure
+             * @enum {string}
+             */
+            measure: "texts with an error" | "marks per text";
+            /**
+             * Kind
+             * @description `bounded` holds exactly from the first text on, `counts` nearly and from 30 texts on.
+             * @enum {string}
+             */
+            kind: "bounded" | "counts";
+            /**
+             * Says
+             * @description Which kind of interval it is, in words.
+             */
+            says: string;
+            /** Texts */
+            texts: number;
+            figure: components["schemas"]["Figure"];
+        };
+        /**
          * Welcome
          * @description What a link opens, before anybody is signed in.
          */
@@ -4618,6 +4714,7 @@ export type Added = components['schemas']['Added'];
 export type Address = components['schemas']['Address'];
 export type AdjudicatePage = components['schemas']['AdjudicatePage'];
 export type Agreed = components['schemas']['Agreed'];
+export type Allocation = components['schemas']['Allocation'];
 export type AnnotationBars = components['schemas']['AnnotationBars'];
 export type AnnotatorWork = components['schemas']['AnnotatorWork'];
 export type AnswersBody = components['schemas']['AnswersBody'];
@@ -4730,6 +4827,7 @@ export type UnitChange = components['schemas']['UnitChange'];
 export type UnitEntry = components['schemas']['UnitEntry'];
 export type Wanting = components['schemas']['Wanting'];
 export type WantingList = components['schemas']['WantingList'];
+export type WatchedFigure = components['schemas']['WatchedFigure'];
 export type Welcome = components['schemas']['Welcome'];
 export type When = components['schemas']['When'];
 export type Work = components['schemas']['Work'];
@@ -4778,7 +4876,9 @@ export interface operations {
     };
     join_api_join__token__post: {
         parameters: {
-            query?: never;
+            query?: {
+                code?: string;
+            };
             header?: never;
             path: {
                 token: string;

@@ -32,6 +32,7 @@ export type {
   ResearcherRow,
   QualificationScores,
   Suggested,
+  WatchedFigure,
 } from "../lib/schema";
 
 export type Me = ResearcherMe;

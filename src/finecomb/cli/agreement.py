@@ -17,7 +17,7 @@ from finecomb.agreement.registry import TESTS
 from finecomb.agreement.sources import SOURCES, source_type
 from finecomb.cli.filters import FilterOptions, names
 from finecomb.cli.options import is_given, with_options
-from finecomb.cli.shared import AsJson, From, StudyPath, app, err, print_table, read, say_all
+from finecomb.cli.shared import AsJson, From, StudyPath, app, draw, err, print_table, read, say_all
 from finecomb.cli.statistics import print_findings
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
@@ -92,7 +92,7 @@ def agree(
         return
     given = {name: getattr(options, name) for name in values.given if hasattr(options, name)}
     more: dict[str, Any] = {"gamma": gamma, "workers": options.workers, "watch": options.watch}
-    print_findings(agreed(part, wanted, **given, **more), as_json_, "Agreement")
+    print_findings(agreed(part, wanted, **given, **more), as_json_, "Agreement", protocol=part.protocol)
 
 
 def _chosen_agreements(wanted: Sequence[str], options: AgreeOptions) -> dict[str, type]:
@@ -150,9 +150,10 @@ def run_tests(
     if grid and what != "human-or-machine":
         raise FinecombError(f"--grid does not apply to {what}; it applies to human-or-machine")
     if grid and not as_json_:
+        draw(findings)
         print_table(wide_rows(findings), title)
     else:
-        print_findings(findings, as_json_, title)
+        print_findings(findings, as_json_, title, protocol=part.protocol if isinstance(part, View) else None)
 
 
 def wide_rows(findings: Sequence[Finding]) -> list[Row]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 from rich.progress import BarColumn, Progress, TextColumn
 
 from finecomb import formats, protocols
+from finecomb.cli.model_options import ModelOptions, model_settings
 from finecomb.cli.options import with_options
 from finecomb.cli.shared import (
     AsJson,
@@ -31,17 +30,19 @@ from finecomb.cli.shared import (
     read,
     say,
 )
-from finecomb.core.errors import FinecombError
-from finecomb.core.options import OptionValues, option, option_specs
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.options import OptionValues
 from finecomb.core.protocol import Protocol
-from finecomb.core.protocol_text import explain
 from finecomb.core.records import Annotation, ModelSettings
 from finecomb.core.study import Item, Study
 from finecomb.formats import folder
 from finecomb.judges.contract import CONTRACTS, JudgeContract, judge_binding_of, stale_warning
-from finecomb.report.tables import Row
+from finecomb.judges.reliability import PROBES
+from finecomb.report.calibration import readable
+from finecomb.report.tables import Row, finding_rows
 
 try:
+    from finecomb.cli.probe import ProbedModel
     from finecomb.llm.budget import Price
     from finecomb.llm.calls import CallProgress, Watcher
     from finecomb.llm.injections import injections
@@ -51,28 +52,6 @@ except ModuleNotFoundError as error:
     raise FinecombError(f"language models need the package {error.name}; pip install 'finecomb[llm]'") from None
 
 RUNS = "runs"
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """How a model is asked; what is not given comes from `models` in study.yaml, else from the defaults."""
-
-    base_url: str = option("", "An OpenAI-compatible endpoint, e.g. http://localhost:11434/v1.")
-    key_env: str = option("", "Environment variable with the endpoint's key; the key itself is written nowhere.")
-    samples: int = option(1, "Ask each text so often; each sample is an annotator of its own.", minimum=1)
-    temperature: float | None = option(None, "Sent along when given.")
-    max_tokens: int = option(2048, "Most tokens of a reply.", minimum=1)
-    shots: int = option(0, "Gold texts shown as examples; never the text that is judged.", minimum=0)
-    price: str = option("", "IN,OUT: dollars for a million tokens sent and received.")
-    budget: float | None = option(None, "Make no call that could cost more than is left of so many dollars.")
-    concurrency: int = option(8, "Most calls at a time.", minimum=1)
-    requests_per_minute: float | None = option(None, "Most calls a minute.")
-    tokens_per_minute: float | None = option(None, "Most tokens sent a minute, as estimated.")
-    timeout: float = option(120.0, "Seconds for one call.")
-    attempts: int = option(6, "How often a call is tried.", minimum=1)
-    context_tokens: int | None = option(None, "Tokens that fit into the model; longer texts are refused beforehand.")
-    by_segment: bool = option(False, "Ask part by part.")
-    seed: int = option(0, "For shots; also sent to the endpoint.", minimum=0)
 
 
 @app.command()
@@ -111,35 +90,105 @@ def annotate(
     runs: Annotated[
         Path | None, typer.Option(help="Where runs are kept; in the study's folder when absent.", show_default=False)
     ] = None,
+    probe: Annotated[
+        str,
+        typer.Option(
+            help="Test the judge: repeat, paraphrase, labels, position or self, on 100 texts.", show_default=False
+        ),
+    ] = "",
+    paraphrase: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="The prompt in other words, for a probe of one of yours.",
+            show_default=False,
+        ),
+    ] = None,
+    own: Annotated[
+        str, typer.Option(help="With --probe self: the system that is the judge's own model.", show_default=False)
+    ] = "",
     from_: From = "",
     force: Force = False,
     as_json_: AsJson = False,
 ) -> None:
     """Let a language model annotate a study's texts; nothing it says is lost, and nothing is paid twice.
 
-    Example: `finecomb annotate harbour --model local:smollm2 --limit 3`
+    Examples: `finecomb annotate harbour --model local:smollm2 --limit 3` ·
+    `finecomb annotate harbour --model judge-4 --probe repeat`
     """
+    _check_probe(probe, paraphrase, own, dry_run, check)
     whole = read(study, from_)
     if output is None and not dry_run and not folder.looks_like(study):
         raise FinecombError(f"{study}: is no study folder, so nothing can be added to it; name a new study with -o")
-    settings = _settings(whole, model, values)
+    settings = model_settings(whole, model, values)
     chosen = _protocol(whole, protocol)
     template = PromptTemplate.parse(prompt.read_text(encoding="utf-8"), str(prompt)) if prompt else None
-    documents = list(whole.iter_documents())[:limit]
     whole = _with_protocol(whole, chosen)
+    where = runs or (study / RUNS if study.is_dir() else study.with_name(f"{study.name}.{RUNS}"))
+    if probe:
+        words = PromptTemplate.parse(paraphrase.read_text(encoding="utf-8"), str(paraphrase)) if paraphrase else None
+        asked = ProbedModel(whole, settings, chosen, name or _short_name(model), template, limit)
+        _probe(asked, probe, words, own, study, output, force, where, as_json_)
+        return
+    documents = list(whole.iter_documents())[:limit]
     run_plan = plan(whole, settings, chosen, documents, name or _short_name(model), template)
     _refuse_other_prompt(whole, run_plan)
     _warn_stale_contract(study, run_plan, chosen)
     if dry_run:
         _show_plan(run_plan, as_json_)
         return
-    where = runs or (study / RUNS if study.is_dir() else study.with_name(f"{study.name}.{RUNS}"))
     run, interrupted = _run(run_plan, where)
     audit = None if interrupted or not check else _verified(whole, run, settings, check, where)
     _write(whole, [run, *([audit] if audit else [])], study, output, force)
     _report(run, audit, output or study, as_json_)
     if interrupted:
         raise KeyboardInterrupt
+
+
+def _check_probe(probe: str, paraphrase: Path | None, own: str, dry_run: bool, check: str) -> None:
+    """Refuse a probe that there is not, and options that do not go with it."""
+    if probe and probe not in PROBES:
+        raise FinecombError(f"--probe {probe}: no such probe{did_you_mean(probe, PROBES)}")
+    for name, is_given, fits in (
+        ("--paraphrase", paraphrase is not None, probe == "paraphrase"),
+        ("--own", bool(own), probe == "self"),
+        ("--dry-run", dry_run, not probe),
+        ("--verify", bool(check), not probe),
+    ):
+        if is_given and not fits:
+            raise FinecombError(
+                f"{name} does not go with {f'--probe {probe}' if probe else 'no --probe'}; leave it out"
+            )
+
+
+def _probe(
+    asked: ProbedModel,
+    probe: str,
+    paraphrase: PromptTemplate | None,
+    own: str,
+    study: Path,
+    output: Path | None,
+    force: bool,
+    runs: Path,
+    as_json_: bool,
+) -> None:
+    """Run a probe, keep its readings, and tell its effects."""
+    readings: list[ModelRun] = []
+    interrupted = False
+    for run_plan in asked.plans(probe, paraphrase):
+        if clash := asked.clash(run_plan):
+            raise FinecombError(clash)
+        run, interrupted = _run(run_plan, runs)
+        readings.append(asked.kept(run, probe, own))
+        if interrupted:
+            break
+    _write(asked.study, readings, study, output, force)
+    if interrupted:
+        raise KeyboardInterrupt
+    rows, signature = finding_rows(asked.effects(readings, probe, own))
+    notes = [note for reading in readings for note in _notes(reading)]
+    emit(readable(rows), as_json_, f"What the probe {probe!r} shows of {asked.name}", "", [*notes, signature])
 
 
 def _warn_stale_contract(study: Path, plan_: ModelPlan, protocol: Protocol) -> None:
@@ -156,31 +205,6 @@ def _warn_stale_contract(study: Path, plan_: ModelPlan, protocol: Protocol) -> N
 
 def _short_name(model: str) -> str:
     return Path(model.removeprefix("local:")).name.removesuffix(".gguf")
-
-
-def _settings(study: Study, model: str, values: OptionValues) -> ModelSettings:
-    """What study.yaml says of the model, with what was given on the command line on top."""
-    base = study.settings.models.get(model) or ModelSettings(model=model)
-    given: dict[str, Any] = {name: value for name, value in values.given.items() if name in option_specs(ModelOptions)}
-    if "price" in given:
-        given["price"] = _price(str(given["price"]))
-    try:
-        return ModelSettings.model_validate({**base.model_dump(), **given})
-    except ValidationError as error:
-        problem = error.errors()[0]
-        raise FinecombError(
-            f"--{str(problem['loc'][0]).replace('_', '-')}: {explain(problem, ModelSettings)}"
-        ) from None
-
-
-def _price(text: str) -> tuple[float, float]:
-    try:
-        sent, received = (float(part) for part in text.split(","))
-    except ValueError:
-        raise FinecombError(
-            f"--price {text}: expected IN,OUT in dollars for a million tokens, e.g. 0.15,0.60"
-        ) from None
-    return sent, received
 
 
 def _protocol(study: Study, name: str) -> Protocol:
@@ -411,7 +435,7 @@ def attack_prompt(
 
     Example: `finecomb prompts attack scarecrow --model qwen3:8b --base-url http://localhost:11434/v1`
     """
-    settings = _settings(Study.from_items([]), model, values)
+    settings = model_settings(Study.from_items([]), model, values)
     result = injections(judge(settings, protocols.load(protocol)))
     rows: list[Row] = [
         {"orders": result.tried, "obeyed": len(result.followed), "share": result.rate, "why": result.why}

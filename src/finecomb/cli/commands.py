@@ -143,7 +143,7 @@ COMMANDS = (
         "forget",
         "recruitment",
         Panel.COLLECT,
-        "Remove worker ids, traces of browsers and addresses, sessions and personal links. The work stays.",
+        "Remove worker ids, traces of browsers and addresses, sessions, personal links and names. The work stays.",
     ),
     CommandRow(
         "annotate",
@@ -240,6 +240,12 @@ COMMANDS = (
         "report",
         Panel.SHOW,
         "The study told in pictures: a folder of pages that opens with a double click, also without a connection.",
+    ),
+    CommandRow(
+        "reproduce",
+        "report",
+        Panel.SHOW,
+        "The tables and figures of a paper from your study: in its layout, with what cannot be made and why.",
     ),
     CommandRow("show", "studies", Panel.SHOW, "A text in the terminal with everybody's marks below the words."),
     CommandRow(

@@ -13,6 +13,7 @@ import typer
 
 from finecomb import formats
 from finecomb.cli.filters import Annotators, Draws, Drop, Kinds, Protocol, Seed, Tokens, Where, filters, names, part_of
+from finecomb.cli.output import refuse_plot
 from finecomb.cli.shared import (
     AsJson,
     Force,
@@ -21,6 +22,7 @@ from finecomb.cli.shared import (
     app,
     counted,
     done,
+    draw,
     print_table,
     read,
     say,
@@ -38,7 +40,7 @@ from finecomb.gold.score import Average, Category, RuleTable, Score, Scores, Sco
 from finecomb.gold.score import score as scored
 from finecomb.gold.scored_pair import Unread
 from finecomb.measure.view import view
-from finecomb.report.scores import readable_rows, score_rows
+from finecomb.report.scores import readable_rows, score_findings, score_rows
 from finecomb.report.tables import Row, as_json, finding_rows
 
 MatchOrAll = Literal[
@@ -286,6 +288,7 @@ def score(
         _scalar(truth, other, question, names(by), gold_annotator, draws, seed, as_json_)
         return
     if match == "all":
+        refuse_plot("a table of F1 by every rule")
         options = ScoreSettings(
             gold_annotator=gold_annotator, judges=judges or (), protocol=protocol, tokens=tokens, unread=unread,
             average=average,
@@ -298,6 +301,7 @@ def score(
     )  # fmt: skip
     if tables_ == "all" and len(scores.judged) < 2:
         table_names.remove("compare")
+    draw(score_findings(scores.rows), scores.pair.protocol)
     printer = _Printer(as_json_, several=len(table_names) > 1)
     printable = _score_tables(scores, seed)
     for name in table_names:
@@ -344,7 +348,9 @@ def _scalar(
 ) -> None:
     given = next((name for name in by if name != "label"), "model")
     printer = _Printer(as_json_, several=False)
-    printer.add("metrics", "Metrics against people", scalar_scores(truth, other, question, given, gold, draws, seed))
+    metrics = scalar_scores(truth, other, question, given, gold, draws, seed)
+    draw(metrics)
+    printer.add("metrics", "Metrics against people", metrics)
     printer.finish([])
 
 

@@ -9,20 +9,24 @@ from typing import Annotated, Literal
 import typer
 
 from finecomb.cli.filters import Draws, Labels, Protocol, Seed, Tokens, Where, filters, names
-from finecomb.cli.shared import AsJson, From, StudyPath, app, done, out, read, say
+from finecomb.cli.model_options import ModelOptions, model_settings
+from finecomb.cli.options import with_options
+from finecomb.cli.shared import AsJson, From, StudyPath, app, done, draw, out, read, say
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
+from finecomb.core.options import OptionValues
 from finecomb.core.study import Study
 from finecomb.judges.anchoring import anchoring
 from finecomb.judges.calibrate import Calibration, CalibrationOptions
 from finecomb.judges.calibrate import calibrate as calibrated
-from finecomb.judges.contract import CONTRACTS, JudgeContract, stale_conditions
+from finecomb.judges.calibration_record import CALIBRATIONS, CalibrationRecord, calibration_record
+from finecomb.judges.contract import CONTRACTS, stale_conditions
 from finecomb.judges.estimate import Estimates
 from finecomb.judges.estimate import estimate as estimated
-from finecomb.judges.validate import Judge
+from finecomb.judges.validate import Judge, validation_texts
 from finecomb.judges.validate import validate as validated
 from finecomb.measure.grid import Level
-from finecomb.report.calibration import CalibrationTable, calibration_page, readable, sections, short
+from finecomb.report.calibration import CalibrationTable, calibration_page, drawable, readable, sections, short
 from finecomb.report.tables import Row, as_json, finding_rows, print_rows
 
 JudgeName = Annotated[str, typer.Option("--judge", "-j", help="The annotator to be judged.", show_default=False)]
@@ -50,6 +54,8 @@ def calibrate(
     levels: Annotated[str, typer.Option(help="Levels of agreement, with commas.")] = "token,sentence,document",
     gold: Annotated[str, typer.Option(help="Score against this annotator too.", show_default=False)] = "",
     by: Annotated[str, typer.Option(help="Document meta that names the system.")] = "model",
+    own: Annotated[str, typer.Option(help="The system that is the judge's own model.", show_default=False)] = "",
+    gamma: Annotated[bool, typer.Option(help="Gamma too, of at most 40 texts.")] = True,
     helped: Annotated[bool, typer.Option("--help-effect", help="Its marks were offered: what did that do?")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Every table, not only those that fit a screen.")] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write the page here.", show_default=False)] = None,
@@ -72,14 +78,17 @@ def calibrate(
     _check_score(score, question)
     whole = read(study, from_)
     options = CalibrationOptions(
-        epsilon, margin, score, question, _levels(levels), tuple(people or ()), gold, by, tokens, draws, seed
-    )
+        epsilon, margin, score, question, _levels(levels), tuple(people or ()), gold, by, tokens, draws, seed,
+        gamma, own,
+    )  # fmt: skip
     result = calibrated(whole, judge, options, filters(protocol, labels, where=where))
     parts = sections(result)
     if helped:
         rows, _ = finding_rows(anchoring(whole, judge))
         parts.append(CalibrationTable("help", "What its marks do to people who see them", rows))
-    contract = result.contract(datetime.now(UTC), days)
+    record = calibration_record(result, datetime.now(UTC), days)
+    contract = record.contract
+    draw(drawable(result), next(iter(whole.protocols.values()), None))
     _print_calibration(result, parts, everything, as_json_)
     if html:
         page = calibration_page(result, stale_conditions(contract, result.binding, contract.made, result.systems))
@@ -87,7 +96,7 @@ def calibrate(
         if not as_json_:
             done(html, "written")
     if keep:
-        _keep(study, contract, as_json_)
+        _keep(study, record, as_json_)
 
 
 def _check_score(score: str, question: str) -> None:
@@ -99,12 +108,12 @@ def _check_score(score: str, question: str) -> None:
 
 
 def _levels(text: str) -> tuple[Level, ...]:
-    known: tuple[Level, ...] = ("token", "char", "sentence", "segment", "document")
+    levels: tuple[Level, ...] = ("token", "char", "sentence", "segment", "document")
     chosen = names(text)
     for name in chosen:
-        if name not in known:
-            raise FinecombError(f"--levels {name}: no such level{did_you_mean(name, known)}")
-    return tuple(level for level in known if level in chosen)
+        if name not in levels:
+            raise FinecombError(f"--levels {name}: no such level{did_you_mean(name, levels)}")
+    return tuple(level for level in levels if level in chosen)
 
 
 def _print_calibration(result: Calibration, parts: list[CalibrationTable], everything: bool, as_json_: bool) -> None:
@@ -121,59 +130,98 @@ def _print_calibration(result: Calibration, parts: list[CalibrationTable], every
     say(f"{result.signature} (95% intervals over texts)")
 
 
-def _keep(study: Path, contract: JudgeContract, quiet: bool) -> None:
+def _keep(study: Path, record: CalibrationRecord, quiet: bool) -> None:
+    """Write contract and calibration into the study's folder."""
     if not study.is_dir():
         raise FinecombError(f"{study} is not a folder, so a contract cannot be kept there; take --json or --html")
-    folder = study / CONTRACTS
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{contract.binding.judge.replace('/', '-')}.json"
-    path.write_text(contract.model_dump_json(indent=1), encoding="utf-8")
+    name = f"{record.judge.replace('/', '-')}.json"
+    for kind, content in ((CALIBRATIONS, record), (CONTRACTS, record.contract)):
+        path = study / kind / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content.model_dump_json(indent=1), encoding="utf-8")
     if not quiet:
-        done(path, f"{contract.verdict}; holds for {contract.days} days")
+        done(path, f"{record.verdict}; holds for {record.contract.days} days")
 
 
 # --- validate ----------------------------------------------------------------------------------------------------
 
 
 @app.command()
+@with_options([ModelOptions])
 def validate(
     study: StudyPath,
-    judge: Annotated[str, typer.Option("--judge", "-j", help="A detector that can run again.", show_default=False)],
+    judge: Annotated[
+        str,
+        typer.Option(
+            "--judge", "-j", help="A detector, or a language model as `annotate --model` takes it.", show_default=False
+        ),
+    ],
+    values: OptionValues,
     gold: Annotated[str, typer.Option(help="Who is gold, where it is not clear.", show_default=False)] = "",
     draws: Draws = 1000,
-    seed: Seed = 0,
     from_: From = "",
     as_json_: AsJson = False,
 ) -> None:
     """Does a judge's mark vanish when the error is corrected? Gold corrections written in, the judge run again.
 
-    Example: `finecomb validate games --judge boxscore`
+    Examples: `finecomb validate games --judge boxscore` ·
+    `finecomb validate games --judge qwen3:8b --base-url http://localhost:11434/v1`
     """
     whole = read(study, from_)
-    result = validated(whole, _runnable(whole, judge), judge, gold, draws, seed)
+    seed = int(values.given.get("seed", 0))
+    result = validated(whole, _runnable(whole, judge, gold, values, study), judge, gold, draws, seed)
     rows, signature = finding_rows(result.findings)
-    notes = list(result.notes)
-    if result.references:
-        total, texts = sum(result.references), len(result.references)
-        notes.append(f"{total:,} marks on {texts:,} texts that people wrote: {total / texts:.2f} a text")
     if as_json_:
-        typer.echo(as_json(rows, signature, notes))
+        typer.echo(as_json(rows, signature, result.notes))
         return
     print_rows(out, readable(rows), "Marks before and after the correction", "Nothing to show.")
-    for note in (*notes, f"{signature} (95% intervals over texts)"):
+    for note in (*result.notes, f"{signature} (95% intervals over texts)"):
         say(note)
 
 
-def _runnable(study: Study, name: str) -> Judge:
-    """A detector made for the study; other judges cannot be run from here."""
+def _runnable(study: Study, name: str, gold: str, values: OptionValues, path: Path) -> Judge:
+    """A detector made for the study, or a language model that has read what is needed."""
     from finecomb import protocols
     from finecomb.detect import DETECTORS
 
+    options = [name for name in values.given if name not in ("seed",)]
     if name not in DETECTORS:
-        raise FinecombError(f"{name!r} cannot be run again from here; detectors can{did_you_mean(name, DETECTORS)}")
+        is_model = name in study.settings.models or name.startswith("local:") or "base_url" in values.given
+        if not is_model:
+            names = [*DETECTORS, *study.settings.models]
+            way = "detectors can, and models with --base-url"
+            raise FinecombError(f"{name!r} cannot be run again from here; {way}{did_you_mean(name, names)}")
+        return _model(study, name, gold, values, path)
+    if options:
+        raise FinecombError(f"--{options[0].replace('_', '-')} is for language models; {name} is a detector")
     factory = DETECTORS[name]
-    own = [protocol for protocol in study.protocols.values() if protocol.name == factory.protocol]
-    return factory.make(own[-1] if own else protocols.load(factory.protocol), factory.options())
+    versions = [protocol for protocol in study.protocols.values() if protocol.name == factory.protocol]
+    return factory.make(versions[-1] if versions else protocols.load(factory.protocol), factory.options())
+
+
+def _model(study: Study, name: str, gold: str, values: OptionValues, path: Path) -> Judge:
+    """A language model as a function: all texts are put to it at once, and nothing is paid twice."""
+    from finecomb.llm.runs import execute, plan
+
+    wanted = validation_texts(study, gold)
+    protocol = study.protocols[wanted.protocol]
+    settings = model_settings(study, name, values)
+    if settings.shots:
+        raise FinecombError(
+            f"{name} is shown {settings.shots} gold texts, which tell it the corrections; ask it without --shots"
+        )
+    settings = settings.model_copy(update={"samples": 1})
+    texts = Study.from_items([protocol, *wanted.documents])
+    run = execute(plan(texts, settings, protocol, name=name), path / "runs" if path.is_dir() else None)
+    readings = {annotation.document: annotation for annotation in run.annotations if not annotation.excluded}
+    missing = [document.id for document in wanted.documents if document.id not in readings]
+    if missing:
+        why = next(iter(run.unasked.values()), "its reply could not be read")
+        raise FinecombError(
+            f"{name} did not read {len(missing)} of {len(wanted.documents)} texts ({missing[0]!r}): {why};"
+            " the same command goes on from here"
+        )
+    return lambda document: readings[document.id]
 
 
 # --- estimate ----------------------------------------------------------------------------------------------------
@@ -211,6 +259,7 @@ def estimate(
 
 
 def _print_estimates(result: Estimates, as_json_: bool) -> None:
+    draw(result.findings)
     rows, signature = finding_rows(result.findings)
     if as_json_:
         typer.echo(as_json(rows, signature, result.notes))
@@ -223,11 +272,13 @@ def _print_estimates(result: Estimates, as_json_: bool) -> None:
 def _estimate_row(finding: Finding) -> Row:
     """The interval beside its number, and texts as whole numbers."""
     columns = dict(finding.columns)
-    shown = {name: value for name, value in columns.items() if not name.startswith("added") and name != "advice"}
-    whole = {name: round(value) if isinstance(value, float) else value for name, value in shown.items()}
+    visible = {name: value for name, value in columns.items() if not name.startswith("added") and name != "advice"}
+    whole = {name: round(value) if isinstance(value, float) else value for name, value in visible.items()}
     added = [columns.get(name) for name in ("added", "added_low", "added_high")]
     texts = (
-        f"{added[0]:+.0f} [{added[1]:+.0f}, {added[2]:+.0f}]" if all(isinstance(each, float) for each in added) else ""
+        f"{added[0]:+.0f} [{added[1]:+.0f}, {added[2]:+.0f}]"
+        if all(isinstance(number, float) for number in added)
+        else ""
     )
     estimate = {"value": finding.estimate.short(), "why": finding.estimate.why}
     return {**whole, **estimate, "judges add": texts, "advice": columns.get("advice", "")}

@@ -1,10 +1,13 @@
 """How a command gives its tables: `--format`, `--table-out` and `-v`, on every command that has `--json`.
 
+Commands whose findings can be drawn have `--plot` too.
+
 The flags are put on commands when they are loaded, and what they say is kept here for the one command that runs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +18,9 @@ import typer.main
 from finecomb.core.errors import FinecombError
 from finecomb.report.tables import ENDINGS, TableFormat
 
+PICTURES = (".svg", ".png", ".pdf")
+"""Endings of a picture, as `finecomb.report.plots` draws them; that module is loaded only for who wants one."""
+
 
 @dataclass
 class TableOutput:
@@ -22,6 +28,7 @@ class TableOutput:
 
     format: TableFormat = "table"
     file: Path | None = None
+    plot: Path | None = None
     verbose: bool = False
     written: list[Path] = field(default_factory=list)
     """Files that got a table so far; a second table goes into a second file."""
@@ -41,23 +48,28 @@ OUTPUT = TableOutput()
 
 WITHOUT_TABLES = ("check", "show")
 """Commands with `--json` whose other result is no table."""
+WITH_PLOT = ("measure", "agree", "test", "score", "power", "calibrate", "estimate")
+"""Commands whose findings can be drawn."""
 
 
 def with_output_flags(command: Any) -> Any:
-    """The command with the three flags, where it prints tables; called once when it is loaded."""
+    """The command with the flags, where it prints tables; called once when it is loaded."""
     names = [parameter.name for parameter in command.params]
     if "as_json_" not in names or "table_format" in names or command.name in WITHOUT_TABLES:
         return command
     as_json = command.params[names.index("as_json_")]
     as_json.callback = _is_json
-    command.params += _flags()
+    command.params += _flags(_flag_declarations)
+    OUTPUT.plot = None
+    if command.name in WITH_PLOT:
+        command.params += _flags(_plot_declaration)
     return command
 
 
-def _flags() -> list[Any]:
-    """The three flags as Typer makes them, so that help and errors look like those of all others."""
+def _flags(declarations: Callable[..., None]) -> list[Any]:
+    """The flags as Typer makes them, so that help and errors look like those of all others."""
     flags = typer.Typer(add_completion=False)
-    flags.command()(_flag_declarations)
+    flags.command()(declarations)
     return [flag for flag in typer.main.get_command(flags).params if flag.name != "help"]
 
 
@@ -98,6 +110,22 @@ def _flag_declarations(
     """Nothing: its parameters are the flags."""
 
 
+def _plot_declaration(
+    plot_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot",
+            help="Draw the numbers with their intervals into this file; its ending says how: .svg, .png or .pdf.",
+            callback=lambda value: _set_plot(value),
+            is_eager=True,
+            expose_value=False,
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Nothing: its parameter is the flag."""
+
+
 def _set_format(value: TableFormat) -> TableFormat:
     OUTPUT.format = value
     OUTPUT.written = []
@@ -109,6 +137,19 @@ def _set_file(value: Path | None) -> Path | None:
         raise FinecombError(f"--table-out {value}: the ending says the format: {', '.join(ENDINGS)}")
     OUTPUT.file = value
     return value
+
+
+def _set_plot(value: Path | None) -> Path | None:
+    if value is not None and value.suffix.lower() not in PICTURES:
+        raise FinecombError(f"--plot {value}: the ending says the form; it is one of {', '.join(PICTURES)}")
+    OUTPUT.plot = value
+    return value
+
+
+def refuse_plot(what: str) -> None:
+    """An error where `--plot` was given for something that cannot be drawn."""
+    if OUTPUT.plot is not None:
+        raise FinecombError(f"--plot {OUTPUT.plot}: {what} cannot be drawn; leave --plot out")
 
 
 def _set_verbose(value: bool) -> bool:

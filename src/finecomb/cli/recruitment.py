@@ -110,7 +110,7 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     db: Db = "",
 ) -> None:
-    """Remove worker ids, traces of browsers and addresses, sessions and personal links. The work stays.
+    """Remove worker ids, traces of browsers and addresses, sessions, personal links and names. The work stays.
 
     Example: `finecomb forget my-study`
     """
@@ -121,7 +121,7 @@ def forget(
         with store.database.reading() as transaction:
             there = recruits.personal_data(store, transaction, named)
         out.print(f"{study}: {_in_words(there)}", soft_wrap=True)
-        if there == recruits.PersonalData(0, 0, 0, 0):
+        if there == recruits.PersonalData(0, 0, 0, 0, 0):
             return
         if not yes:
             typer.confirm("Remove them for good?", abort=True)
@@ -149,6 +149,7 @@ def _in_words(data: PersonalData) -> str:
             counted(data.arrivals, "arrival"),
             counted(data.sessions, "session"),
             counted(data.links, "personal link"),
+            counted(data.names, "name"),
         ]
     )
 

@@ -1,24 +1,27 @@
-"""The command that tells a study in pictures."""
+"""Commands that show: a study in pictures, and the tables and figures of papers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import Progress
 
 from finecomb import formats
 from finecomb.cli.filters import Draws, Drop, Seed, Where, part_of
-from finecomb.cli.shared import From, StudyPath, app, counted, done, err, out, read, say
+from finecomb.cli.shared import AsJson, From, StudyPath, app, counted, done, emit, err, out, read, say
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
 from finecomb.report.site.change import changes
 from finecomb.report.site.content import Source, source
 from finecomb.report.site.folder import MANIFEST, verified, write_changes, write_report
-from finecomb.report.tables import finding_rows, print_rows
+from finecomb.report.tables import Row, finding_rows, print_rows
+
+if TYPE_CHECKING:
+    from finecomb.report.reproduce.folder import Outcome
 
 Against = Annotated[
     Path | None, typer.Option("--against", help="A gold standard that machines are judged by.", show_default=False)
@@ -113,3 +116,86 @@ def _again(study: Study, manifest: Mapping[str, object]) -> Source:
     """What the report was made from, as its manifest says."""
     draws, seed = (int(str(manifest[name])) for name in ("draws", "seed"))
     return source(study, str(manifest["name"]), str(manifest["by"]), None, draws, seed)
+
+
+# --- reproduce ---------------------------------------------------------------------------------------------------
+
+PaperName = Annotated[str, typer.Argument(help="scarecrow, thomson-reiter, snac, clark or deng.", show_default=False)]
+Audit = Annotated[
+    Path | None,
+    typer.Option("--audit", help="For scarecrow: a study with `audit` verdicts on the marks.", show_default=False),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", help='One exhibit, e.g. "Figure 2"; may be repeated.', show_default=False),
+]
+WithPrinted = Annotated[
+    bool | None,
+    typer.Option(
+        "--printed/--no-printed",
+        help="Printed numbers beside ours; without it, only where the data are the paper's.",
+        show_default=False,
+    ),
+]
+
+
+@app.command()
+def reproduce(
+    paper: PaperName,
+    study: StudyPath,
+    output: Target = Path("reproduced"),
+    only: Only = None,
+    audit: Audit = None,
+    with_printed: WithPrinted = None,
+    draws: Draws = 1000,
+    seed: Seed = 0,
+    where: Where = None,
+    drop: Drop = None,
+    from_: From = "",
+    as_json_: AsJson = False,
+) -> None:
+    """The tables and figures of a paper from your study: in its layout, with what cannot be made and why.
+
+    Examples: `finecomb reproduce scarecrow demo-study -o scarecrow` ·
+    `finecomb reproduce clark STUDY --only "Table 1"`
+    """
+    from finecomb.report.reproduce.exhibits import PaperStudy  # critics and charts: only for who wants them
+    from finecomb.report.reproduce.folder import write_reproduction
+    from finecomb.report.reproduce.printed import contradictions, is_of_paper
+    from finecomb.report.reproduce.registry import paper_named
+
+    chosen = paper_named(paper)
+    if audit is not None and paper != "scarecrow":
+        raise FinecombError(f"--audit does not apply to {paper}; it applies to scarecrow")
+    whole = part_of(read(study, from_), where, drop)
+    source_of_paper = PaperStudy(whole, draws, seed, read(audit) if audit else None)
+    beside = is_of_paper(paper, whole) if with_printed is None else with_printed
+    with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task(paper, total=len(only or chosen.exhibits))
+        outcomes = write_reproduction(
+            chosen, source_of_paper, study.name or str(study), output, beside, only or (),
+            lambda number: progress.update(task, advance=1, description=number),
+        )  # fmt: skip
+    rows: list[Row] = [_outcome_row(outcome) for outcome in outcomes]
+    emit(
+        rows,
+        as_json_,
+        chosen.title,
+        "Nothing to show.",
+        [f"{c.where}: {c.says}, but {c.but}" for c in contradictions(paper)],
+    )
+    if not as_json_:
+        number = sum(outcome.rendering is not None for outcome in outcomes)
+        done(output / "index.html", f"{number} of {len(outcomes)} tables and figures")
+
+
+def _outcome_row(outcome: Outcome) -> dict[str, object]:
+    differing = outcome.differing
+    beside = f"{len(outcome.cells) - len(differing)} of {len(outcome.cells)}" if outcome.cells else ""
+    return {
+        "exhibit": outcome.exhibit.number,
+        "what": outcome.exhibit.title,
+        "made": "yes" if outcome.rendering else "no",
+        "as printed": beside,
+        "why not": outcome.why,
+    }

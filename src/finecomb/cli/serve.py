@@ -357,31 +357,41 @@ def _allow_many_connections() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+def server_config(app_: Any, public_url: str) -> Any:
+    """How uvicorn serves an app: behind a proxy of this machine where there is a public address, else directly."""
+    import uvicorn
+
+    from finecomb.server.connections import ImpatientProtocol
+
+    return uvicorn.Config(
+        app_,
+        http=ImpatientProtocol,
+        log_level="warning",
+        access_log=False,  # addresses hold tokens
+        lifespan="off",
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=10,
+        proxy_headers=bool(public_url),  # without a proxy nobody may say where they come from
+        forwarded_allow_ips="127.0.0.1,::1",
+    )
+
+
 def _run(store: Store, listening: socket.socket, public_url: str, open_: str) -> None:
     import uvicorn
 
     from finecomb.server.app import create_app
-    from finecomb.server.connections import ImpatientProtocol
+    from finecomb.server.housekeeping import housekeeping
     from finecomb.server.pages import STATIC
 
     if not (STATIC / "annotate.html").is_file():
         say("the pages are not built yet: run `make frontend`")
     app_ = create_app(store, public_url, _hosts(listening, public_url))
     _allow_many_connections()
-    config: Any = uvicorn.Config(
-        app_,
-        http=ImpatientProtocol,
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=10,
-        proxy_headers=bool(public_url),  # without a proxy nobody may say where they come from
-    )
     out.print("Stop with Ctrl-C; everything is saved as it happens.", soft_wrap=True)
     if open_:
         webbrowser.open(open_)
     try:
-        uvicorn.Server(config).run(sockets=[listening])
+        with housekeeping(store):
+            uvicorn.Server(server_config(app_, public_url)).run(sockets=[listening])
     except KeyboardInterrupt:
         err.print("Stopped; everything is saved.")

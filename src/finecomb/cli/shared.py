@@ -16,6 +16,9 @@ from finecomb import formats
 from finecomb.cli.commands import app as app
 from finecomb.cli.output import OUTPUT
 from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.estimate import Finding
+from finecomb.core.palette import looks
+from finecomb.core.protocol import Protocol
 from finecomb.core.records import PHASES, WayPhase
 from finecomb.core.study import Item, Study
 from finecomb.report.tables import ENDINGS, Row, as_json, formatted, print_rows
@@ -123,6 +126,16 @@ def print_table(rows: Sequence[Row], title: str = "", empty: str = "Nothing to s
         print_rows(out, rows, title, empty, digits)
     else:
         typer.echo(formatted(rows, OUTPUT.format, title, digits))
+
+
+def draw(findings: Sequence[Finding], protocol: Protocol | None = None) -> None:
+    """Draw findings into the file of `--plot`, where one was given; labels look as the protocol says."""
+    if OUTPUT.plot is None:
+        return
+    from finecomb.report.plots import plot  # figures are loaded only for who wants one
+
+    plot(findings, OUTPUT.plot, looks(protocol) if protocol else None)
+    say(f"{OUTPUT.plot}: drawn, with 95% intervals")
 
 
 def say_signature(signature: str, more: str = "") -> None:

@@ -10,11 +10,12 @@ import typer
 
 from finecomb.cli.filters import FilterOptions, names
 from finecomb.cli.options import with_options
-from finecomb.cli.shared import AsJson, From, StudyPath, app, print_table, read, say_all, say_signature
+from finecomb.cli.shared import AsJson, From, StudyPath, app, draw, print_table, read, say_all, say_signature
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
 from finecomb.core.findings import Findings
 from finecomb.core.options import OptionValues, all_specs, option_specs, refuse_others
+from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
 from finecomb.measure.counts import meta_names
 from finecomb.measure.crossed import pivot
@@ -36,8 +37,18 @@ def plan_choices() -> dict[str, type]:
     return {name: row.options for name, row in PLANS.items()}
 
 
-def print_findings(findings: Sequence[Finding], as_json_: bool, title: str, quiet_level: bool = False) -> None:
-    """A table, or one JSON object; with `quiet_level` people need not read in every row that tokens are counted."""
+def print_findings(
+    findings: Sequence[Finding],
+    as_json_: bool,
+    title: str,
+    quiet_level: bool = False,
+    protocol: Protocol | None = None,
+) -> None:
+    """A table, or one JSON object; with `quiet_level` people need not read in every row that tokens are counted.
+
+    With `--plot` they are drawn too, labels as the protocol says.
+    """
+    draw(findings, protocol)
     rows, signature = finding_rows(findings)
     if as_json_:
         typer.echo(as_json(rows, signature))
@@ -97,9 +108,10 @@ def measure(
     by = _default_by(part.study, values.given.get("by", ()))
     findings = _measured(part, wanted, values, by)
     if grid and not as_json_:
+        draw(findings, part.protocol)
         _print_grid(findings, by)
     else:
-        print_findings(findings, as_json_, "Measures", quiet_level=True)
+        print_findings(findings, as_json_, "Measures", quiet_level=True, protocol=part.protocol)
 
 
 def _chosen_measures(wanted: Sequence[str]) -> dict[str, type]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
+from finecomb.core.allocation import allocation_problems
 from finecomb.core.design import design_problems
 from finecomb.core.errors import Problem, StudyError, apart, did_you_mean
 from finecomb.core.protocol import Protocol
@@ -91,7 +92,11 @@ class Checker:
                     f"attention check {id!r} is no document{did_you_mean(id, self._documents)}", kind="settings"
                 )
 
-        for message in (*self._design_problems(settings), *self._plan_problems(settings)):
+        for message in (
+            *self._design_problems(settings),
+            *self._plan_problems(settings),
+            *self._allocation_problems(settings),
+        ):
             yield Problem(message, kind="settings")
 
     def _plan_problems(self, settings: Settings) -> Iterator[str]:
@@ -117,6 +122,13 @@ class Checker:
         checks = set(settings.attention_checks)
         metas = {id: document.meta for id, document in self._documents.items() if id not in checks}
         return design_problems(settings.design, protocol, metas)
+
+    def _allocation_problems(self, settings: Settings) -> list[str]:
+        protocol = next((self._protocols[id] for id in settings.protocols if id in self._protocols), None)
+        if protocol is None:
+            return []
+        metas = {id: document.meta for id, document in self._documents.items()}
+        return allocation_problems(settings, protocol, metas, list(self._annotators))
 
     def _placed(self, kind: str, id: str, messages: Iterable[tuple[Level, str]]) -> Iterator[Problem]:
         row = self._rows[kind]
@@ -248,6 +260,8 @@ def _mark_conformity(mark: Mark, annotation: Annotation, protocol: Protocol) -> 
     if mark.label is not None and label is None:
         yield "error", f"label {mark.label!r} {_not_in(protocol, mark.label)}"
         return
+    for part in sorted({span.part for span in mark.spans if not protocol.may_mark(span.part)}):
+        yield "warning", f"marks words of {part!r}, where protocol {protocol.id} looks for no errors"
     if label is not None and mark.antecedents is not None and label.antecedent == "none":
         yield "warning", f"has an antecedent, which protocol {protocol.id} does not ask of '{label.name}'"
     if (

@@ -45,7 +45,7 @@ ANNOTATIONS: Columns = {
     "id": (pl.String, "unique in the study"),
     "document": (pl.String, "id of the document"),
     "annotator": (pl.String, "id of the annotator"),
-    "protocol": (pl.String, "name and version, e.g. snac@1"),
+    "protocol": (pl.String, "name and version, e.g. snac@2"),
     "round": (pl.Int64, "0 for the first pass"),
     "about": (pl.String, "id of the annotation or mark judged, or null"),
     "phase": (pl.String, "training, qualification or work"),

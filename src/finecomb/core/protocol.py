@@ -216,6 +216,8 @@ class Protocol(Record):
     """Kinds of error, in the order shown."""
     unlabelled: bool = False
     """Whether a mark may have no label."""
+    marks_on: tuple[Text, ...] | None = Field(default=None, min_length=1)
+    """Parts that may be marked: `text`, or the name of a context, e.g. `source`; every part when absent."""
     questions: tuple[Question, ...] = ()
     """Asked of every mark."""
     unit_questions: tuple[Question, ...] = ()
@@ -259,7 +261,7 @@ class Protocol(Record):
 
     @property
     def id(self) -> str:
-        """Name and version, e.g. `snac@1`."""
+        """Name and version, e.g. `snac@2`."""
         return f"{self.name}@{self.version}"
 
     @model_validator(mode="after")
@@ -280,6 +282,7 @@ class Protocol(Record):
             if label.group is not None and label.group not in groups:
                 nearest = did_you_mean(label.group, groups)
                 raise ValueError(f"label '{label.name}' is in group {label.group!r}, which is not listed{nearest}")
+        unique("part to mark", list(self.marks_on or ()))
         self._check_references()
         modes = [mode.name for mode in self.modes]
         if self.mode is not None and self.mode not in modes:
@@ -396,6 +399,10 @@ class Protocol(Record):
             raise ProtocolError(f"label {spelling!r} is not in protocol {self.id}{did_you_mean(spelling, names)}")
         return match
 
+    def may_mark(self, part: str) -> bool:
+        """Whether words of that part may be marked; antecedents may lie in any."""
+        return self.marks_on is None or part in self.marks_on
+
     def questions_of(self, label: str | None) -> tuple[Question, ...]:
         """What is asked of a mark with that label."""
         chosen = self.named(label)
@@ -403,7 +410,7 @@ class Protocol(Record):
 
     @functools.cached_property
     def practice(self) -> dict[str, Document]:
-        """The texts of training and qualification as documents, by ids such as `scarecrow@1/exercise-3`."""
+        """The texts of training and qualification as documents, by ids such as `scarecrow@2/exercise-3`."""
         texts = {f"{self.id}/{item.name}": item.document(f"{self.id}/{item.name}") for item in self.exercises()}
         return texts | {id: Document(id=id, text=item.text, context=item.context) for id, item in self._choices.items()}
 

@@ -316,7 +316,7 @@ class Annotation(Record):
     annotator: Id
     """Id of the annotator."""
     protocol: Id
-    """Name and version, e.g. `snac@1`."""
+    """Name and version, e.g. `snac@2`."""
     round: int = Field(default=0, ge=0, lt=2**31)
     """Separates retests, samples of a language model, attempts and second passes."""
     about: Id | None = None
@@ -412,6 +412,30 @@ class Offer(Record):
     """Whose marks are offered."""
     blind: float = Field(default=0.2, ge=0, le=1)
     """Share of documents shown without them, so that anchoring can be measured."""
+
+
+class Allocation(Record):
+    """Texts drawn so that the interval of the mean over all texts shrinks most; every text keeps a chance."""
+
+    strata: tuple[Text, ...] = ()
+    """Document meta that cuts the texts into strata, e.g. `model`."""
+    judges: tuple[Id, ...] = ()
+    """Annotators who have read every text; how far they disagree cuts the texts further, of a single one how unsure it
+    is, or how much it marks."""
+    parts: int = Field(default=3, ge=2, le=10)
+    """How many parts the texts are cut into by judges."""
+    measure: Text = "count"
+    """What is to be known exactly: `count`, marks per text, or `answer:NAME`, a number asked of the whole text."""
+    exploration: float = Field(default=0.1, gt=0, le=1)
+    """Share of texts that are drawn from all strata alike."""
+
+    @model_validator(mode="after")
+    def _has_strata(self) -> Allocation:
+        if not re.fullmatch("count|answer:.+", self.measure):
+            raise ValueError(f"measures `count` or `answer:NAME`, not {self.measure!r}")
+        if not self.strata and not self.judges:
+            raise ValueError("needs `strata`, document meta that cuts the texts, or `judges` who have read them")
+        return self
 
 
 def _web_address(value: str) -> str:
@@ -628,6 +652,9 @@ class Settings(Record):
     """Language models by the name that `finecomb annotate --model` takes; also the ids of their annotators."""
     offer: Offer | None = None
     """Machine marks shown to annotators; none unless set."""
+    allocation: Allocation | None = None
+    """Which text comes next: the one where the interval of the mean over all texts shrinks most; without it, the one
+    with fewest annotators."""
     skip: tuple[WayPhase, ...] = ()
     """Phases of the protocol that are left out, e.g. for people who were trained elsewhere."""
     mode: Text = ""

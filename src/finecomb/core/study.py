@@ -24,7 +24,7 @@ class Study:
 
     settings: Settings
     protocols: Mapping[str, Protocol]
-    """By name and version, e.g. `snac@1`."""
+    """By name and version, e.g. `snac@2`."""
     documents: pl.DataFrame
     annotators: pl.DataFrame
     annotations: pl.DataFrame

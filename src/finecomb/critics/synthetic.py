@@ -61,13 +61,13 @@ class Process:
     def _visits(self) -> tuple[Floats, Floats]:
         """How often a text leaves each state, the begin state first, and how often it enters each; on average."""
         transitions = np.exp(self.log_transitions)
-        here = np.eye(len(transitions))[0]
+        leaving = np.eye(len(transitions))[0]
         left, entered = np.zeros(len(transitions)), np.zeros(transitions.shape[1])
         for _ in range(self.length):
-            left += here
-            there = here @ transitions
-            entered += there
-            here = np.concatenate([[0.0], there])
+            left += leaving
+            entering = leaving @ transitions
+            entered += entering
+            leaving = np.concatenate([[0.0], entering])
         return left, entered
 
     def latent_ppl(self) -> float:
@@ -141,8 +141,8 @@ class Rows:
         """One place from each of `rows`, counted from the row's start or from the first row's."""
         running = np.concatenate([[0.0], self.running])
         low, high = running[self.starts[rows]], running[self.starts[rows + 1]]
-        at = np.searchsorted(self.running, low + rng.random(len(rows)) * (high - low), side="right")
-        inside: Ints = np.clip(at, self.starts[rows], self.starts[rows + 1] - 1)  # rounding must not leave the row
+        places = np.searchsorted(self.running, low + rng.random(len(rows)) * (high - low), side="right")
+        inside: Ints = np.clip(places, self.starts[rows], self.starts[rows + 1] - 1)  # rounding must not leave the row
         return inside if absolute else inside - self.starts[rows]
 
 
@@ -277,10 +277,12 @@ class Hsmm:
         total, paths = 0.0, []
         for text in texts:
             words = _words(text)
-            at = np.array([number.get(word, -1) for word in words])
-            paths.append(np.where(at < 0, self.chain.size - 1, self.cluster[at]))
-            total += float(self.log_emissions[at[at >= 0]].sum())
-            total -= sum(len(word) + 1 for word, place in zip(words, at, strict=True) if place < 0) * np.log(STOP + 1)
+            places = np.array([number.get(word, -1) for word in words])
+            paths.append(np.where(places < 0, self.chain.size - 1, self.cluster[places]))
+            total += float(self.log_emissions[places[places >= 0]].sum())
+            total -= sum(len(word) + 1 for word, place in zip(words, places, strict=True) if place < 0) * np.log(
+                STOP + 1
+            )
         return total + float(sum(logs.sum() for logs in self.chain.log_probs(paths)))
 
     def sample(self, rng: np.random.Generator, count: int, length: int) -> list[Ints]:

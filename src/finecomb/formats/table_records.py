@@ -246,7 +246,7 @@ def _protocol(name: str, used: _Used, path: Path, options: Options) -> Protocol:
             raise FormatError(f"{path}: column 'protocol': {error}; name the file of yours with --protocol") from None
     bare, _, version = name.partition("@")
     if version and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", version):
-        raise FormatError(f"{path}: column 'protocol': {name!r} has a strange version; expected e.g. 'snac@1'")
+        raise FormatError(f"{path}: column 'protocol': {name!r} has a strange version; expected e.g. 'snac@2'")
     implied = implied_protocol(
         bare or path.stem,
         used.labels,

@@ -9,13 +9,18 @@ strata, so that no text ever has probability zero, and the probability with whic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
+from finecomb.core.frames import entries
+from finecomb.core.records import Allocation
+from finecomb.core.study import Study
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -41,8 +46,8 @@ def spreads(values: Sequence[Floats], prior: Floats | None = None) -> Floats:
     `prior`, (strata,), is a guess of each, e.g. the spread of the judges' values there; it counts like four texts.
     Without it the guess is the common standard deviation. Never zero: a stratum of zeros may still hold an error.
     """
-    degrees = np.array([max(len(each) - 1, 0) for each in values], dtype=np.float64)
-    squares = np.array([float(((each - each.mean()) ** 2).sum()) if len(each) else 0.0 for each in values])
+    degrees = np.array([max(len(stratum) - 1, 0) for stratum in values], dtype=np.float64)
+    squares = np.array([float(((part - part.mean()) ** 2).sum()) if len(part) else 0.0 for part in values])
     common = squares.sum() / max(degrees.sum(), 1.0)
     guess = np.full(len(values), common) if prior is None else prior**2
     variances = (squares + 4 * guess) / (degrees + 4)
@@ -121,9 +126,12 @@ def cut(scores: Floats, parts: int) -> Ints:
 
     >>> cut(np.array([0.0, 0.0, 0.0, 1.0, 2.0, 5.0]), 3).tolist()
     [0, 0, 0, 1, 2, 2]
+    >>> cut(np.array([0.0, 1.0, 1.0, 1.0]), 2).tolist()
+    [0, 1, 1, 1]
     """
     edges = np.unique(np.quantile(scores, np.linspace(0, 1, parts + 1)[1:-1]))
-    _, numbered = np.unique(np.searchsorted(edges, scores, side="left"), return_inverse=True)
+    side: Literal["left", "right"] = "right" if len(edges) and edges[0] == scores.max() else "left"
+    _, numbered = np.unique(np.searchsorted(edges, scores, side=side), return_inverse=True)
     return numbered.astype(np.int64)
 
 
@@ -131,3 +139,105 @@ def crossed(*partitions: Ints) -> Ints:
     """Texts numbered by every combination that occurs of several partitions, (N,)."""
     _, numbered = np.unique(np.stack(partitions, axis=1), axis=0, return_inverse=True)
     return numbered.reshape(-1).astype(np.int64)
+
+
+# --- the strata of a study ---------------------------------------------------------------------------------------
+
+
+class JudgeReading(NamedTuple):
+    """What a judge did with one text, as far as it decides who reads it next."""
+
+    judge: str
+    document: str
+    marks: int
+    doubt: float
+    """Sum over marks of confidence times what is missing to certainty; 0 where no mark has a confidence."""
+
+
+@dataclass(frozen=True)
+class TextStrata:
+    """All texts with their strata."""
+
+    documents: tuple[str, ...]
+    names: tuple[str, ...]
+    """Of the strata."""
+    numbers: Ints
+    """(texts,): the stratum of each text."""
+    prior: Floats | None = None
+    """(strata,): standard deviation of the judges' marks in each stratum; None without judges."""
+
+    def name_of(self, document: str) -> str:
+        """The stratum of one text by name."""
+        return self.names[int(self.numbers[self.documents.index(document)])]
+
+
+def text_strata(
+    metas: Mapping[str, Mapping[str, Any]], readings: Iterable[JudgeReading], allocation: Allocation
+) -> TextStrata:
+    """The strata that a study's settings ask for, over all texts in the order of `metas`."""
+    documents = tuple(metas)
+    keys = [tuple(str(metas[id].get(name, "")) for name in allocation.strata) for id in documents]
+    prior = None
+    if allocation.judges:
+        table, doubts = _judge_tables(documents, readings, allocation.judges)
+        keys = [(*key, part) for key, part in zip(keys, _judged_parts(table, doubts, allocation.parts), strict=True)]
+    names = sorted(set(keys))
+    places = {key: place for place, key in enumerate(names)}
+    numbers = np.array([places[key] for key in keys], dtype=np.int64)
+    if allocation.judges:
+        prior = np.array([_judged_spread(table[:, numbers == stratum]) for stratum in range(len(names))])
+    return TextStrata(documents, tuple("/".join(key) for key in names), numbers, prior)
+
+
+def study_strata(study: Study, allocation: Allocation) -> TextStrata:
+    """The same from a study's frames; attention checks are not among the texts."""
+    checks = set(study.settings.attention_checks)
+    rows = study.documents.select("id", "meta").iter_rows()
+    metas = {id: entries(cell) for id, cell in rows if id not in checks}
+    work = study.work()
+    if study.settings.protocols:
+        work = work.only(pl.col("protocol") == study.settings.protocols[0])
+    confidence = pl.col("confidence").fill_null(1.0)
+    marks = work.marks.group_by("annotation").agg(pl.len(), (confidence * (1 - confidence)).sum().alias("doubt"))
+    counts = {annotation: (count, doubt) for annotation, count, doubt in marks.iter_rows()}
+    readings = [
+        JudgeReading(judge, document, *counts.get(id, (0, 0.0)))
+        for id, judge, document in work.annotations.select("id", "annotator", "document").iter_rows()
+        if judge in allocation.judges
+    ]
+    return text_strata(metas, readings, allocation)
+
+
+def _judge_tables(
+    documents: Sequence[str], readings: Iterable[JudgeReading], judges: Sequence[str]
+) -> tuple[Floats, Floats]:
+    """Marks and doubts of every judge on every text, (judges, texts); NaN where it has not read."""
+    places = {document: place for place, document in enumerate(documents)}
+    marks, doubts = (np.full((len(judges), len(documents)), np.nan) for _ in range(2))
+    for reading in readings:
+        if reading.document in places and reading.judge in judges:
+            at = judges.index(reading.judge), places[reading.document]
+            marks[at], doubts[at] = reading.marks, reading.doubt
+    return marks, doubts
+
+
+def _judged_parts(marks: Floats, doubts: Floats, parts: int) -> list[str]:
+    """The part of each text by what judges make of it: `1` for the texts on which they leave least open."""
+    is_read = np.isfinite(marks).all(axis=0)
+    names = np.full(marks.shape[1], "not judged", dtype=object)
+    if is_read.any():
+        names[is_read] = [str(part + 1) for part in cut(_open_questions(marks[:, is_read], doubts[:, is_read]), parts)]
+    return [str(name) for name in names]
+
+
+def _open_questions(marks: Floats, doubts: Floats) -> Floats:
+    """How much judges leave open about each text: how far they disagree; of one its doubts, or else its marks."""
+    if len(marks) > 1:
+        return disagreement(marks)
+    return np.asarray(doubts[0] if doubts[0].any() else marks[0], dtype=np.float64)
+
+
+def _judged_spread(marks: Floats) -> float:
+    """Mean over judges of the standard deviation of their marks."""
+    read = [row[np.isfinite(row)] for row in marks]
+    return float(np.mean([row.std() if len(row) else 0.0 for row in read]))

@@ -92,6 +92,16 @@ class AltTest:
         return self.chance.value
 
     @property
+    def wins(self) -> int:
+        """How many people the judge wins against."""
+        return sum(person.wins for person in self.people)
+
+    @property
+    def needed(self) -> int:
+        """How many people it must win against."""
+        return math.ceil(len(self.people) / 2)
+
+    @property
     def passes(self) -> bool:
         """Whether the judge wins against at least half of the people."""
         return self.winning_rate >= 0.5
@@ -333,7 +343,7 @@ def _cluster_sums(tested: Sequence[Contest]) -> _ClusterSums:
     places = [np.searchsorted(texts, contest.cluster) for contest in tested]
 
     def summed(values: Sequence[Floats]) -> Floats:
-        rows = [np.bincount(at, each, len(texts)) for at, each in zip(places, values, strict=True)]
+        rows = [np.bincount(at, column, len(texts)) for at, column in zip(places, values, strict=True)]
         return np.array(rows, dtype=np.float64)
 
     return _ClusterSums(

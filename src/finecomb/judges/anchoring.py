@@ -64,8 +64,8 @@ def help_effect(values: Floats, helped: Bools, texts: Ints) -> HelpEffect:
     shares = [weight / sum(weights) for weight in weights]
     value = sum(share * part[0] for share, part in zip(shares, usable, strict=True))
     spread = Spread(0.0)
-    for share, (_, own) in zip(shares, usable, strict=True):
-        spread += Spread(share**2 * own.variance, share**3 * own.third, own.df)
+    for share, (_, part_spread) in zip(shares, usable, strict=True):
+        spread += Spread(share**2 * part_spread.variance, share**3 * part_spread.third, part_spread.df)
     return HelpEffect(float(value), spread, int(both.sum()), int((~both).sum()))
 
 
@@ -102,12 +102,12 @@ def anchoring(study: Study | View, machine: str) -> list[Finding]:
     held back; `followed` is the share of the machine's marks on the text with which a mark of the person shares a
     character. Rows: with help, without, and the difference, which is the anchoring.
     """
-    seen = study if isinstance(study, View) else _everybody(study)
-    rows = _tasks(seen, machine)
+    work = study if isinstance(study, View) else _everybody(study)
+    rows = _tasks(work, machine)
     findings: list[Finding] = []
     for measure in ("marks", "followed"):
-        own = rows.filter(pl.col(measure).is_not_null())
-        findings += _findings(own, measure, machine, seen)
+        measured = rows.filter(pl.col(measure).is_not_null())
+        findings += _findings(measured, measure, machine, work)
     return findings
 
 
@@ -116,9 +116,9 @@ def _everybody(study: Study) -> View:
     return view(study, Filters(annotators=tuple(study.work().annotations["annotator"].unique().sort())))
 
 
-def _tasks(seen: View, machine: str) -> pl.DataFrame:
+def _tasks(work: View, machine: str) -> pl.DataFrame:
     """One row per reading of a text on which machine marks could be offered: document, helped, marks, followed."""
-    study = seen.study
+    study = work.study
     spans = study.spans.filter(pl.col("part") == "text")
     offered = _spans_by(spans.filter(pl.col("annotator") == machine), "document")
     read = set(study.annotations.filter(pl.col("annotator") == machine)["document"])
@@ -149,10 +149,10 @@ def _followed(offered: Sequence[tuple[int, int]], marked: Sequence[tuple[int, in
     return hits / len(offered)
 
 
-def _findings(rows: pl.DataFrame, measure: str, machine: str, seen: View) -> list[Finding]:
+def _findings(rows: pl.DataFrame, measure: str, machine: str, work: View) -> list[Finding]:
     helped = rows["helped"].to_numpy().astype(np.bool_)
     values, texts = rows[measure].to_numpy(), rows["document"].rank("dense").to_numpy().astype(np.int64)
-    fields = {"statistic": "anchoring", "measure": measure, "machine": machine, **seen.fields}
+    fields = {"statistic": "anchoring", "measure": measure, "machine": machine, **work.fields}
     fields |= {"with": int(helped.sum()), "without": int((~helped).sum())}
     findings = []
     for name, side in (("with help", helped), ("without help", ~helped)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -21,17 +21,16 @@ from finecomb.gold.disagreements import confusion, kinds_table
 from finecomb.gold.score import GOLD, MATCHED, PREDICTED, Scores, score
 from finecomb.judges.alt_test import FEWEST_CLUSTERS, AltTest, alt_test
 from finecomb.judges.contract import JudgeBinding, JudgeContract, Verdict, judge_binding_of
+from finecomb.judges.estimate import estimate
 from finecomb.judges.judge_agreement import LESS, NO_LESS, judge_agreement
+from finecomb.judges.judge_gamma import judge_gamma
 from finecomb.judges.mark_comparison import cost_rows, found_shares, label_bias, mark_table, severity_bias
-from finecomb.judges.reliability import probes
+from finecomb.judges.reliability import own_system, probes, self_preference
 from finecomb.judges.score_rules import characters, set_f1, typed_characters
-from finecomb.judges.text_values import PeopleAndJudges, people_and_judges
+from finecomb.judges.text_values import PeopleAndJudges, fitted_on, people_and_judges
 from finecomb.measure.grid import Level
 from finecomb.measure.inference import estimated_sums, ratio
 from finecomb.measure.view import ANY, Filters
-
-FITTED = "trained_on"
-"""Name in an annotator's meta: ids of the documents that a judge was fitted on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +53,10 @@ class CalibrationOptions:
     tokens: str = "words"
     draws: int = 1000
     seed: int = 0
+    gamma: bool = True
+    """Whether gamma is computed too, of at most 40 texts."""
+    own: str = ""
+    """The system that is the judge's own model; without one, what the judge's annotator says of itself."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,8 @@ class Calibration:
     binding: JudgeBinding
     notes: tuple[str, ...]
     signature: Signature
+    worth: tuple[Finding, ...] = ()
+    """Marks per text by people alone and with the judge, and what the judge is worth in texts that people read."""
 
     def contract(self, made: datetime, days: int = 30) -> JudgeContract:
         """What the judge may be used for from now on."""
@@ -107,7 +112,7 @@ def _finite(estimate: Estimate | None) -> float:
 def alpha_of(agreement: Sequence[Finding], who: str, label: str = ANY) -> Estimate | None:
     """Alpha of people, judge or their difference at the first level."""
     wanted = {"measure": "alpha", "who": who, "label": label}
-    return next((each.estimate for each in agreement if wanted.items() <= dict(each.columns).items()), None)
+    return next((finding.estimate for finding in agreement if wanted.items() <= dict(finding.columns).items()), None)
 
 
 def calibrate(
@@ -119,30 +124,63 @@ def calibrate(
     on texts that the judge was fitted on.
     """
     options = options or CalibrationOptions()
-    sides = people_and_judges(study, [judge], options.people, filters)
-    sides = _shared(sides, judge)
+    everything = people_and_judges(study, [judge], options.people, filters)
+    sides = _shared(everything, judge)
     _refuse_fitted(study, sides, judge)
     test = _test(sides, judge, options)
     agreement = () if options.question else tuple(_agreement(sides, judge, options))
-    marks = None if options.question else mark_table(sides, judge, options.by)
-    labels = tuple(name for name in sides.seen.categories if name != ANY)
-    bias = (
-        (*label_bias(marks, labels, options.draws, options.seed), *severity_bias(marks, options.draws, options.seed))
-        if marks
-        else ()
-    )
-    scores = None if options.question else _scores(study, judge, options)
     answer, held = judged(test, agreement)
-    binding = judge_binding(study, judge, sides.seen.protocol.id if sides.seen.protocol else "")
     calibration = Calibration(
-        judge, answer, held, "", test, agreement, bias,
-        (*found_shares(marks, options.draws, options.seed), *_gold_overlap(study, scores, options)) if marks else (),
-        tuple(probes(study, judge, options.tokens, options.draws, options.seed)),
-        tuple(cost_rows(sides, marks)) if marks else (), scores, len(sides.documents), sides.people,
+        judge, answer, held, "", test, agreement, (), (), tuple(_probes(study, everything, judge, options)), (), None,
+        len(sides.documents), sides.people,
         tuple(sorted({row[0] for row in sides.metas([options.by])})) if sides.has_meta(options.by) else (),
-        binding, _notes(test), test.rate.signature,
+        judge_binding(study, judge, sides.seen.protocol.id if sides.seen.protocol else ""), _notes(test),
+        test.rate.signature,
     )  # fmt: skip
+    if not options.question:
+        calibration = _with_marks(calibration, study, sides, options, filters)
     return replace(calibration, paragraph=paragraph(calibration))
+
+
+def _with_marks(
+    calibration: Calibration,
+    study: Study,
+    sides: PeopleAndJudges,
+    options: CalibrationOptions,
+    filters: Filters | None,
+) -> Calibration:
+    """The calibration with all that is about marks."""
+    judge, draws, seed = calibration.judge, options.draws, options.seed
+    marks = mark_table(sides, judge, options.by)
+    labels = tuple(name for name in sides.seen.categories if name != ANY)
+    scores = _scores(study, judge, options)
+    worth, why = _worth(study, judge, options, filters)
+    return replace(
+        calibration,
+        bias=(*label_bias(marks, labels, draws, seed), *severity_bias(marks, draws, seed)),
+        found=(*found_shares(marks, draws, seed), *_gold_overlap(study, scores, options)),
+        costs=tuple(cost_rows(sides, marks)),
+        scores=scores,
+        worth=worth,
+        notes=(*calibration.notes, *why),
+    )
+
+
+def _worth(
+    study: Study, judge: str, options: CalibrationOptions, filters: Filters | None
+) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """What the judge adds to people's readings, or why that cannot be had."""
+    try:
+        return estimate(study, [judge], people=options.people, filters=filters, tokens=options.tokens).findings, ()
+    except FinecombError as error:
+        return (), (f"what the judge is worth cannot be told: {error}",)
+
+
+def _probes(study: Study, sides: PeopleAndJudges, judge: str, options: CalibrationOptions) -> Iterator[Finding]:
+    """Every probe in the study, and whether the judge spares texts of its own model."""
+    yield from probes(study, judge, options.tokens, options.draws, options.seed)
+    if system := options.own or own_system(study, judge, options.by):
+        yield self_preference(sides, judge, system, options.by)
 
 
 # --- what is compared --------------------------------------------------------------------------------------------
@@ -160,21 +198,21 @@ def _shared(sides: PeopleAndJudges, judge: str) -> PeopleAndJudges:
     if len(common) < FEWEST_CLUSTERS:
         what = f"{judge} and two people have {len(common)} texts in common"
         raise FinecombError(f"{what}; fewer than {FEWEST_CLUSTERS} say nothing: let them read more of the same texts")
-    seen = sides.seen.of(pl.Series(common))
-    present = set(seen.study.annotations["annotator"])
-    return PeopleAndJudges(seen, tuple(name for name in sides.people if name in present), sides.judges)
+    work = sides.seen.of(pl.Series(common))
+    present = set(work.study.annotations["annotator"])
+    return PeopleAndJudges(work, tuple(name for name in sides.people if name in present), sides.judges)
 
 
 def _refuse_fitted(study: Study, sides: PeopleAndJudges, judge: str) -> None:
-    cell = dict(study.annotators.select("id", "meta").iter_rows()).get(judge)
-    fitted = set(entries(cell).get(FITTED) or ()) & set(sides.documents)
+    fitted = fitted_on(study, judge) & set(sides.documents)
     if fitted:
         what = f"{judge} was fitted on {len(fitted)} of the {len(sides.documents)} texts it would be judged by"
         raise FinecombError(f"{what} ({min(fitted)!r}); take texts it has not seen")
 
 
 def _agreement(sides: PeopleAndJudges, judge: str, options: CalibrationOptions) -> list[Finding]:
-    return judge_agreement(sides, judge, options.levels, options.margin, options.tokens, options.draws, options.seed)
+    rows = judge_agreement(sides, judge, options.levels, options.margin, options.tokens, options.draws, options.seed)
+    return rows + (judge_gamma(sides, judge, options.margin, options.draws, options.seed) if options.gamma else [])
 
 
 def _test(sides: PeopleAndJudges, judge: str, options: CalibrationOptions) -> AltTest:
@@ -210,8 +248,8 @@ def _mark_sets(sides: PeopleAndJudges, typed: bool) -> dict[str, dict[str, froze
     ).iter_rows():
         spans[name, document].append((start, end, label))
     marks: dict[str, dict[str, frozenset[Any]]] = {}
-    for (name, document), own in spans.items():
-        marks.setdefault(name, {})[document] = typed_characters(own) if typed else characters(own)
+    for (name, document), placed in spans.items():
+        marks.setdefault(name, {})[document] = typed_characters(placed) if typed else characters(placed)
     return marks
 
 
@@ -279,12 +317,12 @@ def judged(test: AltTest, agreement: Sequence[Finding]) -> tuple[Verdict, tuple[
     as well as people do; else `may help, may not stand in`.
     """
     verdicts = {
-        str(each.columns["label"]): str(each.columns["verdict"])
-        for each in agreement
-        if each.columns["who"] == "difference" and each.columns["measure"] == "alpha"
-        and each.columns["level"] == agreement[0].columns["level"]
+        str(finding.columns["label"]): str(finding.columns["verdict"])
+        for finding in agreement
+        if finding.columns["who"] == "difference" and finding.columns["measure"] == "alpha"
+        and finding.columns["level"] == agreement[0].columns["level"]
     }  # fmt: skip
-    held = tuple(label for label, told in verdicts.items() if told == NO_LESS and label != ANY)
+    held = tuple(label for label, verdict in verdicts.items() if verdict == NO_LESS and label != ANY)
     overall = verdicts.get(ANY, "")
     if test.passes and overall != LESS:
         return "may stand in", held
@@ -303,10 +341,8 @@ def _notes(test: AltTest) -> tuple[str, ...]:
 def paragraph(calibration: Calibration) -> str:
     """The answer in plain words: what it may do, why, and what is lost."""
     test = calibration.test
-    needed = math.ceil(len(test.people) / 2)
-    wins = sum(person.wins for person in test.people)
-    close = f"It is at least as close to the others as a person is against {wins} of {len(test.people)} people"
-    allowed = f"where {needed} are needed and {test.epsilon:g} is allowed for its lower cost"
+    close = f"It is at least as close to the others as a person is against {test.wins} of {len(test.people)} people"
+    allowed = f"where {test.needed} are needed and {test.epsilon:g} is allowed for its lower cost"
     parts = [f"{calibration.judge}: {calibration.verdict}.", f"{close}, {allowed}."]
     judge, people = (alpha_of(calibration.agreement, who) for who in ("judge", "people"))
     if judge is not None and people is not None and math.isfinite(people.value) and math.isfinite(judge.value):
@@ -329,9 +365,9 @@ def _few(calibration: Calibration) -> str:
 
 def _loss(calibration: Calibration) -> str:
     """What is lost by using it: what it misses, and which way its counts are off."""
-    found = next((each.estimate for each in calibration.found if each.columns["part"] == "all"), None)
-    ratio = next((each.estimate for each in calibration.bias if each.columns["label"] == ANY), None)
-    if found is None or ratio is None or not math.isfinite(found.value) or not math.isfinite(ratio.value):
+    share = next((finding.estimate for finding in calibration.found if finding.columns["part"] == "all"), None)
+    ratio = next((finding.estimate for finding in calibration.bias if finding.columns["label"] == ANY), None)
+    if share is None or ratio is None or not math.isfinite(share.value) or not math.isfinite(ratio.value):
         return ""
     more = "as many" if ratio.low <= 1 <= ratio.high else "more" if ratio.value > 1 else "fewer"
     words = f"{ratio.value:.2f} marks for one of a person's" if more != "as many" else "about as many marks as a person"
@@ -340,4 +376,4 @@ def _loss(calibration: Calibration) -> str:
         "may help, may not stand in": "Use it with people's marks on some texts, by `finecomb estimate`.",
         "may not be used for this": "Its counts say little about what people would mark.",
     }[calibration.verdict]
-    return f"It finds {found.value:.0%} of what a person marks and makes {words}. {use}"
+    return f"It finds {share.value:.0%} of what a person marks and makes {words}. {use}"

@@ -108,12 +108,12 @@ def betting_interval(values: Floats, level: float = 0.95) -> tuple[float, float]
         up = np.minimum(wager[:, None], 0.5 / means)
         down = np.minimum(wager[:, None], 0.5 / (1 - means))
     gains = values[:, None] - means
-    log_up, log_down = (np.cumsum(np.log1p(each), axis=0).max(axis=0) for each in (up * gains, -down * gains))
-    kept = np.flatnonzero(np.maximum(log_up, log_down) < math.log(2 / alpha))
-    if not len(kept):
+    log_up, log_down = (np.cumsum(np.log1p(winnings), axis=0).max(axis=0) for winnings in (up * gains, -down * gains))
+    plausible = np.flatnonzero(np.maximum(log_up, log_down) < math.log(2 / alpha))
+    if not len(plausible):
         return float("nan"), float("nan")
     step = 1 / GRID  # the truth may lie between two points of the grid
-    return max(0.0, float(means[kept[0]]) - step), min(1.0, float(means[kept[-1]]) + step)
+    return max(0.0, float(means[plausible[0]]) - step), min(1.0, float(means[plausible[-1]]) + step)
 
 
 def _wagers(values: Floats, alpha: float) -> Floats:

@@ -22,7 +22,7 @@ class JudgeBinding(Record):
     judge: str
     """Annotator's id."""
     protocol: str
-    """Name and version, e.g. `scarecrow@1`."""
+    """Name and version, e.g. `scarecrow@2`."""
     prompt: str = ""
     """Hash of the prompt, where there is one."""
     model: str = ""
@@ -104,8 +104,10 @@ def stale_conditions(
 
 def stale_warning(contract: JudgeContract, binding: JudgeBinding, now: datetime, systems: tuple[str, ...] = ()) -> str:
     """One line that says why a contract no longer holds, or nothing."""
-    ended = [each for each in stale_conditions(contract, binding, now, systems) if each.state == "yes"]
+    ended = [condition for condition in stale_conditions(contract, binding, now, systems) if condition.state == "yes"]
     if not ended:
         return ""
-    reasons = "; ".join(f"{each.condition}{f' ({each.detail})' if each.detail else ''}" for each in ended)
+    reasons = "; ".join(
+        f"{condition.condition}{f' ({condition.detail})' if condition.detail else ''}" for condition in ended
+    )
     return f"the contract of {contract.binding.judge} is stale: {reasons}; calibrate again before its marks are used"

@@ -16,11 +16,13 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import entries
 from finecomb.core.study import Study
+from finecomb.judges.allocation import TextStrata
 from finecomb.judges.mean_interval import Spread, interval
 from finecomb.judges.powered_mean import Gain, PoweredMean, TextValues, powered_mean, variance_ratio
 from finecomb.judges.text_values import (
     MeasuredTexts,
     PeopleAndJudges,
+    fitted_on,
     linearised,
     measured_texts,
     people_and_judges,
@@ -36,6 +38,10 @@ FEWEST = 3
 NEVER_NEGATIVE = ("coverage", "severity-coverage", "count", "rate-1000", "marked-documents", "span-length")
 INCLUSION = "inclusion"
 """Name in an annotation's meta of the chance with which its text was drawn to be read."""
+STRATUM = "stratum"
+"""Name in an annotation's meta of the stratum that its text was drawn from by the server."""
+DRAWN = "allocation"
+"""What strata are called that the study's own design has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,7 @@ class Estimates:
 
     def find(self, **columns: object) -> Estimate:
         """The estimate of the one row with these columns."""
-        fitting = [each for each in self.findings if columns.items() <= dict(each.columns).items()]
+        fitting = [finding for finding in self.findings if columns.items() <= dict(finding.columns).items()]
         if len(fitting) != 1:
             raise FinecombError(f"{len(fitting)} rows have {columns}; there are {len(self.findings)} rows")
         return fitting[0].estimate
@@ -104,7 +110,9 @@ def estimate(
         tuple(judges), tuple(measures), by, None if strata is None else tuple(strata), tuple(people), by_label, tokens
     )
     sides = people_and_judges(study, judges, people, filters)
+    sides, moved = _with_valid_strata(sides)
     chosen, notes = _texts(sides)
+    notes += moved
     inclusion = _inclusion(sides, chosen)
     groups = _groups(sides, chosen, options, notes)
     findings: list[Finding] = []
@@ -134,15 +142,20 @@ def pilot_values(
 
 
 def _texts(sides: PeopleAndJudges) -> tuple[Ints, list[str]]:
-    """Positions of the texts that every judge has read; without judges, of all texts that people read."""
+    """Positions of the texts that every judge has read; without judges, of all texts that people read or could get."""
     humans = set().union(*(sides.read_by(name) for name in sides.people))
     notes: list[str] = []
-    common = set(sides.documents) if sides.judges else humans
+    common = set(sides.documents) if sides.judges or sides.allocation else humans
     for judge in sides.judges:
         read = sides.read_by(judge)
         if missing := sorted(humans - read):
             what = f"{judge} has not read {len(missing)} of the {len(humans)} texts that people read ({missing[0]!r})"
             raise FinecombError(f"{what}; have it read them, or leave the judge out")
+        if fitted := fitted_on(sides.seen.study, judge) & humans:
+            what = f"{judge} was fitted on {len(fitted)} of the {len(humans)} texts that people read ({min(fitted)!r})"
+            raise FinecombError(
+                f"{what}, where it is too good; train it in folds (`cross_predictions`), or leave it out"
+            )
         common &= read
     if len(common) < len(sides.documents) and sides.judges:
         left = len(sides.documents) - len(common)
@@ -153,13 +166,38 @@ def _texts(sides: PeopleAndJudges) -> tuple[Ints, list[str]]:
     return np.array(places, dtype=np.int64), notes
 
 
-def _inclusion(sides: PeopleAndJudges, chosen: Ints) -> Floats | None:
-    """The chance with which each chosen text was drawn, NaN for those that nobody read; None where all had the same."""
+def _with_valid_strata(sides: PeopleAndJudges) -> tuple[PeopleAndJudges, list[str]]:
+    """The sides without the design's strata where texts were drawn from others than they lie in now, and that said."""
+    if sides.allocation is None:
+        return sides, []
     rows = sides.seen.study.annotations.filter(pl.col("annotator").is_in(list(sides.people)))
-    chances = {row[0]: entries(row[1]).get(INCLUSION) for row in rows.select("document", "meta").iter_rows()}
+    stored = {row[0]: entries(row[1]).get(STRATUM) for row in rows.select("document", "meta").iter_rows()}
+    moved = [
+        document for document, name in stored.items() if name is not None and name != sides.allocation.name_of(document)
+    ]
+    if not moved:
+        return sides, []
+    note = f"{len(moved)} texts were drawn from another stratum than they lie in now ({moved[0]!r})"
+    return replace(sides, allocation=None), [f"{note}: texts are weighed by their inclusion, without strata"]
+
+
+def _inclusion(sides: PeopleAndJudges, chosen: Ints) -> Floats | None:
+    """The chance with which each chosen text was drawn, NaN for those that nobody read; None where all had the same.
+
+    Of a stratum from which the server drew text after text, it is the largest that was stored: the share of its texts
+    that had been drawn in the end.
+    """
+    rows = sides.seen.study.annotations.filter(pl.col("annotator").is_in(list(sides.people)))
+    metas = {row[0]: entries(row[1]) for row in rows.select("document", "meta").iter_rows()}
+    chances = {document: facts.get(INCLUSION) for document, facts in metas.items()}
     given = {document: float(chance) for document, chance in chances.items() if chance is not None}
     if not given:
         return None
+    in_the_end: dict[str, float] = {}
+    for document, chance in given.items():
+        stratum = str(metas[document].get(STRATUM, ""))
+        in_the_end[stratum] = max(in_the_end.get(stratum, 0.0), chance)
+    given |= {document: in_the_end[str(metas[document][STRATUM])] for document in given if metas[document].get(STRATUM)}
     if lacking := sorted(set(chances) - set(given)):
         what = f"{len(lacking)} of {len(chances)} texts that people read have no `{INCLUSION}` in their meta"
         raise FinecombError(f"{what} ({lacking[0]!r}), the others have: say with which chance each was drawn")
@@ -193,6 +231,9 @@ def _strata(
                 f"stratum {thin} has fewer than two texts read by people; join it with another, or --strata none"
             )
         return numbers, "+".join(options.strata)
+    if sides.allocation:
+        numbers, thin = _counted(sides.allocation, sides, places, read)
+        return (None, "") if thin or not numbers.max(initial=0) else (numbers, DRAWN)
     for name in USUAL_STRATA:
         if name == options.by or not sides.has_meta(name):
             continue
@@ -204,11 +245,21 @@ def _strata(
 
 def _numbered(sides: PeopleAndJudges, places: Ints, read: NDArray[np.bool_], names: Sequence[str]) -> tuple[Ints, str]:
     """The stratum of each text by number, and the name of one in which people read fewer than two, or nothing."""
-    values = sides.metas(names)
-    keys = sorted({values[place] for place in places})
-    numbers = np.array([keys.index(values[place]) for place in places], dtype=np.int64)
+    values = [" ".join(row) for row in sides.metas(names)]
+    return _counted_strata([values[place] for place in places], read)
+
+
+def _counted(allocation: TextStrata, sides: PeopleAndJudges, places: Ints, read: NDArray[np.bool_]) -> tuple[Ints, str]:
+    """The same by the strata from which the server drew texts."""
+    names = dict(zip(allocation.documents, allocation.numbers, strict=True))
+    return _counted_strata([allocation.names[names[sides.documents[place]]] for place in places], read)
+
+
+def _counted_strata(values: Sequence[str], read: NDArray[np.bool_]) -> tuple[Ints, str]:
+    keys = sorted(set(values))
+    numbers = np.array([keys.index(value) for value in values], dtype=np.int64)
     counts = np.bincount(numbers[read], minlength=len(keys))
-    thin = [" ".join(key) or "without a value" for key, count in zip(keys, counts, strict=True) if count < 2]
+    thin = [key or "without a value" for key, count in zip(keys, counts, strict=True) if count < 2]
     return numbers, thin[0] if thin else ""
 
 
@@ -255,7 +306,7 @@ class _JudgedTexts:
         cls, sides: PeopleAndJudges, amounts: MeasuredTexts, label: str, chosen: Ints, inclusion: Floats | None
     ) -> _JudgedTexts:
         row = amounts.labels.index(label)
-        top, bottom = (each[chosen] for each in amounts.people(sides.people, label))
+        top, bottom = (amount[chosen] for amount in amounts.people(sides.people, label))
         tops, bottoms = (
             np.array([side[judge][row, chosen] for judge in sides.judges]).reshape(len(sides.judges), len(chosen))
             for side in (amounts.top, amounts.bottom)
@@ -327,8 +378,8 @@ def _group_findings(
     for method, part in _methods(values):
         mean = powered_mean(part)
         signature = Signature.of(**fields, method=method, read=len(values.human), texts=values.texts)
-        shown = {**columns, "method": method, **_counts(values), **_worth(values, mean, method)}
-        yield Finding(shown, _estimate(mean, measure, signature, options))
+        row = {**columns, "method": method, **_counts(values), **_worth(values, mean, method)}
+        yield Finding(row, _estimate(mean, measure, signature, options))
 
 
 def _methods(values: TextValues) -> list[tuple[str, TextValues]]:
@@ -417,7 +468,7 @@ def _differences(
     keys = dict(pairing_keys(sides.seen, options.by).iter_rows())
     key_of = [keys.get(sides.documents[place]) for place in chosen]
     for first, second in itertools.combinations(groups, 2):
-        pairs = _pairs(first, second, key_of)
+        pairs = _pairs(first, second, key_of) if table.inclusion is None else []  # pairs were not drawn as such
         name = f"{first.name} - {second.name}"
         columns = {"measure": f"{measure} difference", "label": ANY, options.by: name}
         fields = _fields(sides, measure, ANY, replace(first, name=name, strata_name=""), options)
@@ -439,7 +490,7 @@ def _pairs(first: _Group, second: _Group, key_of: Sequence[str | None]) -> list[
             key = key_of[place]
             if key is not None:
                 places.setdefault(key, []).append(int(place))
-        sides.append({key: own[0] for key, own in places.items() if len(own) == 1})
+        sides.append({key: positions[0] for key, positions in places.items() if len(positions) == 1})
     return [(sides[0][key], sides[1][key]) for key in sorted(set(sides[0]) & set(sides[1]))]
 
 
@@ -470,14 +521,14 @@ def _unpaired(
 ) -> Iterator[Finding]:
     values = [table.values(group.places, None) for group in (first, second)]
     why = next((why for why in map(_too_little, values) if why), "")
-    read, texts = (sum(len(each.human) for each in values), sum(each.texts for each in values))
-    shown = {**columns, "read": read, "texts": texts}
+    read, texts = (sum(len(side.human) for side in values), sum(side.texts for side in values))
+    row = {**columns, "read": read, "texts": texts}
     if why:
-        yield Finding({**shown, "method": ALONE}, Estimate(math.nan, math.nan, math.nan, Signature.of(**fields), why))
+        yield Finding({**row, "method": ALONE}, Estimate(math.nan, math.nan, math.nan, Signature.of(**fields), why))
         return
     for method in (ALONE, *((JUDGED,) if options.judges else ())):
-        means = [powered_mean(each if method == JUDGED else each.plain()) for each in values]
+        means = [powered_mean(side if method == JUDGED else side.plain()) for side in values]
         spread: Spread = means[0].spread + -means[1].spread
         low, high = interval(means[0].value - means[1].value, spread, options.confidence, signed=True)
         estimate = Estimate(means[0].value - means[1].value, low, high, Signature.of(**fields, method=method))
-        yield Finding({**shown, "method": method}, estimate)
+        yield Finding({**row, "method": method}, estimate)

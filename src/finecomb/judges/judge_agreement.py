@@ -63,15 +63,15 @@ def chair_sums(sides: PeopleAndJudges, judge: str, level: Level = "token", token
     labels = (ANY, *(name for name in sides.seen.categories if name != ANY))
     counted = []
     for names in (sides.people, (judge,)):
-        own = study.only(pl.col("annotator").is_in(list(names)))
-        inside = rows.filter(pl.col("annotation").is_in(own.annotations["id"].implode()))
-        both = [votes(own, grid, which, inside) for which in (None, labels[1:])]
-        counted.append((np.concatenate([each.marked for each in both]).astype(np.float64), both[0].readers))
+        work = study.only(pl.col("annotator").is_in(list(names)))
+        inside = rows.filter(pl.col("annotation").is_in(work.annotations["id"].implode()))
+        both = [votes(work, grid, which, inside) for which in (None, labels[1:])]
+        counted.append((np.concatenate([counts.marked for counts in both]).astype(np.float64), both[0].readers))
     (marked, readers), (judged, judge_read) = counted
     chosen = (readers >= 2) & (judge_read >= 1)
     m = np.repeat(np.where(chosen, readers, 2), grid.sizes).astype(np.float64)
     sums = _unit_sums(np.minimum(marked, m), m, np.minimum(judged, 1.0))
-    summed = [grid.per_document(each)[:, chosen] for each in sums]
+    summed = [grid.per_document(counts)[:, chosen] for counts in sums]
     texts = tuple(text for text, inside in zip(grid.documents, chosen, strict=True) if inside)
     return ChairSums(labels, texts, *summed)
 
@@ -163,16 +163,18 @@ def _rows(
         columns = {"level": fields["level"], "measure": measure, "label": label}
         values = {"people": both[0][:, at], "judge": both[1][:, at], "difference": (both[1] - both[0])[:, at]}
         estimates = {
-            who: estimated(float(own[0]), own[1:], Signature.of(statistic=measure, of=who, label=label, **fields), why)
-            for who, own in values.items()
+            who: estimated(
+                float(resampled[0]), resampled[1:], Signature.of(statistic=measure, of=who, label=label, **fields), why
+            )
+            for who, resampled in values.items()
         }
         rows += [Finding({**columns, "who": who}, estimates[who]) for who in ("people", "judge")]
-        told = {"verdict": _told(estimates, not sums.judge[at].sum(), margin)}
-        rows.append(Finding({**columns, "who": "difference", **told}, estimates["difference"]))
+        verdict_column = {"verdict": difference_verdict(estimates, not sums.judge[at].sum(), margin)}
+        rows.append(Finding({**columns, "who": "difference", **verdict_column}, estimates["difference"]))
     return rows
 
 
-def _told(estimates: Mapping[str, Estimate], unused: bool, margin: float) -> str:
+def difference_verdict(estimates: Mapping[str, Estimate], unused: bool, margin: float) -> str:
     """The verdict of one label; people who do not agree with each other beyond chance are no yardstick."""
     if unused:
         return UNUSED

@@ -85,8 +85,8 @@ def label_bias(table: MarkTable, labels: Sequence[str], draws: int = 1000, seed:
     findings = []
     mine = pl.col("annotator") == table.judge
     for label in (ANY, *labels):
-        own = table.rows if label == ANY else table.rows.filter(pl.col("label") == label)
-        top, bottom = table.sums(own.filter(mine)), table.sums(own.filter(~mine), per_reader=True)
+        labelled = table.rows if label == ANY else table.rows.filter(pl.col("label") == label)
+        top, bottom = table.sums(labelled.filter(mine)), table.sums(labelled.filter(~mine), per_reader=True)
         columns = {"measure": "marks for one of people's", "label": label}
         findings.append(_ratio_finding(table, columns, top, bottom, "people never used this label", draws, seed))
     return findings
@@ -117,11 +117,11 @@ def found_marks(table: MarkTable) -> pl.DataFrame:
     for document, start, end in table.rows.filter(mine).select("document", "start", "end").iter_rows():
         spans.setdefault(document, []).append((start, end))
     people = table.rows.filter(~mine)
-    found = [
+    is_found = [
         any(first < end and start < last for first, last in spans.get(document, ()))
         for document, start, end in people.select("document", "start", "end").iter_rows()
     ]
-    return people.with_columns(found=pl.Series(found, dtype=pl.Boolean))
+    return people.with_columns(found=pl.Series(is_found, dtype=pl.Boolean))
 
 
 def found_shares(table: MarkTable, draws: int = 1000, seed: int = 0) -> list[Finding]:
@@ -145,7 +145,7 @@ def _parts(people: pl.DataFrame) -> Iterator[tuple[dict[str, object], pl.DataFra
     for at, name in enumerate(PLACES):
         yield {"part": "place", "value of": name}, people.filter(third == at)
     for column in ("label", "system"):
-        for value in sorted({str(each) for each in people[column].drop_nulls()} - {""}):
+        for value in sorted({str(cell) for cell in people[column].drop_nulls()} - {""}):
             yield {"part": column, "value of": value}, people.filter(pl.col(column) == value)
 
 
@@ -154,18 +154,18 @@ def cost_rows(sides: PeopleAndJudges, table: MarkTable) -> list[dict[str, object
     annotations = sides.seen.study.annotations.filter(pl.col("document").is_in(list(table.texts)))
     rows = []
     for who, names in (("judge", [table.judge]), ("people", list(sides.people))):
-        own = annotations.filter(pl.col("annotator").is_in(names))
+        work = annotations.filter(pl.col("annotator").is_in(names))
         confirmed = _confirmed(table, set(names))
-        totals = {"seconds": _total(own, _seconds), "cost": _total(own, _cost)}
+        totals = {"seconds": _total(work, _seconds), "cost": _total(work, _cost)}
         per = {f"{name} per error": total / confirmed if confirmed else math.nan for name, total in totals.items()}
-        rows.append({"who": who, "texts read": len(own), "errors that others marked too": confirmed, **totals, **per})
+        rows.append({"who": who, "texts read": len(work), "errors that others marked too": confirmed, **totals, **per})
     return rows
 
 
 def _total(annotations: pl.DataFrame, value: Callable[[dict[str, object]], float | None]) -> float:
     values = [value(row) for row in annotations.iter_rows(named=True)]
-    known = [each for each in values if each is not None]
-    return float(sum(known)) if known and len(known) == len(values) else math.nan
+    amounts = [amount for amount in values if amount is not None]
+    return float(sum(amounts)) if amounts and len(amounts) == len(values) else math.nan
 
 
 def _seconds(row: dict[str, object]) -> float | None:

@@ -182,8 +182,8 @@ class _Regression:
         shrinkage = _shrinkage(base, centred, centred - whole @ columns, int(np.linalg.matrix_rank(inverse)), values)
         slopes = shrinkage * whole
         leverage = shrinkage * base * np.einsum("kn,kl,ln->n", columns, inverse, columns)
-        own = base / values.shares[values.stratum]  # leverage of the text on its stratum's mean
-        residuals = (centred - slopes @ columns) / (np.sqrt(1 - own) * (1 - np.minimum(leverage, 0.99)))
+        stratum_leverage = base / values.shares[values.stratum]  # leverage of the text on its stratum's mean
+        residuals = (centred - slopes @ columns) / (np.sqrt(1 - stratum_leverage) * (1 - np.minimum(leverage, 0.99)))
         return cls(columns, inverse, slopes, shrinkage, residuals)
 
 
@@ -204,8 +204,8 @@ def _read_spread(values: TextValues, base: Floats, influence: Floats, lost: floa
     total = Spread(0.0)
     for stratum in np.unique(values.stratum):
         inside = values.stratum == stratum
-        own = base[inside] / base[inside].sum()
-        size = 1 / float((own**2).sum())  # texts of equal weight that would do as well
+        shares = base[inside] / base[inside].sum()
+        size = 1 / float((shares**2).sum())  # texts of equal weight that would do as well
         third = float((influence[inside] ** 3).sum())
         third *= math.sqrt(size * (size - 1)) / (size - 2) if size > 2.5 else 0.0  # as the unbiased third moment has it
         total += Spread(float((influence[inside] ** 2).sum()), third, size - 1)
@@ -224,13 +224,13 @@ def _judge_spread(values: TextValues, slopes: Floats, shrinkage: float) -> Sprea
     line = slopes @ values.judges
     strata = np.zeros(values.texts, dtype=np.int64) if values.strata is None else values.strata
     for stratum, share in enumerate(values.shares):
-        own = line[strata == stratum]
-        if len(own) < 2:
+        part = line[strata == stratum]
+        if len(part) < 2:
             continue
-        centred = own - own.mean()
-        weight = share / len(own)
+        centred = part - part.mean()
+        weight = share / len(part)
         variance = weight**2 * float((centred**2).sum()) * (2 - shrinkage) / shrinkage
-        total += Spread(variance, weight**3 * float((centred**3).sum()), len(own) - 1)
+        total += Spread(variance, weight**3 * float((centred**3).sum()), len(part) - 1)
     return total
 
 
@@ -251,15 +251,15 @@ def cross_predictions(
     if folds < 2 or folds > len(read):
         raise FinecombError(f"{len(read)} texts cannot be cut into {folds} folds; take 2 to {len(read)}")
     fold = np.random.default_rng(seed).permutation(np.arange(len(read)) % folds)
-    total, own = np.zeros(len(features)), np.zeros(len(features))
+    total, held_out = np.zeros(len(features)), np.zeros(len(features))
     for number in range(folds):
         training = fold != number
         judge = train([features[place] for place in read[training]], human[training])
         predicted = np.asarray(judge(features), dtype=np.float64)
         total += predicted / folds
         held = read[~training]
-        own[held] = predicted[held]
-    total[read] = own[read]
+        held_out[held] = predicted[held]
+    total[read] = held_out[read]
     return total
 
 

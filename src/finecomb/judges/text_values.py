@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.frames import entries, meta
 from finecomb.core.study import Study
+from finecomb.judges.allocation import TextStrata, study_strata
 from finecomb.measure.annotation_matrix import read_view
 from finecomb.measure.compare import answer_of, named
 from finecomb.measure.inference import ratio
@@ -23,6 +25,16 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
+FITTED = "trained_on"
+"""Name in an annotator's meta: ids of the documents that a judge was fitted on."""
+
+
+def fitted_on(study: Study, judge: str) -> set[str]:
+    """Ids of the documents that a judge was fitted on, as far as its annotator says so."""
+    cell = dict(study.annotators.select("id", "meta").iter_rows()).get(judge)
+    return {str(document) for document in entries(cell).get(FITTED) or ()}
+
+
 @dataclass(frozen=True)
 class PeopleAndJudges:
     """People on one side and judges on the other, on the same study."""
@@ -31,10 +43,12 @@ class PeopleAndJudges:
     """Annotations of people and judges only."""
     people: tuple[str, ...]
     judges: tuple[str, ...]
+    allocation: TextStrata | None = None
+    """The strata from which the study's server drew texts, where it did."""
 
-    @property
+    @functools.cached_property
     def documents(self) -> tuple[str, ...]:
-        """Ids of all texts that somebody here annotated, in the order of the study."""
+        """Ids of all texts that are spoken of, in the order of the study."""
         return tuple(self.seen.study.documents["id"])
 
     def read_by(self, annotator: str) -> set[str]:
@@ -44,10 +58,10 @@ class PeopleAndJudges:
 
     def metas(self, names: Sequence[str]) -> list[tuple[str, ...]]:
         """The values of document meta of every text, in the order of `documents`; empty where there is none."""
-        known = {name for cell in self.seen.study.documents["meta"] for name in entries(cell)}
+        present = {name for cell in self.seen.study.documents["meta"] for name in entries(cell)}
         for name in names:
-            if name not in known:
-                raise FinecombError(f"documents have no meta {name!r}{did_you_mean(name, sorted(known))}")
+            if name not in present:
+                raise FinecombError(f"documents have no meta {name!r}{did_you_mean(name, sorted(present))}")
         frame = self.seen.study.documents.select(meta(name).fill_null("").alias(name) for name in names)
         return [tuple(str(cell) for cell in row) for row in frame.iter_rows()]
 
@@ -79,7 +93,18 @@ def people_and_judges(
         protocol=filters.protocol, labels=filters.labels, drop=filters.drop, where=filters.where,
         annotators=(*humans, *judges), rounds=filters.rounds, back_off=filters.back_off, merge=filters.merge,
     )  # fmt: skip
-    return PeopleAndJudges(view(study, chosen), tuple(humans), tuple(judges))
+    drawn = None if study.settings.allocation is None else study_strata(study, study.settings.allocation)
+    return PeopleAndJudges(_without_checks(view(study, chosen), study, filters), tuple(humans), tuple(judges), drawn)
+
+
+def _without_checks(work: View, study: Study, filters: Filters) -> View:
+    """Texts without attention checks; where texts were drawn by a design, also those that nobody has read yet."""
+    checks = list(study.settings.attention_checks)
+    work = work.of(work.study.documents.filter(~pl.col("id").is_in(checks))["id"]) if checks else work
+    if study.settings.allocation is None or filters.where:
+        return work
+    every = study.documents.filter(~pl.col("id").is_in(checks))
+    return replace(work, study=replace(work.study, documents=every))
 
 
 @dataclass(frozen=True)
@@ -98,19 +123,19 @@ class MeasuredTexts:
         row = self.labels.index(label)
         tops, bottoms = (np.stack([side[name][row] for name in names]) for side in (self.top, self.bottom))
         counts = np.isfinite(tops).sum(axis=0).astype(np.float64)
-        return tuple(ratio(np.nan_to_num(each).sum(axis=0), counts) for each in (tops, bottoms))  # type: ignore[return-value]
+        return tuple(ratio(np.nan_to_num(table).sum(axis=0), counts) for table in (tops, bottoms))  # type: ignore[return-value]
 
 
 def measured_texts(sides: PeopleAndJudges, measure: str, tokens: str = "words") -> MeasuredTexts:
     """A measure by name, or `answer:NAME`, of everybody on every text; several passes over a text are averaged."""
-    seen = sides.seen
+    work = sides.seen
     kind, _, question = measure.partition(":")
     if kind == "answer":
-        values = answer_of(seen, question)
+        values = answer_of(work, question)
         amounts = np.array(values["value"].to_list(), dtype=np.float64)[None]
         return _spread(sides, (ANY,), values["annotation"], amounts, np.ones_like(amounts))
     named(measure)  # refuses a name that is none, with the nearest
-    reading = read_view(seen, tokens=tokens)
+    reading = read_view(work, tokens=tokens)
     amount = MEASURES[measure].amounts(reading, MeasureOptions(tokens=tokens))
     _refuse_lacking(measure, amount.lacking)
     bottom = amount.bottom if amount.counts is None else np.where(amount.counts, amount.bottom, np.nan)
@@ -136,10 +161,12 @@ def _spread(
     document = np.array([places[text] for _, text in who], dtype=np.int64)
     tops, bottoms = {}, {}
     for name in (*sides.people, *sides.judges):
-        own = np.flatnonzero((annotator == name) & np.isfinite(bottom[-1])) if len(annotator) else np.zeros(0, np.int64)
-        counts = np.bincount(document[own], minlength=len(places)).astype(np.float64)
+        rows = (
+            np.flatnonzero((annotator == name) & np.isfinite(bottom[-1])) if len(annotator) else np.zeros(0, np.int64)
+        )
+        counts = np.bincount(document[rows], minlength=len(places)).astype(np.float64)
         tops[name], bottoms[name] = (
-            np.stack([ratio(_summed(document[own], row[own], len(places)), counts) for row in amounts])
+            np.stack([ratio(_summed(document[rows], row[rows], len(places)), counts) for row in amounts])
             for amounts in (top, bottom)
         )
     return MeasuredTexts(tuple(labels), sides.documents, tops, bottoms)

@@ -7,6 +7,7 @@ the same from the other side.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.estimate import Finding, Signature
+from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Study
 from finecomb.gold.scored_pair import the_gold_annotator
+from finecomb.judges.mean_interval import interval, mean_spread
 from finecomb.measure.inference import estimated, ratio, study_and_resample_weights
 
 Floats = NDArray[np.float64]
@@ -62,7 +64,7 @@ def corrections(marks: Iterable[Mark]) -> Iterator[Correction]:
 def corrected_text(document: Document, wanted: Iterable[Correction]) -> CorrectedText:
     """The document with corrections written in from left to right; one that overlaps an earlier one is left out."""
     pieces, places, reach, shift = [], [], 0, 0
-    for correction in sorted(wanted, key=lambda each: each.span):
+    for correction in sorted(wanted, key=lambda correction: correction.span):
         span = correction.span
         if span.start < reach or span.end == span.start:
             continue
@@ -72,7 +74,8 @@ def corrected_text(document: Document, wanted: Iterable[Correction]) -> Correcte
         shift += len(correction.words) - (span.end - span.start)
         reach = span.end
     text = "".join([*pieces, document.text[reach:]])
-    return CorrectedText(document.model_copy(update={"text": text, "segments": ()}), tuple(places))
+    changed = {"id": f"{document.id}~corrected", "text": text, "segments": ()}
+    return CorrectedText(document.model_copy(update=changed), tuple(places))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,8 @@ class PlaceOutcome:
     """Whether the judge marked the error."""
     after: bool
     """Whether it marks the corrected words."""
+    base_rate: bool | None = None
+    """Whether all its marks there rest on a base rate, on no evidence about this text; None where it does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,59 +104,95 @@ class Validation:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ValidationTexts:
+    """What a judge reads to be validated: texts as they are, as gold corrects them, and references."""
+
+    gold: str
+    protocol: str
+    """Id of the protocol under which gold marked."""
+    pairs: tuple[tuple[Document, CorrectedText], ...]
+    references: tuple[Document, ...]
+
+    @property
+    def documents(self) -> list[Document]:
+        """All of them, each with an id of its own."""
+        return [*(text for pair in self.pairs for text in (pair[0], pair[1].document)), *self.references]
+
+
+def validation_texts(study: Study, gold: str = "") -> ValidationTexts:
+    """The texts with corrections by gold; refused where no gold mark has one."""
+    truth = gold or the_gold_annotator(study)
+    documents = {document.id: document for document in study.iter_documents()}
+    protocol = ""
+    pairs: list[tuple[Document, CorrectedText]] = []
+    for annotation in study.work().iter_annotations():
+        if annotation.annotator == truth:
+            document = documents[annotation.document]
+            corrected = corrected_text(document, corrections(annotation.marks))
+            if corrected.places:
+                pairs.append((document, corrected))
+                protocol = annotation.protocol
+    if not pairs:
+        raise FinecombError("no gold mark has a correction that can be written into its text; nothing can be validated")
+    return ValidationTexts(truth, protocol, tuple(pairs), tuple(_reference_documents(documents.values())))
+
+
+def _reference_documents(documents: Iterable[Document]) -> Iterator[Document]:
+    """Every reference, in place of the document's text."""
+    for document in documents:
+        for number, reference in enumerate(document.references, 1):
+            changed = {"id": f"{document.id}~reference-{number}", "text": reference, "segments": (), "references": ()}
+            yield document.model_copy(update=changed)
+
+
 def validate(study: Study, judge: Judge, name: str, gold: str = "", draws: int = 1000, seed: int = 0) -> Validation:
     """Run a judge on the texts as they are and as gold corrects them, and on references.
 
     Rows, by label: `vanished` (of the errors it marked, the share whose corrected words it leaves alone), `stayed`,
-    `still marked` (of all corrected places, the share that it marks), and `marks per reference`. Intervals are over
-    texts. Refused where no gold mark has a correction.
+    `still marked` (of all corrected places, the share that it marks), `by base rate` (the share where its marks rest on
+    no evidence about the text, where it says what they rest on), and `marks per reference`. Intervals are over texts.
+    Refused where no gold mark has a correction.
     """
-    truth = gold or the_gold_annotator(study)
-    documents = {document.id: document for document in study.iter_documents()}
-    outcomes: list[PlaceOutcome] = []
-    texts: list[str] = []
-    for annotation in study.work().iter_annotations():
-        if annotation.annotator != truth:
-            continue
-        document = documents[annotation.document]
-        corrected = corrected_text(document, corrections(annotation.marks))
-        if corrected.places:
-            texts.append(document.id)
-            outcomes += _outcomes(document, corrected, judge)
-    if not outcomes:
-        raise FinecombError("no gold mark has a correction that can be written into its text; nothing can be validated")
-    references = _reference_marks(documents.values(), judge)
-    fields = {"statistic": "validate", "judge": name, "gold_annotator": truth, "texts": len(texts)}
-    findings = _findings(outcomes, texts, fields, draws, seed)
+    wanted = validation_texts(study, gold)
+    outcomes = [outcome for document, corrected in wanted.pairs for outcome in _outcomes(document, corrected, judge)]
+    texts = [document.id for document, _ in wanted.pairs]
+    references = [len(judge(reference).marks) for reference in wanted.references]
+    fields = {"statistic": "validate", "judge": name, "gold_annotator": wanted.gold, "texts": len(texts)}
+    findings = [*_findings(outcomes, texts, fields, draws, seed), *_reference_findings(references, fields)]
     notes = [f"{len(outcomes):,} corrected places in {len(texts):,} texts"]
     if not references:
         notes.append("no text has a reference, so nothing is known of its marks on texts that people wrote")
     return Validation(tuple(outcomes), tuple(texts), tuple(references), tuple(findings), tuple(notes))
 
 
+def _reference_findings(references: Sequence[int], fields: Mapping[str, object]) -> Iterator[Finding]:
+    """Marks per text that people wrote, with the interval for few and skewed values."""
+    if not references:
+        return
+    values = np.array(references, dtype=np.float64)
+    signature = Signature.of(**fields, measure="marks per reference", references=len(values))
+    low, high = interval(float(values.mean()), mean_spread(values)) if len(values) > 1 else (math.nan, math.nan)
+    why = "all references have the same number of marks, so no interval" if math.isnan(low) else ""
+    columns = {"measure": "marks per reference", "label": "any", "places": len(values), "count": int(values.sum())}
+    yield Finding(columns, Estimate(float(values.mean()), max(low, 0.0), high, signature, why))
+
+
 def _outcomes(document: Document, corrected: CorrectedText, judge: Judge) -> Iterator[PlaceOutcome]:
-    before, after = (_spans(judge(each)) for each in (document, corrected.document))
+    before, after = (judge(text).marks for text in (document, corrected.document))
+    says_basis = any(mark.basis for mark in (*before, *after))
     for place in corrected.places:
+        marks = _touching(place.span, after)
+        base_rate = bool(marks) and all(mark.basis == "base-rate" for mark in marks)
         yield PlaceOutcome(
-            document.id, place.correction.label, _touched(place.correction.span, before), _touched(place.span, after)
-        )
+            document.id, place.correction.label, bool(_touching(place.correction.span, before)), bool(marks),
+            base_rate if says_basis else None,
+        )  # fmt: skip
 
 
-def _spans(annotation: Annotation) -> list[Span]:
-    return [span for mark in annotation.marks for span in mark.spans if span.part == TEXT]
-
-
-def _touched(span: Span, others: Sequence[Span]) -> bool:
-    return any(span.overlap(other) for other in others)
-
-
-def _reference_marks(documents: Iterable[Document], judge: Judge) -> list[int]:
-    """Marks on every reference, read in place of the document's text."""
-    return [
-        len(judge(document.model_copy(update={"text": reference, "segments": (), "references": ()})).marks)
-        for document in documents
-        for reference in document.references
-    ]
+def _touching(span: Span, marks: Iterable[Mark]) -> list[Mark]:
+    """Marks that share a character with a place in the text."""
+    return [mark for mark in marks if any(span.overlap(other) for other in mark.spans if other.part == TEXT)]
 
 
 def _findings(
@@ -160,9 +201,11 @@ def _findings(
     weights = study_and_resample_weights(len(texts), draws, seed)
     labels = dict.fromkeys(["any", *sorted({outcome.label for outcome in outcomes if outcome.label})])
     for label in labels:
-        own = [outcome for outcome in outcomes if label in ("any", outcome.label)]
+        labelled = [outcome for outcome in outcomes if label in ("any", outcome.label)]
         for measure, (top, bottom) in _SHARES.items():
-            sums = [_by_text(own, texts, condition) for condition in (top, bottom)]
+            if measure == "by base rate" and all(outcome.base_rate is None for outcome in outcomes):
+                continue
+            sums = [_by_text(labelled, texts, condition) for condition in (top, bottom)]
             values = ratio(weights @ sums[0], weights @ sums[1])
             signature = Signature.of(**fields, measure=measure, label=label, draws=draws, seed=seed)
             why = "the judge marked none of these errors"
@@ -177,6 +220,7 @@ _SHARES: Mapping[str, tuple[Condition, Condition]] = {
     "vanished": (lambda outcome: outcome.before and not outcome.after, lambda outcome: outcome.before),
     "stayed": (lambda outcome: outcome.before and outcome.after, lambda outcome: outcome.before),
     "still marked": (lambda outcome: outcome.after, lambda outcome: True),
+    "by base rate": (lambda outcome: bool(outcome.base_rate), lambda outcome: True),
 }
 
 

@@ -107,7 +107,7 @@ class PromptTemplate:
 
     def hash(self, protocol: Protocol) -> str:
         """Identifies what is asked: the template, the protocol and the reply's form."""
-        parts = [self.system, self.user, protocol.model_dump(mode="json"), reply_schema(protocol)]
+        parts = [self.system, self.user, protocol.model_dump(mode="json", exclude={"marks_on"}), reply_schema(protocol)]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
 
 

@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from finecomb.core.design import HUMAN, DesignCell
 
@@ -64,6 +64,8 @@ class Plan:
     """What each id stands for, where other people's work is judged."""
     cells: Mapping[str, CellPlan] = field(default_factory=dict)
     """The cells of the study's design by name; none without a design."""
+    metas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The meta of each document, where texts are drawn by it."""
 
     def places(self, document: str, annotators: int) -> int:
         """How many annotators a document should get: so many in each of its settings."""
@@ -213,15 +215,20 @@ def waiting_state(
 
 def next_item(state: AssignmentState, texts: int | None, seed: int, annotator: str) -> str | None:
     """The text or attention check that somebody gets now in the first pass, if there is one."""
+    if check := next_check(state, texts, seed, annotator):
+        return check
     order = [task.item for task in state.given]
-    if state.ahead:
-        expected = texts or len(state.plan.documents)
-        check = check_due(state.plan, order, seed, annotator, expected, last=not state.free)
-        if check:
-            return check
     if state.setting is not None:
         return draw(state.free, seed, annotator)
     return choose(state.free, state.plan, state.counts, order, seed, annotator)
+
+
+def next_check(state: AssignmentState, texts: int | None, seed: int, annotator: str) -> str | None:
+    """The attention check that somebody gets now, if one is due."""
+    if not state.ahead:
+        return None
+    order, expected = [task.item for task in state.given], texts or len(state.plan.documents)
+    return check_due(state.plan, order, seed, annotator, expected, last=not state.free)
 
 
 # --- which texts are free ----------------------------------------------------------------------------------------

@@ -22,6 +22,12 @@ class Circumstances:
     """Whether machine marks were held back, so that anchoring can be measured."""
     offered: tuple[str, ...] | None = None
     """Ids of the marks that were offered; None where none were to be offered."""
+    stratum: str = ""
+    """The stratum of the text, where texts are drawn so that an interval shrinks."""
+    chance: float | None = None
+    """How likely it was, when the task was given out, that this text would be given."""
+    inclusion: float | None = None
+    """Share of the texts of its stratum that had been drawn by then, this one included."""
     copies: Mapping[str, str] | None = None
     """In a second pass: the mark of the first pass by the id of its copy."""
     kept: tuple[str, ...] = ()
@@ -62,6 +68,9 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "attention_check": bool,
     "blind": bool,
     "offered": (list, tuple),
+    "stratum": str,
+    "chance": (int, float),
+    "inclusion": (int, float),
     "copies": Mapping,
     "kept": (list, tuple),
     "adjudication": Mapping,

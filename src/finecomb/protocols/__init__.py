@@ -24,14 +24,16 @@ def shipped(name: str) -> Protocol:
     bare, _, version = name.partition("@")
     if bare not in names():
         raise ProtocolError(f"no protocol is called {name!r}{did_you_mean(bare, names())}")
-    earlier = resources.files(__package__) / "earlier" / f"{name}.yaml"
-    if version and earlier.is_file():
-        return parse_protocol(earlier.read_text(encoding="utf-8"), f"{name}.yaml")
+    earlier = resources.files(__package__) / "earlier"
+    if version and (earlier / f"{name}.yaml").is_file():  # studies may have begun with it
+        return parse_protocol((earlier / f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml")
     text = (resources.files(__package__) / f"{bare}.yaml").read_text(encoding="utf-8")
     protocol = parse_protocol(text, f"{bare}.yaml")
-    if version and version != protocol.version:
-        raise ProtocolError(f"protocol {bare} comes in version {protocol.version}, not {version}")
-    return protocol
+    if version in ("", protocol.version):
+        return protocol
+    files = sorted(file.name.removesuffix(".yaml") for file in earlier.iterdir())
+    versions = [*(file.partition("@")[2] for file in files if file.startswith(f"{bare}@")), protocol.version]
+    raise ProtocolError(f"protocol {bare} comes in version {' or '.join(versions)}, not {version}")
 
 
 def load(name: str) -> Protocol:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from finecomb.core.estimate import Estimate, Finding
 from finecomb.judges.alt_test import AltTest
 from finecomb.judges.calibrate import Calibration
+from finecomb.judges.calibration_record import headline
 from finecomb.judges.contract import StaleCondition
 from finecomb.report.page import page, table
 from finecomb.report.tables import Row, estimate_row
@@ -28,7 +29,8 @@ class CalibrationTable(NamedTuple):
 
 def sections(calibration: Calibration) -> list[CalibrationTable]:
     """Every table of a calibration, the answer first."""
-    agreement = [finding for finding in calibration.agreement if finding.columns["measure"] in ("alpha", "f1")]
+    measures = ("alpha", "f1", "gamma")
+    agreement = [finding for finding in calibration.agreement if finding.columns["measure"] in measures]
     chair = [finding for finding in calibration.agreement if str(finding.columns["measure"]).startswith("one-vs")]
     scores = [dict(row.row()) for row in calibration.scores.rows] if calibration.scores else []
     every = [
@@ -42,6 +44,7 @@ def sections(calibration: Calibration) -> list[CalibrationTable]:
         CalibrationTable("confusion", "Labels: gold in rows, judge in columns", list(calibration.confusion())),
         CalibrationTable("kinds", "Right, wrong, missed and extra", list(calibration.kinds())),
         CalibrationTable("probes", "Reliability", _rows(calibration.probes)),
+        CalibrationTable("worth", "What the judge is worth, in texts that people read", _worth(calibration.worth)),
         CalibrationTable("cost", "Time and cost", [_known(row) for row in calibration.costs if _has_cost(row)]),
     ]
     return [section for section in every if section.rows]
@@ -50,17 +53,25 @@ def sections(calibration: Calibration) -> list[CalibrationTable]:
 def short(every: Sequence[CalibrationTable]) -> list[CalibrationTable]:
     """What fits a screen: of agreement alpha by label and the rest for all labels together, no confusion tables."""
     level = next((row["level"] for section in every if section.key == "agreement" for row in section.rows), "")
-    shown: Mapping[str, Callable[[Row], bool]] = {
+    filters: Mapping[str, Callable[[Row], bool]] = {
         "agreement": lambda row: row["label"] == "any" or (row["measure"], row["level"]) == ("alpha", level),
         "chair": lambda row: row["label"] == "any" and row["level"] == level,
         "gold": lambda row: row["label"] in ("any", "typed"),
     }
     chosen = [
-        section._replace(rows=[row for row in section.rows if section.key not in shown or shown[section.key](row)])
+        section._replace(rows=[row for row in section.rows if section.key not in filters or filters[section.key](row)])
         for section in every
         if section.key not in ("answer", "confusion", "kinds")
     ]
     return [section for section in chosen if section.rows]
+
+
+def drawable(calibration: Calibration) -> list[Finding]:
+    """What a figure of a calibration shows: agreement of people and of the judge by label, at the first level."""
+    alphas = [finding for finding in calibration.agreement if finding.columns["measure"] == "alpha"]
+    level = alphas[0].columns["level"] if alphas else ""
+    of_level = [finding for finding in alphas if finding.columns["level"] == level]
+    return [finding for finding in of_level if finding.columns["who"] in ("people", "judge")] or list(calibration.bias)
 
 
 def _answer(calibration: Calibration) -> Row:
@@ -79,6 +90,12 @@ def _answer(calibration: Calibration) -> Row:
 
 def _rows(findings: Iterable[Finding]) -> list[Row]:
     return [estimate_row(finding.estimate, **finding.columns) for finding in findings]
+
+
+def _worth(findings: Iterable[Finding]) -> list[Row]:
+    """Marks per text by each method, without what only programs read."""
+    hidden = ("measure", "label")
+    return [{name: value for name, value in row.items() if name not in hidden} for row in _rows(findings)]
 
 
 def _compared(findings: Sequence[Finding]) -> list[Row]:
@@ -102,7 +119,7 @@ def readable(rows: Iterable[Row]) -> list[Row]:
 
 
 def _readable(row: Row) -> Row:
-    shown: dict[str, object] = {}
+    cells: dict[str, object] = {}
     for name, value in row.items():
         if name.endswith(("_low", "_high")) or name in ("low", "high", "signature"):
             continue
@@ -110,8 +127,8 @@ def _readable(row: Row) -> Row:
             row.get(f"{name}_{end}", row.get(end) if name in ("value", "advantage") else None)
             for end in ("low", "high")
         ]
-        shown[name] = _with_interval(value, ends)
-    return shown
+        cells[name] = _with_interval(value, ends)
+    return cells
 
 
 def _with_interval(value: object, ends: Sequence[object]) -> object:
@@ -134,7 +151,7 @@ def _known(row: Mapping[str, object]) -> Row:
 
 def calibration_page(calibration: Calibration, stale: Sequence[StaleCondition] = ()) -> str:
     """One page that says whether a judge may stand in, with figures and tables; it needs no script and no network."""
-    parts = [f"<h1>{escape(_headline(calibration))}</h1>", f'<p class="words">{escape(calibration.paragraph)}</p>']
+    parts = [f"<h1>{escape(headline(calibration))}</h1>", f'<p class="words">{escape(calibration.paragraph)}</p>']
     parts.append(f'<div class="two">{_agreement_figure(calibration)}{_test_figure(calibration.test)}</div>')
     skipped = {"answer", "test"}
     for section in sections(calibration):
@@ -144,15 +161,6 @@ def calibration_page(calibration: Calibration, stale: Sequence[StaleCondition] =
     notes = "".join(f'<p class="cap">{escape(note)}</p>' for note in calibration.notes)
     parts.append(f'{notes}<p class="cap">{escape(str(calibration.signature))}</p>')
     return page(f"{calibration.judge}: {calibration.verdict}", "".join(parts))
-
-
-def _headline(calibration: Calibration) -> str:
-    answers = {
-        "may stand in": f"{calibration.judge} may stand in for people.",
-        "may help, may not stand in": f"{calibration.judge} may help, it may not stand in.",
-        "may not be used for this": f"{calibration.judge} may not be used for this.",
-    }
-    return answers[calibration.verdict]
 
 
 def _sheet(title: str, body: str, caption: str = "") -> str:
@@ -210,7 +218,9 @@ def _contract(calibration: Calibration, stale: Sequence[StaleCondition]) -> str:
         {"what": "texts of", "value": ", ".join(calibration.systems) or "not known"},
         {"what": "hash", "value": binding.hash},
     ]
-    conditions: list[Row] = [{"stale when": each.condition, "now": each.state, "detail": each.detail} for each in stale]
+    conditions: list[Row] = [
+        {"stale when": condition.condition, "now": condition.state, "detail": condition.detail} for condition in stale
+    ]
     return table(facts) + (table(conditions) if conditions else "")
 
 

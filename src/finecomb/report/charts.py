@@ -17,7 +17,7 @@ import numpy as np
 import vl_convert
 
 from finecomb.core.estimate import Estimate
-from finecomb.core.palette import Look, looks
+from finecomb.core.palette import SLOTS, UNLABELLED, Look, looks
 from finecomb.gold.disagreements import EXTRA, MISSED, confusion
 from finecomb.gold.score import TYPED, Score, Scores
 from finecomb.measure.view import ANY
@@ -30,7 +30,18 @@ _DEEPEST = {False: "#a3aab3", True: "#565d67"}  # ink can still be read on it
 _FONT = 'system-ui, -apple-system, "Segoe UI", "Noto Sans", "Liberation Sans", sans-serif'
 
 
-def _themed(chart: alt.TopLevelMixin, dark: bool) -> Spec:
+def at_night(spec: Spec) -> Spec:
+    """A chart drawn in the colours of the light page, in those of the dark one."""
+    colours = {slot.light: slot.dark for slot in (*(slot for group in SLOTS.values() for slot in group), UNLABELLED)}
+    colours |= {LIGHT[name]: DARK[name] for name in LIGHT} | {"white": DARK["paper"], _DEEPEST[False]: _DEEPEST[True]}
+    text = json.dumps(spec)
+    for light, dark in colours.items():
+        text = text.replace(f'"{light}"', f'"{dark}"')
+    turned: Spec = json.loads(text)
+    return turned
+
+
+def themed(chart: alt.TopLevelMixin, dark: bool) -> Spec:
     """The chart as data, in the colours of the page."""
     ink = DARK if dark else LIGHT
     text = {"labelColor": ink["ink-2"], "titleColor": ink["ink-3"], "labelFontSize": 12, "titleFontSize": 12}
@@ -61,7 +72,7 @@ def precision_recall(scores: Scores, dark: bool = False) -> Spec:
             points.append(_point(row, label_looks))
     slots = {name: look.slot for name, look in label_looks.items() if name}
     colours = {name: slot.dark if dark else slot.light for name, slot in slots.items()}
-    return _themed(_panels({name: _plane(_gathered(points), colours, ink) for name, points in panels.items()}, 3), dark)
+    return themed(_panels({name: _plane(_gathered(points), colours, ink) for name, points in panels.items()}, 3), dark)
 
 
 def _plane(points: Sequence[Point], colours: Mapping[str, str], ink: Mapping[str, str]) -> alt.LayerChart:
@@ -165,7 +176,7 @@ def confusion_map(scores: Scores, dark: bool = False) -> Spec:
     panels: dict[str, list[Mapping[str, object]]] = {}
     for row in confusion(scores):
         panels.setdefault(str(row["judge"]), []).append(row)
-    return _themed(_panels({name: _map(rows, dark) for name, rows in panels.items()}, 2), dark)
+    return themed(_panels({name: _map(rows, dark) for name, rows in panels.items()}, 2), dark)
 
 
 def _map(rows: Sequence[Mapping[str, object]], dark: bool) -> alt.LayerChart:

@@ -13,17 +13,20 @@ from finecomb.measure.view import ANY
 from finecomb.report.site.model import DotFigure, DotRow, LabelPanel, PanelFigure, ReportFigure, axis
 from finecomb.report.site.svg import standalone
 
-ENDINGS = (".svg", ".png", ".pdf")
+PICTURES = (".svg", ".png", ".pdf")
+"""Endings of a picture."""
 _SHARED = ("measure", "level", "match", "statistic")
 """Columns that name the figure, not a row of it."""
+_RESULTS = ("p", "p_adjusted", "df", "t", "a_mean", "b_mean", "mean", "sd", "judged", "artefacts", "errors", "n")
+"""Columns that are results themselves, so that they name nothing."""
 _LONG = 40  # rows of one figure beyond which nothing can be read
 _HEIGHT = re.compile(r'<svg [^>]*width="(\d+)" height="(\d+)"')
 
 
 def plot(findings: Sequence[Finding], path: Path, looks: Mapping[str | None, Look] | None = None) -> None:
     """Draw findings into a file whose ending says the form; one figure for each measure, below each other."""
-    if path.suffix.lower() not in ENDINGS:
-        raise FinecombError(f"--plot {path}: the ending says the form; it is one of {', '.join(ENDINGS)}")
+    if path.suffix.lower() not in PICTURES:
+        raise FinecombError(f"--plot {path}: the ending says the form; it is one of {', '.join(PICTURES)}")
     drawing = drawn(findings, looks)
     if path.suffix.lower() == ".svg":
         path.write_text(drawing, encoding="utf-8")
@@ -64,29 +67,56 @@ def _is_undefined(finding: Finding) -> bool:
 
 def _figure(title: str, findings: Sequence[Finding], looks: Mapping[str | None, Look]) -> ReportFigure:
     labels = list(dict.fromkeys(str(finding.columns.get("label", ANY)) for finding in findings))
-    names = list(dict.fromkeys(_name(finding, with_label=False) for finding in findings))
+    names = row_names(findings, skipped=("label",))
     table = tuple({**finding.columns, "value": finding.estimate.value} for finding in findings)
     caption, signature = "With 95% intervals.", str(findings[0].estimate.signature)
-    if len(labels) > 1 and len(names) > 1:
-        panels = tuple(_panel(label, findings, looks) for label in labels)
+    if len(labels) > 1 and len(set(names)) > 1:
+        panels = tuple(_panel(label, findings, names, looks) for label in labels)
         scale = axis([row.estimate for panel in panels for row in panel.rows])
         return PanelFigure("plot", title, caption, table, signature, panels=panels, axis=scale)
-    rows = tuple(DotRow(_name(finding, len(labels) > 1), finding.estimate) for finding in findings[:_LONG])
+    rows = tuple(map(DotRow, row_names(findings)[:_LONG], [finding.estimate for finding in findings]))
+    more = len(findings) - len(rows)
+    caption += f" {more} more rows are not drawn." if more else ""
     return DotFigure("plot", title, caption, table, signature, rows=rows, axis=axis([row.estimate for row in rows]))
 
 
-def _panel(label: str, findings: Sequence[Finding], looks: Mapping[str | None, Look]) -> LabelPanel:
-    rows = [finding for finding in findings if str(finding.columns.get("label", ANY)) == label]
-    look = looks.get(label) or Look(label, label, UNLABELLED, label[:2].upper(), "")
-    return LabelPanel(look, tuple(DotRow(_name(finding, with_label=False), finding.estimate) for finding in rows))
-
-
-def _name(finding: Finding, with_label: bool) -> str:
-    """What a row is about, in the order of its columns."""
-    skipped = {*_SHARED, *(() if with_label else ("label",))}
-    parts = [
-        str(value)
-        for name, value in finding.columns.items()
-        if name not in skipped and isinstance(value, str) and value
+def _panel(
+    label: str, findings: Sequence[Finding], names: Sequence[str], looks: Mapping[str | None, Look]
+) -> LabelPanel:
+    rows = [
+        DotRow(name, finding.estimate)
+        for name, finding in zip(names, findings, strict=True)
+        if str(finding.columns.get("label", ANY)) == label
     ]
-    return " · ".join(parts) or str(finding.columns.get("label", ANY))
+    look = looks.get(label) or Look(label, label, UNLABELLED, label[:2].upper(), "")
+    return LabelPanel(look, tuple(rows[:_LONG]))
+
+
+def row_names(findings: Sequence[Finding], skipped: Sequence[str] = ()) -> list[str]:
+    """What tells each finding from the others: its words that vary, then numbers where words are not enough."""
+    columns = [name for name in dict.fromkeys(name for one in findings for name in one.columns) if name not in skipped]
+    columns = [name for name in columns if name not in _SHARED]
+    varying = [name for name in columns if len({str(finding.columns.get(name)) for finding in findings}) > 1]
+    words = [name for name in varying if any(isinstance(finding.columns.get(name), str) for finding in findings)]
+    chosen = words or [name for name in columns if isinstance(findings[0].columns.get(name), str)][:1]
+    for number in [name for name in varying if name not in words and name not in _RESULTS]:
+        if _apart(findings, [*skipped, *chosen]):
+            break
+        chosen.append(number)
+    return [_name(finding, [name for name in columns if name in chosen]) for finding in findings]
+
+
+def _apart(findings: Sequence[Finding], columns: Sequence[str]) -> bool:
+    """Whether these columns tell all findings from each other."""
+    return len({tuple(str(finding.columns.get(name)) for name in columns) for finding in findings}) == len(findings)
+
+
+def _name(finding: Finding, columns: Sequence[str]) -> str:
+    """A row in words: texts as they are, numbers with their name."""
+    parts = [(name, finding.columns.get(name)) for name in columns]
+    texts = [str(value) if isinstance(value, str) else f"{name} {value:g}" for name, value in parts if _is_told(value)]
+    return " · ".join(texts) or str(finding.columns.get("label", ANY))
+
+
+def _is_told(value: object) -> bool:
+    return (isinstance(value, str) and value != "") or (isinstance(value, int | float) and value == value)

@@ -34,3 +34,8 @@ def readable_rows(scores: Sequence[Score]) -> list[Row]:
 def _shown(estimate: Estimate) -> str:
     """With an interval that a narrow table does not break in two."""
     return estimate.short().replace(", ", "–")
+
+
+def score_findings(scores: Sequence[Score]) -> list[Finding]:
+    """Recall, precision and F1 of every score as findings, each ratio a measure of its own."""
+    return [Finding({"measure": name, **score.columns}, getattr(score, name)) for name in RATIOS for score in scores]

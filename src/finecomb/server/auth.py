@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ COOKIE: dict[Cookie, str] = {
 TOKEN = "X-Finecomb-Token"
 """The header that every request which changes something carries."""
 _TRIES = 10  # wrong links from one address within ten minutes
+_JOINS = 60  # new people by the open link from one address within ten minutes
 _RENEWED = 300.0  # seconds after which it is written again when somebody was last active
 _REMEMBERED = 10_000  # sessions
 _LONGEST = 100  # characters of the device's cookie
@@ -146,6 +148,27 @@ class Auth:
         if token is None:
             raise wrong_link(await self.store.do(access.count_attempt, "wrong-link", self.signature(address)))
         return token
+
+    async def admit(self, request: Request) -> None:
+        """Let one more person of an address in by the open link, within limits; this machine's own are not counted."""
+        if (address := self.address(request)) and (await self.store.do(access.count_attempt, "join", address) > _JOINS):
+            raise ProblemError("too-many", "Too many people came from your network at once. Try again in ten minutes.")
+
+    async def limit_codes(self, worker: str) -> None:
+        """Let somebody type a code of another browser so many times, wherever they are."""
+        if await self.store.do(access.count_attempt, "browser-code", self.signature(f"worker/{worker}")) > _TRIES:
+            raise ProblemError("too-many")
+
+    def address(self, request: Request) -> str:
+        """A keyed hash of the internet address (of the network, for IPv6); none of this machine's own, as a proxy's."""
+        try:
+            address = ipaddress.ip_address(request.client.host if request.client else "")
+        except ValueError:
+            return ""
+        if address.is_loopback:
+            return ""
+        network = str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
+        return self.signature(f"address/{network}")
 
     def refuse_link(self, request: Request) -> ProblemError:
         """What to say to somebody whose link opens nothing; the try counts."""

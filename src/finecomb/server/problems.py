@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 STATUS: dict[Code, int] = {
     "signed-out": 401,
     "not-allowed": 403,
+    "other-browser": 403,
     "not-found": 404,
     "conflict": 409,
     "finished": 409,
@@ -35,6 +36,8 @@ STATUS: dict[Code, int] = {
 SAY: dict[Code, str] = {
     "signed-out": "You are signed out. Open your link again to go on; what you did is kept.",
     "not-allowed": "This is not open to you.",
+    "other-browser": "You began in another browser. Go on there. To go on here, type the code that it shows under “Aa” "
+    "(reading settings), or ask the researchers to let you in.",
     "not-found": "There is nothing here.",
     "conflict": "This was changed in another window. Take one of the two.",
     "finished": "This text was handed in. Open it again to change something.",
@@ -104,7 +107,9 @@ def install(app: FastAPI) -> None:
     def _http(_: Request, error: HTTPException) -> Response:
         if error.status_code == 405:
             return ProblemError("not-found", "This address does not take such requests.", 405).response()
-        codes: dict[int, Code] = {status: code for code, status in STATUS.items() if code not in ("closed", "finished")}
+        codes: dict[int, Code] = {
+            status: code for code, status in STATUS.items() if code not in ("closed", "finished", "other-browser")
+        }
         return ProblemError(codes.get(error.status_code, "refused"), status=error.status_code).response()
 
     @app.exception_handler(Exception)

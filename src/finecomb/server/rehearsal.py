@@ -11,7 +11,6 @@ import numpy as np
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.practice import Choice, Exercise
-from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Answer, Document, Mark
 from finecomb.core.study import Item, Study
@@ -19,6 +18,7 @@ from finecomb.engine.seeds import generator
 from finecomb.people import onboarding
 from finecomb.people.design import CellState
 from finecomb.people.practice_rounds import SIDES, guess_question, is_right, practice_rounds, practised_condition
+from finecomb.server.annotators.pair_names import pair_names
 from finecomb.server.local import Browser, served
 from finecomb.simulate.people import CrowdTraits, Reading, SimulatedPerson, person, read_text, truth_of
 from finecomb.store import access, annotators, cells, researcher_actions, tasks
@@ -268,6 +268,9 @@ class _Walker:
     def _solve(self, browser: Browser, task: Any, item: Exercise, rng: np.random.Generator, skill: float) -> None:
         protocol = self.store.head.protocol
         known = [number for number in range(len(item.solutions)) if rng.random() < skill]
+        for part, right in zip(task["parts"], item.units or [{}] * len(task["parts"]), strict=False):
+            unit = {"answers": _answers(protocol.unit_questions, rng) | dict(right)}
+            browser.change(f"/api/tasks/{task['id']}/units/{part['start']}-{part['end']}", body=unit)
         for number in known:
             solution, span = item.solutions[number], item.spans()[number]
             answers = _answers(protocol.questions_of(solution.label), rng) | dict(solution.answers)
@@ -277,9 +280,6 @@ class _Walker:
             body = {"spans": [span.on_wire()], "quotes": [solution.quote], "label": solution.label, "answers": answers}
             body["antecedent"] = before
             browser.change(f"/api/tasks/{task['id']}/marks/{task['id']}-{number}", body=body)
-        for part, right in zip(task["parts"], item.units or [{}] * len(task["parts"]), strict=False):
-            body = {"answers": _answers(protocol.unit_questions, rng) | dict(right)}
-            browser.change(f"/api/tasks/{task['id']}/units/{part['start']}-{part['end']}", body=body)
         answers = _answers(protocol.document_questions, rng) | dict(item.answers)
         body = {"answers": answers, "no_errors": bool(protocol.labels) and not known}
         browser.change(f"/api/tasks/{task['id']}/answers", body=body)
@@ -293,7 +293,9 @@ class _Walker:
         truth = truth_of(document, protocol, parts, self.gold.get(document.id), self.seed, facts.about)
         condition = self._condition(annotator)
         reading = read_text(who, self.traits, condition, document, protocol, truth)
-        self._save(browser, task, reading, protocol)
+        pair = pair_names(protocol, facts.first)
+        answers = pair.answers_on_page(reading.answers) if pair else reading.answers
+        self._save(browser, task, reading, answers)
 
     def _document(self, id: str) -> Document:
         return self.documents.setdefault(id, self.store.document(id))
@@ -302,15 +304,15 @@ class _Walker:
         with self.store.database.reading() as transaction:
             return annotators.get(self.store, transaction, annotator).condition
 
-    def _save(self, browser: Browser, task: Any, reading: Reading, protocol: Protocol) -> None:
-        id = task["id"]
-        for number, mark in enumerate(reading.marks):
-            browser.change(f"/api/tasks/{id}/marks/{id}-{number}", body=_mark_body(mark))
-        for part in task["parts"]:
+    def _save(self, browser: Browser, task: Any, reading: Reading, answers: Mapping[str, Answer]) -> None:
+        id, protocol = task["id"], self.store.head.protocol
+        for part in task["parts"]:  # first, since a later part can be marked when those before it were judged
             key = f"{part['start']}-{part['end']}"
             body = {"answers": _sent(reading.units.get(key, {})), "seconds": 0}
             browser.change(f"/api/tasks/{id}/units/{key}", body=body)
-        body = {"answers": _sent(reading.answers), "no_errors": bool(protocol.labels) and not reading.marks}
+        for number, mark in enumerate(reading.marks):
+            browser.change(f"/api/tasks/{id}/marks/{id}-{number}", body=_mark_body(mark))
+        body = {"answers": _sent(answers), "no_errors": bool(protocol.labels) and not reading.marks}
         browser.change(f"/api/tasks/{id}/answers", body=body)
         self._finish(browser, id, reading.seconds)
 

@@ -10,6 +10,7 @@ State = Literal["pilot", "open", "paused", "closed"]
 Code = Literal[
     "signed-out",  # 401: no session, or an expired one
     "not-allowed",  # 403: the session may not do this, or the request does not come from our pages
+    "other-browser",  # 403: a platform's worker who began in another browser; `code` of the link's POST lets them in
     "not-found",  # 404: no such thing, or somebody else's
     "conflict",  # 409: the entry was changed elsewhere; `stored` is what it is now
     "finished",  # 409: the task was handed in; reopen it first

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from finecomb.people.announcement import consent_text
 from finecomb.people.arrivals import ArrivalSource
@@ -17,6 +17,7 @@ from finecomb.store import access, cells, recruits
 from finecomb.store.access import Session
 
 router = APIRouter(prefix="/api")
+BrowserCode = Annotated[str, Query(max_length=20)]
 
 
 def _link(request: Request, token: str) -> Literal["open", "personal"]:
@@ -63,11 +64,11 @@ def _refuse_when_full(auth: Auth, source: ArrivalSource) -> None:
 
 
 @router.post("/join/{token}")
-async def join(request: Request, response: Response, token: str) -> SignedIn:
+async def join(request: Request, response: Response, token: str, code: BrowserCode = "") -> SignedIn:
     """Sign in: as oneself by a personal link or from a platform, as somebody new by the open one.
 
     Who comes back by the open link in the same browser goes on as before, unless the platform says that it is
-    somebody else.
+    somebody else. Who comes from a platform in another browser needs the `code` that is shown in the first.
     """
     auth = auth_of(request)
     is_open = access.is_open(auth.store, token)
@@ -77,15 +78,16 @@ async def join(request: Request, response: Response, token: str) -> SignedIn:
         auth.check_origin(request)
         return SignedIn(annotator=current.who, csrf=auth.csrf(current))
     source = recruitment.with_traces(auth, request, response, source)
+    if is_open:
+        await auth.admit(request)
+    if code:
+        await auth.limit_codes(source.worker)
     try:
-        session_token = await auth.follow(request, recruits.enter, token, source)
+        session_token = await auth.follow(request, recruits.enter, token, source, code)
     except recruits.TookPartError:
         raise ProblemError("not-allowed", recruitment.once(source)) from None
     except recruits.OtherBrowserError:
-        raise ProblemError(
-            "not-allowed",
-            "You began in another browser. Go on there. If you cannot, ask the researchers to let you go on here.",
-        ) from None
+        raise ProblemError("other-browser", _WRONG_CODE if code else "") from None
     except recruits.ClosedError:
         raise ProblemError("closed") from None
     except cells.FullError:
@@ -95,6 +97,9 @@ async def join(request: Request, response: Response, token: str) -> SignedIn:
         session = access.session(auth.store, transaction, session_token)
     assert session is not None
     return SignedIn(annotator=session.who, csrf=auth.csrf(session))
+
+
+_WRONG_CODE = "This is not the code that is shown in the browser in which you began."
 
 
 def _goes_on(auth: Auth, current: Session, source: ArrivalSource) -> bool:

@@ -53,8 +53,8 @@ def demo_study(readers: int = 5, seed: int = 0) -> Iterator[Item]:
     """The demo study as records: the texts, the truth, and `readers` simulated annotators."""
     protocol = shipped("scarecrow")
     texts = demo_texts()
-    documents = [_document(text) for text in texts]
-    truth = {text.id: _truth(text, protocol) for text in texts}
+    documents = [document_of(text) for text in texts]
+    truth = {text.id: truth_of(text, protocol) for text in texts}
     people = crowd(readers, _READER, spread=0.1, seed=seed)
     yield Settings(
         title="Saltby: the demo study",
@@ -71,13 +71,15 @@ def demo_study(readers: int = 5, seed: int = 0) -> Iterator[Item]:
     yield from simulate(documents, truth, people, protocol, seed)
 
 
-def _document(text: DemoText) -> Document:
+def document_of(text: DemoText) -> Document:
+    """A text of the demo as a document."""
     return Document(
         id=text.id, text=text.text, context={"prompt": text.prompt}, meta={"model": text.model, "topic": text.topic}
     )
 
 
-def _truth(text: DemoText, protocol: Protocol) -> Annotation:
+def truth_of(text: DemoText, protocol: Protocol) -> Annotation:
+    """The true errors of a text of the demo as an annotation by `truth`."""
     id = f"{text.id}/truth"
     marks = sorted((_mark(error, text) for error in text.errors), key=lambda mark: mark.spans)
     numbered = tuple(mark.model_copy(update={"id": f"{id}/{number}"}) for number, mark in enumerate(marks, 1))

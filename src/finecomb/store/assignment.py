@@ -17,7 +17,8 @@ from finecomb.people.assignment_rules import AssignmentState, Counts, GivenTask,
 from finecomb.people.circumstances import Circumstances
 from finecomb.people.practice_rounds import is_chosen_by_setting, practised_condition
 from finecomb.people.progress import Progress, with_setting
-from finecomb.store import annotators, cells, judged_work, second_pass, tables
+from finecomb.store import allocation, annotators, cells, judged_work, second_pass, tables
+from finecomb.store.allocation import DrawnText
 from finecomb.store.database import Transaction
 from finecomb.store.rows import dumps, iso
 from finecomb.store.tables import given
@@ -87,16 +88,17 @@ def _first_pass(
     setting: Setting | None,
 ) -> AssignmentState:
     plan = judged_work.plan(store, transaction) if judged_work.judges(store.head.protocol) else store.plan()
+    counts = _counts(store, transaction)
     left = _most_left(store, transaction, plan, arm, sum(task.item not in plan.checks for task in tasks))
     rules = WorkRules(
         plan,
-        _pool(store, plan),
+        _pool(store, plan, counts),
         store.head.annotators,
         store.head.settings.quotas,
         frozenset(id for id, item in plan.judged.items() if item.annotator == annotator),
         setting,
     )
-    return assignment_rules.first_pass_state(rules, _counts(store, transaction), tasks, mine, left)
+    return assignment_rules.first_pass_state(rules, counts, tasks, mine, left)
 
 
 def _in_cell(
@@ -139,8 +141,13 @@ def _second_pass(
     return assignment_rules.second_pass_state(plan, due, tasks, mine)
 
 
-def _pool(store: Store, plan: Plan) -> Sequence[str]:
-    return plan.documents[: store.head.settings.pilot] if store.head.state == "pilot" else plan.documents
+def _pool(store: Store, plan: Plan, counts: Counts | None = None) -> Sequence[str]:
+    """What is given out at the moment; where texts are drawn, a pilot draws so many of all of them."""
+    if store.head.state != "pilot":
+        return plan.documents
+    if store.head.settings.allocation is not None and counts is not None:
+        return allocation.pilot_texts(plan.documents, counts, store.head.settings.pilot)
+    return plan.documents[: store.head.settings.pilot]
 
 
 def _counts(store: Store, transaction: Transaction, cell: str = "") -> Counts:
@@ -251,11 +258,23 @@ def next_task(store: Store, transaction: Transaction, annotator: str) -> NextTas
     state = assignment_state(store, transaction, annotator)
     for task in state.given:
         if _can_continue(store, transaction, annotator, state, task):
-            transaction.run(_RENEW, of=store.key, task=task.id, lease=kept_until(store))
+            _renew(store, transaction, task)
             return NextTask(task.id)
     state = _with_setting(store, transaction, annotator, state)
+    if drawn := _drawn_text(store, transaction, state, annotator):
+        return NextTask(_give(store, transaction, state, annotator, drawn.document, drawn))
     item = _next_item(store, state, annotator)
     return NextTask(_give(store, transaction, state, annotator, item)) if item else NextTask(why=state.why)
+
+
+def _drawn_text(store: Store, transaction: Transaction, state: AssignmentState, annotator: str) -> DrawnText | None:
+    """The text that is drawn for somebody, where texts are drawn and no attention check is due."""
+    settings = store.head.settings
+    if settings.allocation is None or settings.round:
+        return None
+    if assignment_rules.next_check(state, store.head.protocol.work.texts, settings.seed, annotator):
+        return None
+    return allocation.drawn_text(store, transaction, settings.allocation, state, annotator)
 
 
 def _can_continue(
@@ -282,9 +301,26 @@ def has_open_task(store: Store, transaction: Transaction, annotator: str, state:
     return any(_can_continue(store, transaction, annotator, state, task) for task in state.given)
 
 
-def kept_until(store: Store) -> float | None:
-    """Until when a text is kept for somebody who does something now; a second pass takes nobody's place."""
-    return None if store.head.settings.round else store.clock() + 60 * store.head.settings.lease
+def kept_until(store: Store, is_begun: bool = True) -> float | None:
+    """Until when a text is kept for somebody who does something now; a second pass takes nobody's place.
+
+    One in which nothing was done yet is kept for a quarter of that, so that who only comes takes little from others.
+    """
+    if store.head.settings.round:
+        return None
+    return store.clock() + 60 * store.head.settings.lease * (1 if is_begun else UNTOUCHED)
+
+
+UNTOUCHED = 0.25
+"""The share of the lease for which a text is kept in which nothing was done."""
+_BEGUN = sa.select(_A.active).where(_A.study == given("study"), _A.id == given("task"), _A.active.is_not(None))
+
+
+def _renew(store: Store, transaction: Transaction, task: GivenTask) -> None:
+    """Keep a text for who comes back to it; one in which nothing was done is not kept longer by looking at it."""
+    is_begun = transaction.one(_BEGUN, study=store.key, task=task.id) is not None
+    if is_begun or task.lease is None or task.lease <= store.clock():
+        transaction.run(_RENEW, of=store.key, task=task.id, lease=kept_until(store, is_begun))
 
 
 def still_mine(
@@ -315,18 +351,28 @@ def _next_item(store: Store, state: AssignmentState, annotator: str) -> str | No
     return assignment_rules.next_item(state, texts, settings.seed, annotator)
 
 
-def _give(store: Store, transaction: Transaction, state: AssignmentState, annotator: str, item: str) -> str:
+def _give(
+    store: Store,
+    transaction: Transaction,
+    state: AssignmentState,
+    annotator: str,
+    item: str,
+    drawn: DrawnText | None = None,
+) -> str:
     id, number, round = secrets.token_hex(12), len(state.given) + 1, store.head.settings.round
     judged = state.plan.judged.get(item)
     document, about = (judged.document, item) if judged else (item, "")
     circumstances = _circumstances(store, transaction, annotator, document, number)
+    if drawn:
+        circumstances = replace(circumstances, stratum=drawn.stratum, chance=drawn.chance, inclusion=drawn.inclusion)
     before = second_pass.earlier(store, transaction, annotator, document) if round else None
     if before:
         circumstances = replace(circumstances, offered=tuple(before.offered), copies=before.copies)
     made_from = {"made_from": [before.id]} if before else {}
     values = {"document": document, "about": about, "annotator": annotator, "number": number}
     rest = {**made_from, "meta": circumstances.to_meta()}
-    key = insert(store, transaction, id=id, phase="work", round=round, lease=kept_until(store), rest=rest, **values)
+    lease = kept_until(store, is_begun=False)
+    key = insert(store, transaction, id=id, phase="work", round=round, lease=lease, rest=rest, **values)
     if before:
         second_pass.begin(store, transaction, key, before)
     return id

@@ -5,6 +5,7 @@ Nothing of it is in the study's records or in any export: worker ids are in the 
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 from collections.abc import Iterable
@@ -12,16 +13,14 @@ from dataclasses import astuple, dataclass, fields
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from pydantic_core import from_json
 
 from finecomb.people.arrivals import Arrival, ArrivalSource
 from finecomb.people.onboarding import recorded_step, with_step
-from finecomb.people.progress import with_name
-from finecomb.store import access, annotators, assignment, audit, cells, tables
+from finecomb.store import access, annotators, assignment, audit, cells, personal_names, tables
 from finecomb.store.cells import FullError
 from finecomb.store.database import Database, Transaction
 from finecomb.store.location import FILE, StudyLocation, is_url, place
-from finecomb.store.rows import dumps, iso
+from finecomb.store.rows import iso
 from finecomb.store.studies import find, studies
 from finecomb.store.tables import given
 
@@ -105,10 +104,10 @@ def is_once(store: Store) -> bool:
 # --- coming in ---------------------------------------------------------------------------------------------------
 
 
-def enter(store: Store, transaction: Transaction, token: str, source: ArrivalSource) -> str | None:
+def enter(store: Store, transaction: Transaction, token: str, source: ArrivalSource, code: str = "") -> str | None:
     """Sign an annotator in by a link and remember where they came from; returns the session's token.
 
-    None when the link opens nothing (any more).
+    None when the link opens nothing (any more). `code` is what the browser in which a worker began shows.
     """
     kind = access.link_kind(store, transaction, token)
     if kind == "personal":
@@ -116,7 +115,7 @@ def enter(store: Store, transaction: Transaction, token: str, source: ArrivalSou
         session = access.session(store, transaction, session_token or "")
         who = session.who if session else ""
     elif kind == "open":
-        who = _by_open_link(store, transaction, source)
+        who = _by_open_link(store, transaction, source, code)
         session_token = access.start_session(store, transaction, "annotator", who)
     else:
         return None
@@ -127,7 +126,7 @@ def enter(store: Store, transaction: Transaction, token: str, source: ArrivalSou
     return session_token
 
 
-def _by_open_link(store: Store, transaction: Transaction, source: ArrivalSource) -> str:
+def _by_open_link(store: Store, transaction: Transaction, source: ArrivalSource, code: str) -> str:
     who = returning_annotator(store, transaction, source)
     if who is None and store.head.state == "closed":
         raise ClosedError
@@ -142,7 +141,7 @@ def _by_open_link(store: Store, transaction: Transaction, source: ArrivalSource)
     again = before is not None and source.session != before.source.session
     if again and is_once(store) and _finished(store, transaction, who):
         raise TookPartError
-    _check_browser(store, transaction, source)
+    _check_browser(store, transaction, source, code)
     return who
 
 
@@ -214,11 +213,29 @@ _W = tables.worker.c
 _KNOWN = sa.select(_W.annotator, _W.device).where(_W.study == given("study"), _W.hash == given("hash"))
 
 
-def _check_browser(store: Store, transaction: Transaction, source: ArrivalSource) -> None:
-    """Refuse a worker id that comes in another browser than the one it began in."""
+def _check_browser(store: Store, transaction: Transaction, source: ArrivalSource, code: str) -> None:
+    """Refuse a worker id that comes in another browser than the one it began in, without the code shown there."""
     row = transaction.one(_KNOWN, study=store.key, hash=worker_hash(store, source)) if source.worker else None
-    if row is not None and row[1] and source.device != row[1]:
+    if row is None or not row[1] or source.device == row[1]:
+        return
+    right = _code(store, str(row[0]), str(row[1]))
+    if not hmac.compare_digest(code.strip().upper().encode(), right.encode()):
         raise OtherBrowserError
+
+
+_BOUND = sa.select(_W.device).where(_W.study == given("study"), _W.annotator == given("annotator"), _W.device != "")
+
+
+def browser_code(store: Store, transaction: Transaction, annotator: str) -> str:
+    """What lets somebody from a platform go on in another browser; empty where no browser is bound."""
+    row = transaction.one(_BOUND, study=store.key, annotator=annotator)
+    return _code(store, annotator, str(row[0])) if row else ""
+
+
+def _code(store: Store, annotator: str, device: str) -> str:
+    """Eight letters and digits that nobody can guess; others as soon as the browser is another."""
+    text = f"browser/{annotator}/{device}"
+    return base64.b32encode(hmac.new(store.head.secret.encode(), text.encode(), hashlib.sha256).digest()).decode()[:8]
 
 
 def _bind(store: Store, transaction: Transaction, annotator: str, source: ArrivalSource) -> None:
@@ -274,21 +291,25 @@ class PersonalData:
     """Different ids of a platform."""
     links: int
     sessions: int
+    names: int = 0
+    """People whom researchers call by a name."""
 
 
 def personal_data(store: Store, transaction: Transaction, annotators: Iterable[str] | None = None) -> PersonalData:
     """What is kept about some annotators, or about all, apart from their work."""
-    mine = _mine(store, annotators)
+    named = None if annotators is None else list(annotators)
+    mine = _mine(store, named)
     count = [sa.select(sa.func.count()).select_from(table).where(*only) for table, only in mine.items()]
     arrived, linked, signed = (int((transaction.one(statement) or (0,))[0]) for statement in count)
     workers = sa.select(sa.func.count(sa.distinct(_OWN.worker))).where(*mine[tables.arrival], _OWN.worker != "")
-    return PersonalData(arrived, int((transaction.one(workers) or (0,))[0]), linked, signed)
+    names = len(personal_names.personal_names(store, transaction, named))
+    return PersonalData(arrived, int((transaction.one(workers) or (0,))[0]), linked, signed, names)
 
 
 def forget(store: Store, transaction: Transaction, by: str, annotators: Iterable[str] | None = None) -> PersonalData:
-    """Remove worker ids, devices, addresses, sessions and personal links, of some annotators or of all.
+    """Remove worker ids, devices, addresses, sessions, personal links and names, of some annotators or of all.
 
-    Their work stays, under the names it has; nobody can tell from the study any more whose it is.
+    Their work stays; who was called by a name becomes a number. Nobody can tell from the study any more whose it is.
     """
     named = None if annotators is None else list(annotators)
     was = personal_data(store, transaction, named)
@@ -296,32 +317,19 @@ def forget(store: Store, transaction: Transaction, by: str, annotators: Iterable
         transaction.run(sa.delete(table).where(*only))
     bound = () if named is None else (_W.annotator.in_(named),)
     transaction.run(sa.update(tables.worker).values(device="").where(_W.study == store.key, *bound))
-    _forget_names(store, transaction, named)
-    audit.record(store, transaction, by, "forgot where annotators came from", annotators=named or "all")
+    numbers = personal_names.forget_names(store, transaction, named)
+    about = "all" if named is None else [numbers.get(id, id) for id in named]
+    audit.record(store, transaction, by, "forgot where annotators came from", annotators=about)
     return was
-
-
-def _forget_names(store: Store, transaction: Transaction, named: list[str] | None) -> None:
-    """Remove what researchers call people, from their records and from the audit log."""
-    ids = named if named is not None else list(annotators.conditions(store, transaction))
-    for id in ids:
-        person = annotators.get(store, transaction, id)
-        if "name" in person.meta:
-            annotators.replace(store, transaction, with_name(person, ""))
-    own = tables.audit.c
-    lines = sa.select(own.key, own.about).where(own.study == store.key, own.did == "named annotator")
-    for key, about in transaction.all(lines):
-        value = from_json(about)
-        if value.get("annotator") in ids and "name" in value:
-            value["name"] = "(forgotten)"
-            transaction.run(sa.update(tables.audit).values(about=dumps(value)).where(own.key == key))
 
 
 def wipe(database: Database) -> None:
     """Write a database anew, so that what was removed is not left in free pages of its file or in its journal."""
     connection = database.connect()
     try:
-        connection.execute("VACUUM" if database.sqlite else "VACUUM FULL arrival, link, session, annotator, audit")
+        connection.execute(
+            "VACUUM" if database.sqlite else "VACUUM FULL arrival, link, session, annotator, annotation, worker, audit"
+        )
         if database.sqlite:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     finally:

@@ -17,6 +17,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Settings
 from finecomb.core.study import Item, Study
+from finecomb.judges.allocation import TextStrata
 from finecomb.people.assignment_rules import CellPlan, Plan, settings
 from finecomb.store import migrations, rows, tables
 from finecomb.store.access import Session
@@ -108,6 +109,8 @@ class Store:
         self._plan: Plan | None = None
         self.audit_plan: Plan | None = None
         """The marks that an audit gives out: read once, and again after a `change`."""
+        self.text_strata: TextStrata | None = None
+        """Where texts are drawn so that an interval shrinks; forgotten after every `change`."""
         self.head = self._head()
 
     # --- writing -----------------------------------------------------------------------------------------------
@@ -174,6 +177,7 @@ class Store:
         self._documents.clear()
         self.sessions.clear()
         self._plan = self.audit_plan = None
+        self.text_strata = None
         self.head = self._head()
 
     def _head(self) -> Head:
@@ -260,6 +264,7 @@ def _plan(metas: dict[str, dict[str, Any]], head: Head) -> Plan:
         settings=settings(texts, within) if within else {},
         models={id: str(meta.get("model", "")) for id, meta in metas.items()},
         cells={cell.name: CellPlan(cell, cell.documents(texts), len(checks & metas.keys())) for cell in cells},
+        metas=texts if head.settings.allocation else {},
     )
 
 

@@ -78,6 +78,18 @@ _ENTRIES = (
 )
 
 
+_JUDGED = (
+    sa.select(_E.id)
+    .select_from(tables.annotation.join(tables.entry, _E.annotation == _A.key))
+    .where(*_TASK, _E.kind == "unit")
+)
+
+
+def judged_units(store: Store, transaction: Transaction, task: str) -> frozenset[str]:
+    """Ids of the parts of a task that were ever judged, also where that was taken back: what was read was read."""
+    return frozenset(id for (id,) in transaction.all(_JUDGED, study=store.key, task=task))
+
+
 def facts(store: Store, transaction: Transaction, task: str) -> Facts | None:
     """Whose task it is and what it is about, if there is such a task."""
     row = transaction.one(_FACTS, study=store.key, task=task)
@@ -188,7 +200,9 @@ def save(store: Store, transaction: Transaction, task: str, facts: Facts, edit: 
         row = transaction.one(_STORED, annotation=key, kind=edit.kind, entry=edit.id)
         stored = Stored(*row) if row else None
         stale = transaction.one(_OF_CHANGE, annotation=key, change=FORGOTTEN) is not None
-        if edit.base or edit.kind == "mark" or stored is None or stored.body is not None or stale:
+        if stale:
+            return Declined("conflict", stored, say=_STALE)
+        if edit.base or edit.kind == "mark" or stored is None or stored.body is not None:
             return Declined("conflict", stored)  # else it was deleted, and is made anew by who never saw it
     if version is None:
         if edit.kind == "mark" and transaction.one(_ELSEWHERE, study=store.key, entry=edit.id):
@@ -255,6 +269,7 @@ def _reused(transaction: Transaction, key: int, edit: Edit) -> Declined:
 
 
 _REUSED = "This was sent under the name of an earlier change, which asked for something else. Reload, and do it again."
+_STALE = "This was changed more than a month ago, and may be older than what is there. Reload, and do it again."
 FORGOTTEN = ""
 """The id of the row that says that earlier changes of a task are no longer remembered."""
 REMEMBERED = 30 * 24 * 3600.0
@@ -264,16 +279,20 @@ _OLD = sa.select(_A.key).where(
     _A.study == given("study"),
     _A.status == "submitted",
     _A.submitted < given("before"),
-    sa.exists().where(_C.annotation == _A.key, _C.id != FORGOTTEN),
+    sa.exists().where(_C.annotation == _A.key, _C.version > 0),
 )
 
 
 def forget_changes(store: Store, transaction: Transaction) -> int:
-    """Forget the changes of tasks that were handed in a month ago; one that comes even later is never applied."""
+    """Forget the changes of tasks that were handed in a month ago; one that comes even later is never applied.
+
+    That a text was handed in or opened again (version 0) stays known, since nothing else tells an old one from a new.
+    """
     keys = [key for (key,) in transaction.all(_OLD, study=store.key, before=iso(store.clock() - REMEMBERED))]
     for key in keys:
-        transaction.run(sa.delete(tables.change).where(_C.annotation == key))
-        _remember(transaction, key, FORGOTTEN, 0, "")
+        transaction.run(sa.delete(tables.change).where(_C.annotation == key, _C.version > 0))
+        if transaction.one(_OF_CHANGE, annotation=key, change=FORGOTTEN) is None:
+            _remember(transaction, key, FORGOTTEN, 0, "")
     return len(keys)
 
 

@@ -354,7 +354,7 @@ def test_a_study_that_stands_still_does_so_on_the_whole_way(client: Client, stat
 def test_a_new_version_in_mid_way_starts_the_way_anew_and_keeps_what_was_done(client: Client) -> None:
     asked = examined()
     task = until_task(client.joined(), asked, "qualification")
-    later = Protocol.model_validate({**asked.model_dump(), "version": "2"})
+    later = Protocol.model_validate({**asked.model_dump(), "version": "3"})
     client.store.change_now(researcher_actions.add_protocol, "ann", later)
     page = ahead(client)["page"]
     assert (page["step"], page["answers"]) == ("survey", dict(person(client.store).survey))
@@ -365,7 +365,7 @@ def test_a_new_version_in_mid_way_starts_the_way_anew_and_keeps_what_was_done(cl
     assert now["task"]["phase"] == "work"
     steps = [(each["step"], each["protocol"]) for each in person(client.store).meta["steps"]]  # type: ignore[union-attr, index, call-overload]
     assert ("instructions", "accuracy@2") in steps
-    assert ("instructions", "accuracy@2") in steps
+    assert ("instructions", "accuracy@3") in steps
     assert check(client.store.study()) == []
 
 

@@ -86,11 +86,11 @@ def test_a_platforms_ids_are_ignored_unless_the_study_recruits_there(store: Stor
 def test_a_worker_comes_back_from_another_browser_only_when_a_researcher_lets_them(store: Store) -> None:
     recruit(store, PROLIFIC)
     _, first = join(store, PID)
-    assert "another browser" in refused(Client(store).post(path(store), params=PID))
+    assert "another browser" in refused(Client(store).post(path(store), params=PID), "other-browser")
     released = Client(store).researching().delete("/api/admin/annotator/browser", params={"id": first})
     assert released.status_code == 200
     _, again = join(store, PID)
-    assert "another browser" in refused(Client(store).post(path(store), params=PID))
+    assert "another browser" in refused(Client(store).post(path(store), params=PID), "other-browser")
     _, other = join(store, PID | {"PROLIFIC_PID": "5f2bbb"})
     assert first == again != other
     assert {each.platform for each in store.annotators() if each.id in (first, other)} == {"prolific"}
@@ -103,6 +103,26 @@ def test_another_id_in_the_same_browser_is_somebody_else_and_leaves_a_trace(stor
     assert first != second
     one, two = came(store)
     assert one.source.device == two.source.device != ""
+
+
+def test_the_code_of_the_first_browser_opens_the_second(store: Store) -> None:
+    recruit(store, PROLIFIC)
+    first, who = join(store, PID)
+    code = first.get("/api/me").json()["code"]
+    assert len(code) == 8
+    second = Client(store)
+    answer = second.post(path(store), params=PID | {"code": "AAAAAAAA"})
+    assert (answer.status_code, answer.json()["code"]) == (403, "other-browser")
+    assert second.post(path(store), params=PID | {"code": f" {code.lower()} "}).json()["annotator"] == who
+    assert second.get("/api/me").json()["code"] != code  # the second browser is the one now
+    assert Client(store).post(path(store), params=PID | {"code": code}).status_code == 403
+    guesses = [Client(store).post(path(store), params=PID | {"code": str(n)}).status_code for n in range(10)]
+    assert guesses[0] == 403
+    assert guesses[-1] == 429
+
+
+def test_who_came_by_a_link_of_ours_has_no_code(store: Store) -> None:
+    assert Client(store).joined().get("/api/me").json()["code"] == ""
 
 
 def test_coming_back_in_the_same_browser_is_no_new_arrival(store: Store) -> None:
@@ -275,7 +295,7 @@ def test_prolific_gets_its_codes(store: Store) -> None:
 
 
 def test_the_code_comes_when_the_last_text_is_handed_in_and_not_when_it_is_opened(store: Store) -> None:
-    two = store.head.protocol.model_copy(update={"version": "2", "work": Work(texts=2)})
+    two = store.head.protocol.model_copy(update={"version": "3", "work": Work(texts=2)})
     store.change_now(researcher_actions.add_protocol, "tests", two)
     settings = store.head.settings.model_copy(update={"protocols": (two.id,)})
     store.change_now(researcher_actions.set_settings, "tests", settings)

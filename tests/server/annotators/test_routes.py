@@ -200,6 +200,23 @@ class TestOneAnnotatorEach:
         quick.nothing_found(taken["id"])
         assert slow.post("/api/next").json()["why"] == "all-done"
 
+    def test_a_text_in_which_nothing_is_done_goes_to_somebody_else_early(self, store: Store, clock: Clocked) -> None:
+        idle, busy = Client(store).joined(), Client(store).joined()
+        task = idle.next()
+        for _ in range(3):
+            clock.now += 49  # looking at it again and again does not keep it
+            assert idle.next()["id"] == task["id"]
+            assert busy.post("/api/next").json()["why"] == "none-now"
+        clock.now += 4
+        assert busy.next()["text"] == task["text"]
+
+    def test_a_text_in_which_something_was_done_is_kept_for_the_whole_lease(self, store: Store, clock: Clocked) -> None:
+        slow, quick = Client(store).joined(), Client(store).joined()
+        task = slow.next()
+        slow.save(task["id"], "marks/m1", mark(task))
+        clock.now += 599
+        assert quick.post("/api/next").json()["why"] == "none-now"
+
     def test_an_expired_lease_is_renewed_while_nobody_took_the_text(self, client: Client, clock: Clocked) -> None:
         task = client.joined().next()
         clock.now += 10_000
@@ -273,8 +290,8 @@ def test_a_new_version_of_the_protocol_starts_anew_and_old_work_stays(client: Cl
     task = client.joined().next()
     client.save(task["id"], "marks/m1", mark(task))
     old = client.store.head.protocol
-    client.store.change_now(researcher_actions.add_protocol, "ann", old.model_copy(update={"version": "2"}))
-    assert client.get("/api/me").json()["guide"]["id"] == f"{old.name}@2"
+    client.store.change_now(researcher_actions.add_protocol, "ann", old.model_copy(update={"version": "3"}))
+    assert client.get("/api/me").json()["guide"]["id"] == f"{old.name}@3"
     assert client.get("/api/me").json()["tasks"] == []
     assert client.next()["id"] != task["id"]
     assert client.save(task["id"], "marks/m2", mark(task))[0] == 200

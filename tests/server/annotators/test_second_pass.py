@@ -119,10 +119,15 @@ def test_which_text_of_a_pair_comes_first_is_drawn_and_kept(tmp_path: Path) -> N
         for _ in range(12):
             task = client.next()
             assert client.get(f"/api/tasks/{task['id']}").json()["context"] == task["context"]
-            assert task["context"]["a"].startswith("one")
-            client.save(task["id"], "answers", {"answers": {"prefer": "a"}})
+            assert list(task["context"]) == ["prompt", "first", "second"]
+            assert (
+                client.save(task["id"], "answers", {"answers": {"prefer": "a"}})[0] == 422
+            )  # which is which is hidden
+            assert client.save(task["id"], "answers", {"answers": {"prefer": "first"}})[0] == 200
+            assert client.get(f"/api/tasks/{task['id']}").json()["answers"]["body"]["answers"] == {"prefer": "first"}
             assert client.finish(task["id"])[0] == 200
             (kept,) = store.annotations(tables.annotation.c.id == task["id"])
-            assert list(task["context"]) == ["prompt", *("ab" if kept.meta["shown_first"] == "a" else "ba")]
+            assert task["context"]["first"].startswith("one" if kept.meta["shown_first"] == "a" else "two")
+            assert kept.answers == {"prefer": kept.meta["shown_first"]}
         first = Counter(str(each.meta["shown_first"]) for each in store.study().iter_annotations())
         assert min(first["a"], first["b"]) >= 2

@@ -9,7 +9,8 @@ import pytest
 
 from finecomb import protocols
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import PHASES, Document, Segment, Settings
+from finecomb.core.records import PHASES, Annotation, Annotator, Document, Mark, Offer, Segment, Settings
+from finecomb.core.span import Span
 from finecomb.core.study import Item
 from finecomb.server import openapi
 from finecomb.server.annotators import task_view
@@ -76,12 +77,97 @@ def test_parts_are_judged_one_by_one(tmp_path: Path) -> None:
         task = client.next()
         assert client.save(task["id"], "units/3-9", {})[1]["code"] == "refused"
         clock.now += 5
-        assert client.save(task["id"], "units/10-28", {"seconds": 99})[0] == 200
-        assert client.finish(task["id"])[1]["missing"] == ["units/0-9: judged"]
         assert client.save(task["id"], "units/0-9", {"seconds": 2})[0] == 200
+        assert client.finish(task["id"])[1]["missing"] == ["units/10-28: judged"]
+        assert client.save(task["id"], "units/10-28", {"seconds": 99})[0] == 200
         assert client.finish(task["id"])[0] == 200
         (found,) = store.annotations(tables.annotation.c.id == task["id"])
         assert [(unit.start, unit.end, unit.seconds) for unit in found.units] == [(0, 9, 2), (10, 28, 5)]
+
+
+def test_a_later_part_is_not_sent_before_the_earlier_ones_were_judged(tmp_path: Path) -> None:
+    asked = protocols.load("snac")
+    cut = (*CUT, Segment(start=29, end=39, title="The end"))
+    long = Document(id="d", text=f"{TEXT} Six is it.", segments=cut)
+    words: dict[str, Any] = {"label": None, "answers": {}}
+    with opened(
+        new_place("sqlite", tmp_path), [Settings(protocols=(asked.id,), skip=PHASES), asked, long], Clocked()
+    ) as store:
+        client = Client(store).joined()
+        task = client.next()
+        id = task["id"]
+        assert (task["text"], [part["title"] for part in task["parts"]]) == ("One. Two.", ["Start", "", ""])
+        assert task["sentences"]["text"] == [[0, 4], [5, 9]]
+        code, answer = client.save(id, "marks/m", {"spans": [[10, 15]], "quotes": ["wrong"], **words})
+        assert (code, "Three" in answer["say"]) == (422, False)  # a refusal tells nothing of it either
+        assert "before it first" in client.save(id, "units/10-28", {})[1]["say"]
+        assert client.save(id, "units/0-9", {})[0] == 200
+        assert client.get(f"/api/tasks/{id}").json()["text"] == TEXT
+        assert client.save(id, "units/0-9", None, base=1)[0] == 200  # what was read was read
+        assert client.get(f"/api/tasks/{id}").json()["text"] == TEXT
+        assert client.save(id, "marks/m", {"spans": [[10, 15]], "quotes": ["Three"], **words})[0] == 200
+        assert client.save(id, "units/10-28", {})[0] == 200
+        whole = client.get(f"/api/tasks/{id}").json()
+        assert (whole["text"], whole["parts"][2]["title"]) == (long.text, "The end")
+
+
+def test_sections_that_are_only_rated_come_all_at_once() -> None:
+    text = task_view.task_text(document(segments=CUT), protocols.load("sections"))
+    assert text.up_to(frozenset()).document.text == TEXT
+
+
+def test_a_mark_is_as_wide_as_its_label_asks_for(tmp_path: Path) -> None:
+    asked = protocols.load("snac")
+    items: list[Item] = [Settings(protocols=(asked.id,), skip=PHASES), asked, document()]
+    with opened(new_place("sqlite", tmp_path), items, Clocked()) as store:
+        client = Client(store).joined()
+        id = client.next()["id"]
+
+        def saved(start: int, end: int, label: str) -> tuple[int, str]:
+            body = {"spans": [[start, end]], "quotes": [TEXT[start:end]], "label": label}
+            code, answer = client.save(id, f"marks/{start}-{end}-{label}", body)
+            return code, answer.get("say", "")
+
+        code, say = saved(0, 3, "scene")
+        assert (code, "goes with whole sentences, and 'One' is not" in say) == (422, True)
+        assert saved(0, 4, "scene")[0] == saved(0, 9, "scene")[0] == saved(5, 16, "scene")[0] == 200
+        code, say = saved(6, 9, "char")
+        assert (code, "goes with whole words, and 'wo.' is not" in say) == (422, True)
+        assert saved(5, 8, "char")[0] == saved(5, 9, "char")[0] == saved(7, 7, "char")[0] == 200
+
+
+def test_only_parts_that_the_protocol_names_are_marked(tmp_path: Path) -> None:
+    """A stored protocol that says nothing about it lets every part be marked, as before."""
+    said = {}
+    for name in ("scarecrow", "scarecrow@1", "likert"):
+        asked = protocols.load(name)
+        (tmp_path / name).mkdir()
+        items: list[Item] = [Settings(protocols=(asked.id,), skip=PHASES), asked, document()]
+        with opened(new_place("sqlite", tmp_path / name), items, Clocked()) as store:
+            client = Client(store).joined()
+            body = {"spans": [["prompt", 0, 5]], "quotes": ["Count"], "label": None}
+            code, answer = client.save(client.next()["id"], "marks/m", body)
+            said[name] = code, answer.get("say", "")
+    assert said["scarecrow@1"] == (200, "")
+    assert said["scarecrow"] == (422, "This mark was not accepted: nothing is marked in the prompt.")
+    assert said["likert"] == (422, "This mark was not accepted: nothing is marked in this study.")
+
+
+def test_a_suggestion_is_accepted_as_the_machine_made_it(tmp_path: Path) -> None:
+    asked = protocols.load("scarecrow")
+    mark = Mark(id="m", spans=(Span(1, 3),), quotes=("ne",), label="incoherent")
+    items: list[Item] = [
+        Settings(protocols=(asked.id,), skip=PHASES, offer=Offer(annotator="machine", blind=0)),
+        *(asked, document(), Annotator(id="machine", kind="llm")),
+        Annotation(id="g", document="d", annotator="machine", protocol=asked.id, marks=(mark,)),
+    ]
+    with opened(new_place("sqlite", tmp_path), items, Clocked()) as store:
+        client = Client(store).joined()
+        task = client.next()
+        (offered,) = task["offered"]
+        body = {"spans": [[1, 3]], "quotes": ["ne"], "label": "incoherent"}
+        assert client.save(task["id"], "marks/own", body)[0] == 422
+        assert client.save(task["id"], "marks/accepted", body | {"made_from": [offered["id"]]})[0] == 200
 
 
 def test_ratings_need_their_answers_and_nothing_else(tmp_path: Path) -> None:

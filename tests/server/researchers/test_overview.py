@@ -330,3 +330,19 @@ def test_looks_of_several_protocols_are_each_there_once() -> None:
     names = [look.label for look in shown(fc.protocol("scarecrow"), fc.protocol("snac"))]
     assert names[-1] == ""
     assert len(names) == len(set(names)) == 1 + 10 + 7
+
+
+@given(running())
+def test_watched_means_count_the_first_reading_of_each_text(study: Study) -> None:
+    work = [one for one in study.work().iter_annotations() if one.annotator != "truth"]
+    first: dict[str, int] = {}
+    for one in sorted(work, key=lambda one: (one.submitted or NOW, one.id)):
+        first.setdefault(one.document, len(one.marks))
+    share, marks = seen(study).watched
+    assert (share.kind, marks.kind) == ("bounded", "counts")
+    assert share.texts == marks.texts == len(first)
+    if first:
+        assert marks.figure.value == pytest.approx(statistics.mean(first.values()))
+        assert share.figure.value == pytest.approx(statistics.mean(count > 0 for count in first.values()))
+        assert marks.figure.low is None  # fewer than 30 texts
+        assert marks.figure.why.startswith("starts at 30 texts")

@@ -306,13 +306,13 @@ def test_a_protocol_in_use_is_frozen_and_an_edit_is_a_new_version(owner: Client)
     edited = text.replace("title:", "title: Edited #", 1)
     say = refused(owner.post("/api/admin/protocol", content=edited), 422, "refused")
     assert "count its version up" in say
-    newer = edited.replace("version: '1'", "version: '2'", 1)
+    newer = edited.replace("version: '2'", "version: '3'", 1)
     assert newer != edited
-    assert owner.post("/api/admin/protocol", content=newer).json()["id"] == "scarecrow@2"
+    assert owner.post("/api/admin/protocol", content=newer).json()["id"] == "scarecrow@3"
     rows = {row["id"]: row for row in get(owner, "study")["protocols"]}
     assert (rows["scarecrow@2"]["annotations"], rows["scarecrow@2"]["current"]) == (64, False)
-    assert (rows["scarecrow@2"]["annotations"], rows["scarecrow@2"]["current"]) == (0, True)
-    assert get(owner, "overview")["protocol"] == "scarecrow@2"
+    assert (rows["scarecrow@3"]["annotations"], rows["scarecrow@3"]["current"]) == (0, True)
+    assert get(owner, "overview")["protocol"] == "scarecrow@3"
 
 
 SLIPS = [

@@ -3,7 +3,16 @@ import type { Span } from "../../lib/text/pieces";
 import type { Question } from "../../lib/api-types";
 import { labelOf } from "../../lib/questions/questions";
 import type { Range } from "./snap";
-import { markKey, quoteOf, spanFromWire, union, wordsOf, type DecisionKey, type Mark } from "../work/work";
+import {
+  markKey,
+  quoteOf,
+  spanFromWire,
+  union,
+  wordsOf,
+  type DecisionKey,
+  type Mark,
+  type MarkKey,
+} from "../work/work";
 import { newId } from "../sync/ids";
 
 import { TextSelection } from "./text-selection.svelte";
@@ -27,9 +36,17 @@ export class MarkEdits extends TextSelection {
     );
     if (spans.length > 0) return this.make(union(spans), name);
     if (this.chosen && this.mark?.label !== name) {
-      this.session.dispatch({ type: "relabel", key: this.chosen, label: name });
+      this.relabel(this.chosen, name);
       this.describe(this.chosen);
-    } else if (!this.chosen) this.say(t("selectFirst"));
+    } else if (!this.chosen) this.say(t(this.isUnmarked() ? "notMarkedHere" : "selectFirst"));
+  }
+
+  /** Give a mark another label; it becomes as wide as that one asks for. */
+  relabel(key: MarkKey, name: string | null): void {
+    const snap = labelOf(this.session.guide, name)?.snap ?? "word";
+    const wide = (span: Span) => (span.start === span.end || name === null ? span : this.snapped(span, snap));
+    const spans = union((this.work[key]?.spans ?? []).map(wide));
+    this.session.dispatch({ type: "relabel", key, label: name, spans });
   }
 
   protected makeGap(label: string): void {
@@ -53,6 +70,7 @@ export class MarkEdits extends TextSelection {
   /** Words are missing at the caret: the label that comes next goes there. */
   gap(): void {
     if (!this.selection || this.mode !== "read" || this.session.readOnly) return;
+    if (this.isUnmarked()) return this.notify(t("notMarkedHere"));
     this.clear();
     this.mode = "gap";
     this.say(t("gapBanner"));

@@ -40,6 +40,18 @@ describe("snapping", () => {
     expect(words("ภาษาไทยไม่มีช่องว่าง", "าษ", "word", "th").length).toBeGreaterThan(2);
   });
 
+  test("goes by the sentences that it is given", () => {
+    const text = "At 5 p.m. Ann left. Ben stayed.";
+    const given = new Segmented(text, "en", [
+      { start: 0, end: 19 },
+      { start: 20, end: 31 },
+    ]);
+    expect(given.snap({ start: 10, end: 13 }, "sentence")).toEqual({ start: 0, end: 19 });
+    expect(given.snap({ start: 16, end: 22 }, "sentence")).toEqual({ start: 0, end: 31 });
+    expect(given.snap({ start: 30, end: 31 }, "sentence")).toEqual({ start: 20, end: 31 });
+    expect(new Segmented("", "en", []).snap({ start: 0, end: 0 }, "sentence")).toEqual({ start: 0, end: 0 });
+  });
+
   test("an unknown language is no obstacle", () => {
     expect(words(TEXT, "ridg", "word", "no such language")).toBe("bridge");
   });

@@ -8,16 +8,19 @@ export interface Range {
 
 /** Words, sentences and characters of one text as the reader's language has them; Chinese and Thai have no spaces. */
 export class Segmented {
-  private readonly segments: Record<Snap, Intl.Segments>;
+  private readonly segments: Record<Snap, Pick<Intl.Segments, "containing">>;
 
+  /** `sentences` are those that the server goes by, where a label takes whole ones. */
   constructor(
     readonly text: string,
     language: string,
+    sentences?: readonly Range[],
   ) {
     const locale = supported(language);
     const cut = (granularity: "grapheme" | "word" | "sentence") =>
       new Intl.Segmenter(locale, { granularity }).segment(text);
-    this.segments = { character: cut("grapheme"), word: cut("word"), sentence: cut("sentence") };
+    const sentence = sentences ? cutAt(text, sentences) : cut("sentence");
+    this.segments = { character: cut("grapheme"), word: cut("word"), sentence };
   }
 
   /** The character, word or sentence at an offset; at the end, the last one. */
@@ -91,6 +94,19 @@ export class Segmented {
     while (offset > 0 && this.isSpace(offset - 1)) offset--;
     return offset;
   }
+}
+
+/** A text cut where sentences begin; white space goes with the sentence before it. */
+function cutAt(text: string, sentences: readonly Range[]): Pick<Intl.Segments, "containing"> {
+  const starts = [0, ...sentences.slice(1).map(({ start }) => start), text.length];
+  return {
+    containing: (offset = 0) => {
+      const after = starts.findIndex((start) => start > offset);
+      if (after < 1) return undefined as unknown as Intl.SegmentData;
+      const index = starts[after - 1]!;
+      return { index, segment: text.slice(index, starts[after]), input: text };
+    },
+  };
 }
 
 function supported(language: string): string | undefined {

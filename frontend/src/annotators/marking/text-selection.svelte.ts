@@ -78,8 +78,14 @@ export abstract class TextSelection extends Announcements {
 
   protected selectedSpan(): Span | undefined {
     if (!this.selection || !this.session.me || this.selection.anchor === this.selection.focus) return undefined;
+    if (this.isUnmarked()) return undefined;
     const { part, anchor, focus } = this.selection;
     return this.snapped({ part, start: Math.min(anchor, focus), end: Math.max(anchor, focus) }, this.snap());
+  }
+
+  /** Whether the selection lies where nothing may be marked; earlier words may be picked anywhere. */
+  protected isUnmarked(): boolean {
+    return this.selection !== undefined && this.mode !== "pick" && !this.session.mayMark(this.selection.part);
   }
 
   /** What a selection widens to before a label is chosen: the finest that any label asks for. */

@@ -95,10 +95,10 @@ export class Session extends TaskSaving {
     if (this.problem) this.page = "join";
   }
 
-  /** Follow the link that was opened. */
-  async join(): Promise<void> {
+  /** Follow the link that was opened; `code` is the one shown in the browser in which somebody began. */
+  async join(code = ""): Promise<void> {
     await this.guarded(async () => {
-      await this.api.post(joining());
+      await this.api.post(joining("", code));
       history.replaceState(null, "", "/");
       await this.enter();
     });
@@ -279,9 +279,18 @@ export class Session extends TaskSaving {
     this.exercise = undefined;
     this.noteTask(task);
     const first = this.parts.findIndex((part) => this.state.work[part.key] === undefined);
-    this.partAt = first < 0 ? Math.max(0, this.parts.length - 1) : first;
+    const at = first < 0 ? Math.max(0, this.parts.length - 1) : first;
+    this.awaited = undefined;
+    this.partAt = Math.min(at, this.lastPart());
     this.page = "task";
     this.sender.go();
+    if (at > this.partAt) void this.reach(at); // what was judged here has yet to arrive there
+  }
+
+  /** The last part whose words are here. */
+  private lastPart(): number {
+    const ahead = this.parts.findIndex((_, index) => !this.hasPart(index));
+    return Math.max(0, ahead < 0 ? this.parts.length - 1 : ahead - 1);
   }
 
   /** A new text is in the list of this annotator from now on. */
@@ -332,5 +341,7 @@ export class Session extends TaskSaving {
 }
 
 /** The address behind the link that was opened, with whatever a recruiting platform added to it. */
-const joining = (more = ""): string =>
-  `/api/join/${encodeURIComponent(location.pathname.slice("/join/".length))}${more}${location.search}`;
+const joining = (more = "", code = ""): string => {
+  const path = `/api/join/${encodeURIComponent(location.pathname.slice("/join/".length))}${more}${location.search}`;
+  return code === "" ? path : `${path}${location.search === "" ? "?" : "&"}code=${encodeURIComponent(code)}`;
+};

@@ -42,7 +42,7 @@ class Server {
   }
   private me(): Me {
     const tasks = [{ id: "t1", number: 1, status: "draft" as const }];
-    return { annotator: "a", title: "", state: "open", guide: GUIDE, tasks, of: 1, way: [], csrf: "x" };
+    return { annotator: "a", title: "", state: "open", guide: GUIDE, tasks, of: 1, way: [], code: "", csrf: "x" };
   }
 }
 

@@ -1,5 +1,5 @@
 import { Api } from "../../lib/api";
-import type { Answer, Body } from "../../lib/api-types";
+import type { Answer, Body, Task } from "../../lib/api-types";
 import { update, type Event } from "../work/update";
 import { difference, toWire, type Key, type Patch, type UnitKey } from "../work/work";
 import { type Message } from "../sync/channel";
@@ -8,6 +8,8 @@ import { type Store } from "../sync/store";
 
 import { ActivityClock } from "./activity-clock";
 import { TaskState } from "./task-state.svelte";
+
+const PART_PAUSE = 3000; // ms until the next part is asked for again
 
 /** Changes to the text before an annotator: each is shown, kept on the device and sent. */
 export class TaskSaving extends TaskState {
@@ -19,6 +21,8 @@ export class TaskSaving extends TaskState {
   protected readonly clock = new ActivityClock();
   protected post: (message: Message) => void = () => undefined;
   protected partBegan = 0;
+  private partTimer: ReturnType<typeof setTimeout> | undefined;
+  private arrived: () => void = () => undefined;
 
   /** Do something with the text: it is shown, kept on the device and sent. */
   dispatch(event: Event): void {
@@ -57,9 +61,47 @@ export class TaskSaving extends TaskState {
     this.dispatch({ type: "answer", key, question, value, seconds: Math.round(seconds * 10) / 10 });
   }
 
+  /** Go to a part; one that is not on this device yet is waited for. */
   goToPart(index: number): void {
+    if (!this.hasPart(index)) return void this.reach(index);
+    this.awaited = undefined;
     this.partAt = index;
     this.partBegan = this.active();
+  }
+
+  /** Go to a part as soon as the server sends it. */
+  async reach(index: number): Promise<void> {
+    if (this.hasPart(index)) return this.goToPart(index);
+    this.awaited = index;
+    await new Promise<void>((done) => {
+      this.arrived = done;
+      void this.fetchParts();
+    });
+  }
+
+  /** A change is on the server's disk. */
+  saved(task: string, key: string): void {
+    if (task === this.task?.id && key.startsWith("units/") && this.awaited !== undefined) void this.fetchParts();
+  }
+
+  /** Ask the server how far the text may be read by now, until the part that is waited for is there. */
+  protected async fetchParts(): Promise<void> {
+    clearTimeout(this.partTimer);
+    const before = this.task!;
+    const now = await this.api.get<Task>(`/api/tasks/${before.id}`).catch(() => undefined);
+    if (this.awaited === undefined || this.task?.id !== before.id) return;
+    if (now && now.text.length > this.task.text.length) {
+      const { text, parts, offered, sentences } = now;
+      this.segmented.clear();
+      this.task = { ...this.task, text, parts, offered, sentences };
+    }
+    if (!this.hasPart(this.awaited)) {
+      clearTimeout(this.partTimer);
+      this.partTimer = setTimeout(() => void this.fetchParts(), PART_PAUSE);
+      return;
+    }
+    this.goToPart(this.awaited);
+    this.arrived();
   }
 
   refuseHint(key: Key, rule: string): void {

@@ -1,7 +1,7 @@
 import type { Code, Guide, Me, Task } from "../../lib/api-types";
 import { missing, type Missing } from "../work/missing";
 import { guideOf } from "../onboarding/practice";
-import { Segmented } from "../marking/snap";
+import { Segmented, type Range } from "../marking/snap";
 import { type State } from "../work/update";
 import { marksOf, NOTHING_SAID, sourcesOf, type Sources } from "../work/work";
 import { type Refused, type Saving } from "../sync/sender";
@@ -24,6 +24,8 @@ export class TaskState {
   /** What the server missed when the text was to be handed in, as `kind/id: what`. */
   declined = $state.raw<readonly string[]>();
   partAt = $state(0);
+  /** The part that is waited for: the server sends it once those before it are saved. */
+  awaited = $state<number>();
   /** What is asked of the present text: by the protocol, or by a question of its own. */
   readonly guide: Guide = $derived(guideOf(this.me!.guide, this.task));
   readonly sources: Sources = $derived(this.task ? sourcesOf(this.task) : {});
@@ -60,8 +62,27 @@ export class TaskState {
 
   /** Words, sentences and characters of a part. */
   segments(part: string): Segmented {
-    const found = this.segmented.get(part) ?? new Segmented(this.sources[part]?.text ?? "", this.guide.language);
+    const found =
+      this.segmented.get(part) ??
+      new Segmented(this.sources[part]?.text ?? "", this.guide.language, this.sentences(part));
     this.segmented.set(part, found);
     return found;
+  }
+
+  /** The sentences that the server goes by. */
+  private sentences(part: string): Range[] | undefined {
+    const { toUtf16 } = this.sources[part]?.offsets ?? { toUtf16: (at: number) => at };
+    return this.task?.sentences?.[part]?.map(([start, end]) => ({ start: toUtf16(start), end: toUtf16(end) }));
+  }
+
+  /** Whether words of a part may be marked. */
+  mayMark(part: string): boolean {
+    return this.guide.marks_on?.includes(part) ?? true;
+  }
+
+  /** Whether the words of a part of the text are on this device; a later one comes once those before it are saved. */
+  hasPart(index: number): boolean {
+    const part = this.task?.parts?.[index];
+    return !part || this.sources.text!.offsets.toUtf16(part.end) <= this.task!.text.length;
   }
 }

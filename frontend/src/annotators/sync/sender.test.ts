@@ -42,6 +42,7 @@ async function desk(server = new Server(), name = `test-${number++}`, store?: St
   let id = 0;
   const listener = {
     setSaving: (saving: Saving) => (told = saving),
+    saved: () => undefined,
     finished: (task: string) => void events.push(`finished ${task}`),
     incomplete: (task: string) => void events.push(`incomplete ${task}`),
   };

@@ -23,6 +23,8 @@ export interface Refused {
 }
 export interface Listener {
   setSaving(saving: Saving): void;
+  /** A change is on the server's disk. */
+  saved(task: string, key: string): void;
   /** A task was handed in, or could not be because something is missing. */
   finished(task: string): void;
   incomplete(task: string, missing: readonly string[]): void;
@@ -197,6 +199,7 @@ export class Sender {
       this.failures = 0;
       this.halted = Object.fromEntries(Object.entries(this.halted).filter(([where]) => where !== "*"));
       if (key === "finish") this.listener.finished(task);
+      else this.listener.saved(task, key);
       return true;
     } catch (error) {
       if (error instanceof Refusal) return this.refused(task, queued, error.problem);

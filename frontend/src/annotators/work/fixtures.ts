@@ -61,6 +61,7 @@ export const task = (text: string, more: Partial<Task> = {}): Task => ({
   text,
   context: {},
   parts: [],
+  sentences: {},
   offered: [],
   marks: [],
   units: [],

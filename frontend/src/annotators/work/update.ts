@@ -19,7 +19,13 @@ import {
 /** What an annotator can do. Every event that changes the work can be undone, but for what came from elsewhere. */
 export type Event =
   | { readonly type: "mark"; readonly id: string; readonly mark: Mark; readonly offer?: DecisionKey }
-  | { readonly type: "relabel"; readonly key: MarkKey; readonly label: string | null }
+  | {
+      readonly type: "relabel";
+      readonly key: MarkKey;
+      readonly label: string | null;
+      /** As wide as the new label asks for, where that is wider. */
+      readonly spans?: readonly Span[];
+    }
   | { readonly type: "resize"; readonly key: MarkKey; readonly spans: readonly Span[] }
   | { readonly type: "antecedent"; readonly key: MarkKey; readonly spans: readonly Span[] }
   | { readonly type: "remove"; readonly key: MarkKey }
@@ -73,7 +79,7 @@ function patchOf(work: Work, event: Exclude<Event, { type: "undo" | "redo" | "re
     case "mark":
       return { [markKey(event.id)]: event.mark, ...decided(work, event), ...withoutNoErrors(work) };
     case "relabel":
-      return changed(work, event.key, { label: event.label });
+      return changed(work, event.key, { label: event.label, ...(event.spans ? { spans: event.spans } : {}) });
     case "resize":
       return changed(work, event.key, { spans: event.spans });
     case "antecedent":

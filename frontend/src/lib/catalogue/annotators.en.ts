@@ -314,6 +314,7 @@ export default {
   toEnd: "this is the last text",
   noMorePart: "No more errors, go to part {n}",
   nextPart: "Go to part {n}",
+  partComes: "Part {n} comes once this one is saved",
   finishText: "Finish text",
   noErrors: "No errors",
   handingIn: "Handing in…",
@@ -342,6 +343,9 @@ export default {
     "The work needs people who agree with the test in almost every point, and your result was below what is needed. That says nothing about you; the test is hard. Your time is paid.",
   goBackTo: "Go back to {place}",
   sendBack: "Finish and go back to {place}",
+  otherBrowser: "You began in another browser",
+  otherBrowserCode: "Code from there",
+  elsewhereCode: "To go on in another browser, type this code there:",
   linkDead: "This link does not work",
   lastText: "That was the last text. Thank you.",
   youJudged: { one: "You judged {n} text.", other: "You judged {n} texts." },
@@ -402,6 +406,8 @@ export default {
 
   // said to screen readers
   selectFirst: "Select words first.",
+  notMarkedHere: "This part is to read, not to mark. Select words of the text.",
+  onlyToRead: "to read, not to mark",
   selected: "{words} selected",
   entered: "in {name}",
   left: "out of {name}",

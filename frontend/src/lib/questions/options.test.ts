@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { question } from "../../annotators/work/fixtures";
-import { chosen, isEven, keyed, OPTION_KEYS, turned } from "./options";
+import { chosen, isPlaced, keyed, OPTION_KEYS, placed } from "./options";
 import { choicesOf } from "./scales";
 
 describe("keys of options", () => {
@@ -29,20 +29,21 @@ describe("keys of options", () => {
     expect(choicesOf(question("q", { scale: "yes-no" })).map(({ value }) => value)).toEqual([true, false]);
     expect(new Set(OPTION_KEYS.slice(0, 11)).size).toBe(11);
   });
-  test("the letters of a pair go by the screen, and what is chosen by the texts", () => {
+  test("the texts of a pair are called by their places, in options and in conditions", () => {
     const titled = ["a", "b", "neither"].map((value) => ({ ...option(value), title: value.toUpperCase() }));
-    const prefer = turned(question("prefer", { scale: "nominal", options: titled }));
+    const prefer = placed(question("prefer", { scale: "nominal", options: titled }));
     expect(prefer.options.map(({ title, value }) => [title, value])).toEqual([
-      ["A", "b"],
-      ["B", "a"],
+      ["A", "first"],
+      ["B", "second"],
       ["NEITHER", "neither"],
     ]);
-    const asked = (among: string[]) => question("why", { when: { question: "prefer", among } });
-    expect([asked(["a", "b"]), asked(["neither"]), asked(["a"]), free].map((each) => isEven([each]))).toEqual([
-      true,
-      true,
-      false,
-      true,
-    ]);
+    const asked = placed(question("why", { when: { question: "prefer", among: ["a", "b", "neither"] } }));
+    expect(asked.when?.among).toEqual(["first", "second", "neither"]);
+    expect(
+      [
+        { first: "x", second: "y" },
+        { a: "x", b: "y" },
+      ].map(isPlaced),
+    ).toEqual([true, false]);
   });
 });

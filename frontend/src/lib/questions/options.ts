@@ -6,17 +6,18 @@ import { hasChoices, hasOneChoice, scaleOf, type Choice } from "./scales";
 /** Keys of options, in order: digits first, then letters. */
 export const OPTION_KEYS: readonly string[] = [..."1234567890abcdefghijklmnopqrstuvwxyz"];
 
-/** Whether what is asked never tells one text of a pair from the other. */
-export const isEven = (questions: readonly Question[]): boolean =>
-  questions.every(({ when }) => !when || when.among.includes("a") === when.among.includes("b"));
+const PLACES: Readonly<Record<string, string>> = { a: "first", b: "second" };
 
-/** The question with its letters in the order of the screen, where text `b` comes first: there, A is the first. */
-export function turned(question: Question): Question {
-  const other = { a: "b", b: "a" };
-  const options = question.options.map((option) =>
-    option.value === "a" || option.value === "b" ? { ...option, value: other[option.value] } : option,
-  );
-  return { ...question, options };
+/** The texts of a pair under the names that the server gives them: by their place on the screen. */
+export const isPlaced = (context: Readonly<Record<string, unknown>>): boolean =>
+  "first" in context && "second" in context;
+
+/** The question about a pair whose texts are called by their places; its letters go from left to right. */
+export function placed(question: Question): Question {
+  const place = <V>(value: V): V => (typeof value === "string" ? ((PLACES[value] ?? value) as V) : value);
+  const options = question.options.map((option) => ({ ...option, value: place(option.value) }));
+  const when = question.when ? { ...question.when, among: question.when.among.map(place) } : null;
+  return { ...question, options, when };
 }
 
 /**

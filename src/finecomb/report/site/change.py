@@ -85,7 +85,9 @@ def change_figure(findings: list[Finding], names: tuple[str, str]) -> DotFigure:
         if not math.isnan(finding.estimate.value)
     )
     scale = replace(axis([row.estimate for row in rows]), reference=0.0, reference_name="no change")
-    table = tuple({**finding.columns, "change": finding.estimate.value} for finding in findings)
+    table = tuple(
+        {**f.columns, "change": f.estimate.value, "low": f.estimate.low, "high": f.estimate.high} for f in findings
+    )
     caption = f"{RATE.capitalize()} in {names[1]} minus {names[0]}, 95% interval; p corrected over all rows (Holm)."
     signature = str(findings[0].estimate.signature)
     return DotFigure("changes", "What changed", caption, table, signature, rows=rows, axis=scale)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from finecomb.core.estimate import Estimate
+from finecomb.core.palette import UNLABELLED, Look
 from finecomb.report.page import LIGHT
 from finecomb.report.site.model import Axis, BarFigure, CombFigure, DotFigure, DotRow, PanelFigure, ReportFigure, Tooth
 
@@ -78,12 +79,27 @@ def _dot(estimate: Estimate, axis: Axis, width: int, y: float, open: bool, colou
 
 def axis_plot(axis: Axis, width: int, unit: str = "") -> str:
     """The numbers below a figure."""
-    ticks = [tick for tick in axis.ticks if axis.reference is None or tick != axis.reference]
-    texts = [_tick(axis.place(tick, width), axis.tick(tick)) for tick in ticks[:-1]]
-    texts += [_tick(axis.place(tick, width), axis.tick(tick) + unit) for tick in ticks[-1:]]
+    places = [(axis.place(tick, width), axis.tick(tick)) for tick in axis.ticks if tick != axis.reference]
     if axis.reference is not None:
-        texts.append(_tick(axis.place(axis.reference, width), axis.reference_name or axis.tick(axis.reference)))
+        places.append((axis.place(axis.reference, width), axis.reference_name or axis.tick(axis.reference)))
+    elif places:
+        places[-1] = places[-1][0], places[-1][1] + unit
+    texts = [_tick(x, words) for x, words in _apart(places)]
     return f'<svg width="{width}" height="18" aria-hidden="true" style="overflow:visible">{"".join(texts)}</svg>'
+
+
+def text_width(words: str, size: float = 12, bold: bool = False) -> float:
+    """About how wide words are when drawn, in px; rather too wide than too narrow."""
+    return len(words) * size * (0.58 if bold else 0.55)
+
+
+def _apart(places: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
+    """Words on the axis that do not touch each other, the last ones first."""
+    chosen: list[tuple[float, str]] = []
+    for x, words in reversed(places):
+        if all(abs(x - other) >= (text_width(words) + text_width(said)) / 2 + 4 for other, said in chosen):
+            chosen.append((x, words))
+    return chosen[::-1]
 
 
 def _tick(x: float, text: str) -> str:
@@ -93,6 +109,7 @@ def _tick(x: float, text: str) -> str:
 # --- whole figures -----------------------------------------------------------------------------------------------
 
 _NAMES, _PLOT, _NUMBERS = 170, 520, 150
+_MARGIN = 12
 
 
 def standalone(figure: ReportFigure, tokens: dict[str, str] | None = None) -> str:
@@ -108,11 +125,11 @@ def standalone(figure: ReportFigure, tokens: dict[str, str] | None = None) -> st
             body, width, height = _comb_figure(figure)
         case _:
             body, width, height = "", 400, 40
-    title = f'<text x="0" y="16" font-size="16" font-weight="600" fill="var(--ink)">{escape(figure.title)}</text>'
+    title = _text(_MARGIN, 24, figure.title, size=16, bold=True)
     drawn = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height + 40}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width + 2 * _MARGIN}" height="{height + 40 + _MARGIN}" '
         'font-family="Arial, sans-serif">'
-        f'<rect width="100%" height="100%" fill="var(--paper)"/>{title}<g transform="translate(0 32)">{body}</g></svg>'
+        f'<rect width="100%" height="100%" fill="var(--paper)"/>{title}{_moved(_MARGIN, 40, body)}</svg>'
     )
     for name, colour in {**LIGHT, "ink": "#1a1d21", **(tokens or {})}.items():
         drawn = drawn.replace(f"var(--{name})", colour)
@@ -150,15 +167,21 @@ def _row_parts(row: DotRow, axis: Axis, width: int, height: int, band: Estimate 
 
 def _dot_figure(figure: DotFigure) -> tuple[str, int, int]:
     height = 48 if any(row.teeth for row in figure.rows) else 28
+    names = _column([row.name for row in figure.rows], 13)
     parts = []
     for number, row in enumerate(figure.rows):
         y = number * height
         parts.append(_text(0, y + height / 2 + 4, row.name, size=13, bold=True))
-        parts.append(_moved(_NAMES, y, _row_parts(row, figure.axis, _PLOT, height, figure.band)))
-        parts.append(_text(_NAMES + _PLOT + 12, y + height / 2 + 4, shown(row.estimate, figure.axis), size=13))
+        parts.append(_moved(names, y, _row_parts(row, figure.axis, _PLOT, height, figure.band)))
+        parts.append(_text(names + _PLOT + 12, y + height / 2 + 4, shown(row.estimate, figure.axis), size=13))
     end = len(figure.rows) * height
     ticks = axis_plot(figure.axis, _PLOT)
-    return "".join(parts) + _moved(_NAMES, end, ticks), _NAMES + _PLOT + _NUMBERS, end + 24
+    return "".join(parts) + _moved(names, end, ticks), names + _PLOT + _NUMBERS, end + 24
+
+
+def _column(names: Sequence[str], size: int, bold: bool = True) -> int:
+    """How wide a column of names is."""
+    return max([_NAMES if bold else 80, *(int(text_width(name, size, bold)) + 12 for name in names)])
 
 
 def shown(estimate: Estimate, axis: Axis) -> str:
@@ -171,13 +194,14 @@ def shown(estimate: Estimate, axis: Axis) -> str:
 
 
 def _panel_figure(figure: PanelFigure) -> tuple[str, int, int]:
-    across, width, gap, names = 5, 130, 16, 80
+    across, width, gap = 5, 130, 16
+    names = _column([row.name for panel in figure.panels for row in panel.rows], 12, bold=False)
     parts = []
     tall = 28 + 20 * max((len(panel.rows) for panel in figure.panels), default=0) + 28
     for number, panel in enumerate(figure.panels):
         column, line = number % across, number // across
         x, y = names + column * (width + gap), line * tall
-        parts.append(_text(x, y + 14, panel.look.title, bold=True, colour=panel.look.slot.light))
+        parts.append(_panel_title(x, y, panel.look))
         for place, row in enumerate(panel.rows):
             top = y + 24 + 20 * place
             if column == 0:
@@ -188,6 +212,16 @@ def _panel_figure(figure: PanelFigure) -> tuple[str, int, int]:
         )
     lines = math.ceil(len(figure.panels) / across)
     return "".join(parts), names + across * (width + gap), lines * tall
+
+
+def _panel_title(x: float, y: float, look: Look) -> str:
+    """The flag and the name of a label; what is no label has no flag."""
+    if look.slot == UNLABELLED:
+        return _text(x, y + 14, look.title, bold=True)
+    wide = text_width(look.flag, 10, bold=True) + 6
+    box = f'<rect x="{x:.1f}" y="{y + 3:.1f}" width="{wide:.1f}" height="14" rx="3" fill="{look.slot.light}"/>'
+    letters = _text(x + 3, y + 14, look.flag, size=10, colour=look.slot.light_text, bold=True)
+    return box + letters + _text(x + wide + 4, y + 14, look.title, bold=True)
 
 
 def _bar_figure(figure: BarFigure) -> tuple[str, int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 from pydantic import ValidationError
 
 from finecomb.core.check import conformity, placement, unanswered
@@ -12,9 +13,10 @@ from finecomb.core.errors import shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Answers, Antecedents, Mark, Unit
+from finecomb.core.snapping import snapping_problem
 from finecomb.people.circumstances import Circumstances
 from finecomb.server.annotators.schema import AnswersBody, MarkBody, SuggestionBody, UnitBody
-from finecomb.server.annotators.task_view import OfferedNames, TaskText
+from finecomb.server.annotators.task_view import OfferedNames, TaskText, unit_id
 from finecomb.server.problems import ProblemError, refused
 from finecomb.store import rows
 
@@ -51,11 +53,39 @@ def mark(
     except ValidationError as error:
         raise refused("This mark", error) from None
     _refuse("This mark", _annotation(protocol, marks=(new,)), text, protocol)
-    return rows.mark_body(new)
+    _refuse_place(new, text, protocol)
+    if not any(names.marks[name].spans == new.spans for name in body.made_from):  # else a machine chose the words
+        _refuse_size(new, text, protocol)
+    return rows.mark_body(text.pair.stored_mark(new) if text.pair else new)
+
+
+def _refuse_place(mark: Mark, text: TaskText, protocol: Protocol) -> None:
+    """Refuse a mark where the protocol looks for no errors: on another part, or anywhere at all."""
+    if not protocol.labels and not protocol.unlabelled:
+        raise ProblemError("refused", "This mark was not accepted: nothing is marked in this study.")
+    own = text.pair.own if text.pair else {}
+    for span in mark.spans:
+        if not protocol.may_mark(own.get(span.part, span.part)):
+            raise ProblemError("refused", f"This mark was not accepted: nothing is marked in the {span.part}.")
+
+
+def _refuse_size(mark: Mark, text: TaskText, protocol: Protocol) -> None:
+    """Refuse a mark that is not as wide as its label asks for; our page widens it by itself."""
+    label = protocol.named(mark.label)
+    for span, quote in zip(mark.spans, mark.quotes, strict=True) if label else ():
+        words, bounds = text.document.part(span.part) or "", text.sentences.get(span.part, _NO_BOUNDS)
+        if label and (problem := snapping_problem(span, words, label.snap, bounds)):
+            say = f"{label.shown} {problem}, and {shorten(quote, 40)!r} is not"
+            raise ProblemError("refused", f"This mark was not accepted: {say}.")
+
+
+_NO_BOUNDS = np.empty((0, 2), dtype=np.int64)
 
 
 def unit(id: str, body: UnitBody, text: TaskText, protocol: Protocol, wall: float) -> str:
     """A judged part as it is kept; `wall` is how long it can have taken at most."""
+    if id not in text.units and any(id == unit_id(part) for part in text.parts):
+        raise ProblemError("refused", "This part was not accepted: judge the parts before it first.")
     if id not in text.units:
         raise ProblemError("refused", "This part was not accepted: the text has no such part.")
     _refuse_unasked("This part", body.answers, protocol.unit_questions)
@@ -68,8 +98,9 @@ def unit(id: str, body: UnitBody, text: TaskText, protocol: Protocol, wall: floa
 def answers(body: AnswersBody, text: TaskText, protocol: Protocol) -> str:
     """Answers about the whole text as they are kept."""
     _refuse_unasked("This answer", body.answers, protocol.document_questions)
-    _refuse("This answer", _annotation(protocol, answers=body.answers), text, protocol)
-    return rows.dumps({"answers": dict(body.answers)} | ({"no_errors": True} if body.no_errors else {}))
+    stored = text.pair.stored_answers(body.answers) if text.pair else body.answers
+    _refuse("This answer", _annotation(protocol, answers=stored), text, protocol)
+    return rows.dumps({"answers": dict(stored)} | ({"no_errors": True} if body.no_errors else {}))
 
 
 def decision(name: str, body: SuggestionBody, names: OfferedNames) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -105,19 +104,7 @@ def at_door(auth: Auth, request: Request) -> ArrivalSource:
 
 def with_traces(auth: Auth, request: Request, response: Response, source: ArrivalSource) -> ArrivalSource:
     """`came` with the hashes by which the same browser and the same network are known again."""
-    return replace(source, device=auth.remember(request, response), address=_address(auth, request))
-
-
-def _address(auth: Auth, request: Request) -> str:
-    """A keyed hash of the internet address (of the network, for IPv6); none of this machine's own, e.g. a proxy's."""
-    try:
-        address = ipaddress.ip_address(request.client.host if request.client else "")
-    except ValueError:
-        return ""
-    if address.is_loopback:
-        return ""
-    network = str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
-    return auth.signature(f"address/{network}")
+    return replace(source, device=auth.remember(request, response), address=auth.address(request))
 
 
 # --- going back --------------------------------------------------------------------------------------------------

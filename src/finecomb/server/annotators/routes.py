@@ -35,9 +35,10 @@ from finecomb.server.annotators.schema import (
     UnitChange,
 )
 from finecomb.server.annotators.task_cache import TaskCache
+from finecomb.server.annotators.task_view import TaskText
 from finecomb.server.auth import AnnotatorSession, Auth, auth_of
 from finecomb.server.problems import ProblemError, refused
-from finecomb.store import annotators, next_step, onboarding_jobs, rows, tables, tasks
+from finecomb.store import annotators, next_step, onboarding_jobs, recruits, rows, tables, tasks
 from finecomb.store.next_step import Whereabouts
 from finecomb.store.rows import Declined, Kind
 from finecomb.store.store import Store
@@ -71,9 +72,13 @@ class OwnedTask:
         cache, facts = self.cache, self.facts
         item = cache.item(facts)
         exercise = practice.practice(item, cache.protocol(facts)) if item else None
-        return task_view.task(
-            self.id, facts, state, cache.task_text(facts), cache.names(facts), exercise, cache.about(facts)
-        )
+        is_over = item is not None and state.status == "submitted"  # its solution is shown, and it stays as it is
+        text = cache.task_text(facts) if is_over else self.text()
+        return task_view.task(self.id, facts, state, text, cache.names(facts), exercise, cache.about(facts))
+
+    def text(self) -> TaskText:
+        """The text as far as it is shown."""
+        return self.cache.shown_text(self.id, self.facts)
 
 
 async def own_task(request: Request, task: TaskId, session: AnnotatorSession) -> OwnedTask:
@@ -95,6 +100,7 @@ def me(request: Request, session: AnnotatorSession) -> Me:
     head = store.head
     with store.database.reading() as transaction:
         whereabouts = next_step.whereabouts(store, transaction, session.who)
+        code = recruits.browser_code(store, transaction, session.who)
     onboarded, assigned = whereabouts.onboarding, whereabouts.assignment
     sections = onboarding.progress_bar_sections(
         head.protocol, head.settings, onboarded.annotator, onboarded.finished, whereabouts.is_over
@@ -108,6 +114,7 @@ def me(request: Request, session: AnnotatorSession) -> Me:
         of=len(assigned.given) + assigned.ahead,
         way=tuple(ProgressSection(phase=section.phase, state=section.state) for section in sections),
         ending=_ending(auth, whereabouts),
+        code=code,
         csrf=auth.csrf(session),
     )
 
@@ -202,11 +209,7 @@ def _is_graded(task: OwnedTask, round: int) -> bool:
 @router.put("/tasks/{task}/marks/{id}", response_model=Saved)
 async def save_mark(task: OwnTask, id: EntryId, change: MarkChange) -> Response:
     """Make, change or delete a mark."""
-    text, protocol, names = (
-        task.cache.task_text(task.facts),
-        task.cache.asked_protocol(task.facts),
-        task.cache.names(task.facts),
-    )
+    text, protocol, names = task.text(), task.cache.asked_protocol(task.facts), task.cache.names(task.facts)
     body = None if change.body is None else entry_checks.mark(id, change.body, text, protocol, names, task.facts.copies)
     return await _save(task, "mark", id, change.change, change.base, body, change.active)
 
@@ -214,7 +217,7 @@ async def save_mark(task: OwnTask, id: EntryId, change: MarkChange) -> Response:
 @router.put("/tasks/{task}/units/{id}", response_model=Saved)
 async def save_unit(task: OwnTask, id: EntryId, change: UnitChange) -> Response:
     """Judge a part."""
-    text, protocol = task.cache.task_text(task.facts), task.cache.asked_protocol(task.facts)
+    text, protocol = task.text(), task.cache.asked_protocol(task.facts)
     wall = tasks.wall_seconds(task.store, task.facts)
     body = None if change.body is None else entry_checks.unit(id, change.body, text, protocol, wall)
     return await _save(task, "unit", id, change.change, change.base, body, change.active)
@@ -291,7 +294,8 @@ _SAY = {
 
 def _answer(task: OwnedTask, change: str, outcome: int | Declined) -> Response:
     if isinstance(outcome, Declined):
-        stored = task_view.entry(outcome.stored, task.cache.names(task.facts)) if outcome.stored else None
+        names, pair = task.cache.names(task.facts), task.cache.task_text(task.facts).pair
+        stored = task_view.entry(outcome.stored, names, pair) if outcome.stored else None
         assert outcome.code != "overtaken"
         raise ProblemError(
             outcome.code, outcome.say or _SAY.get(outcome.code, ""), stored=stored, missing=outcome.missing

@@ -286,9 +286,13 @@ class Task(Record):
     """Counted from 1 in this annotator's order."""
     text: Text
     context: Mapping[Id, Text] = {}
-    """Named texts beside it, unless the protocol hides them."""
+    """Named texts beside it, unless the protocol hides them. The texts of a pair are called `first` and `second`, by
+    their place, and so they are in answers and marks."""
     parts: tuple[TextPart, ...] = ()
-    """Where the protocol goes part by part."""
+    """Where the protocol goes part by part. Where errors are marked so, `text` ends with the part that is to be judged,
+    and the next one is sent once that was; of later parts only their place is told."""
+    sentences: Mapping[Text, tuple[tuple[int, int], ...]] = {}
+    """Start and end of the sentences by part, where a label goes with whole ones."""
     data: Json = None
     """Where the protocol shows it."""
     offered: tuple[Offered, ...] = ()
@@ -333,6 +337,8 @@ class Guide(Record):
     looks: tuple[LabelLook, ...]
     """In the order of the labels; the last is for marks without a label."""
     unlabelled: bool
+    marks_on: tuple[Text, ...] | None = None
+    """Parts that may be marked; every part when absent."""
     questions: tuple[Question, ...]
     unit_questions: tuple[Question, ...]
     document_questions: tuple[Question, ...]
@@ -470,6 +476,8 @@ class Me(Record):
     """What comes before the work, and the work; only what this study has."""
     ending: Ending | None = None
     """Once there is nothing more to do."""
+    code: str = ""
+    """To be typed in another browser in order to go on there; only for people whom a platform sent."""
     csrf: str
     """To be sent as `X-Finecomb-Token` with every request that changes something."""
 

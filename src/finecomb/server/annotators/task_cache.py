@@ -27,7 +27,8 @@ class TaskCache:
         self._sign = sign
         self._head: Head | None = None
         self._facts: dict[str, Facts] = {}
-        self._texts: dict[tuple[str, str], TaskText] = {}
+        self._texts: dict[tuple[str, str, str], TaskText] = {}
+        self._whole: set[str] = set()
         self._asked: dict[str, Protocol] = {}
         self._names: dict[tuple[str, ...], OfferedNames] = {}
 
@@ -55,11 +56,23 @@ class TaskCache:
 
     def task_text(self, facts: Facts) -> TaskText:
         """The task's text."""
-        return _cached(self._texts, (facts.document, facts.protocol), functools.partial(self._task_text, facts))
+        key = (facts.document, facts.protocol, facts.first)
+        return _cached(self._texts, key, functools.partial(self._task_text, facts))
+
+    def shown_text(self, task: str, facts: Facts) -> TaskText:
+        """The task's text as far as its annotator has come."""
+        text = self.task_text(facts)
+        if not text.is_stepwise or task in self._whole:
+            return text
+        with self.store.database.reading() as transaction:
+            judged = tasks.judged_units(self.store, transaction, task)
+        if judged >= text.units:
+            self._whole.add(task)
+        return text.up_to(judged)
 
     def _task_text(self, facts: Facts) -> TaskText:
         if facts.phase == "work":
-            return task_text(self.store.document(facts.document), self.protocol(facts))
+            return task_text(self.store.document(facts.document), self.protocol(facts), facts.first)
         return task_text(self.protocol(facts).practice[facts.document], self.asked_protocol(facts))
 
     def item(self, facts: Facts) -> Item | None:
@@ -89,6 +102,7 @@ class TaskCache:
             self._head = self.store.head
             for cache in (self._facts, self._texts, self._asked, self._names):
                 cache.clear()
+            self._whole.clear()
 
 
 K = TypeVar("K")

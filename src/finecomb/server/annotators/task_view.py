@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +13,9 @@ from finecomb.core.palette import looks
 from finecomb.core.parts import text_parts
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Document, Mark
+from finecomb.core.snapping import part_sentences
+from finecomb.core.span import TEXT, Offsets
+from finecomb.server.annotators.pair_names import PairNames, pair_names
 from finecomb.server.annotators.schema import (
     About,
     AnswersBody,
@@ -48,10 +51,43 @@ class TaskText:
     parts: tuple[TextPart, ...]
     units: frozenset[str]
     """The parts' ids, `start-end`."""
+    sentences: Mapping[str, Offsets] = field(default_factory=dict)
+    """Where sentences lie by part, for labels that go with whole ones."""
+    pair: PairNames | None = None
+    """The names of the two texts of a pair."""
+    is_stepwise: bool = False
+    """Whether a later part is shown only when those before it were judged."""
+
+    def up_to(self, judged: Collection[str]) -> TaskText:
+        """The text up to the first part that was not judged; of later parts only where they lie is told."""
+        ahead = [part for part in self.parts if unit_id(part) not in judged]
+        if not self.is_stepwise or not ahead:
+            return self
+        end, later = ahead[0].end, frozenset(map(unit_id, ahead[1:]))
+        return replace(
+            self,
+            document=self.document.model_copy(update={"text": self.document.text[:end]}),
+            parts=tuple(
+                TextPart(start=part.start, end=part.end) if unit_id(part) in later else part for part in self.parts
+            ),
+            units=self.units - later,
+            sentences={
+                name: _before(bounds, end) if name == TEXT else bounds for name, bounds in self.sentences.items()
+            },
+        )
 
 
-def task_text(document: Document, protocol: Protocol) -> TaskText:
-    """The text of a document as far as the protocol lets annotators see it."""
+def _before(bounds: Offsets, end: int) -> Offsets:
+    return bounds[bounds[:, 1] <= end]
+
+
+def unit_id(part: TextPart) -> str:
+    """The id under which a part is judged."""
+    return f"{part.start}-{part.end}"
+
+
+def task_text(document: Document, protocol: Protocol, first: str | None = None) -> TaskText:
+    """The text of a document as far as the protocol lets annotators see it; of a pair, `first` comes first."""
     work = protocol.work
     parts = _parts(document, work.sentences) if work.unit == "segment" else ()
     blind = Document(
@@ -60,7 +96,16 @@ def task_text(document: Document, protocol: Protocol) -> TaskText:
         context={} if work.context == "hidden" else document.context,
         data=document.data if work.data else None,
     )
-    return TaskText(blind, parts, frozenset(f"{part.start}-{part.end}" for part in parts))
+    pair = pair_names(protocol, first) if first is not None else None
+    blind = pair.on_page(blind) if pair else blind
+    stepwise = bool(parts) and bool(protocol.labels or protocol.unlabelled)
+    sentences = _sentences(blind, parts) if any(label.snap == "sentence" for label in protocol.labels) else {}
+    return TaskText(blind, parts, frozenset(map(unit_id, parts)), sentences, pair, stepwise)
+
+
+def _sentences(document: Document, parts: tuple[TextPart, ...]) -> dict[str, Offsets]:
+    own = part_sentences(document.text, [(part.start, part.end) for part in parts])
+    return {TEXT: own} | {name: part_sentences(text) for name, text in document.context.items()}
 
 
 def _parts(document: Document, size: int) -> tuple[TextPart, ...]:
@@ -100,15 +145,16 @@ def task(
     """A task as it goes to the browser."""
     entries: dict[Kind, list[Any]] = {"mark": [], "unit": [], "answers": [], "decision": []}
     for stored in state.entries:
-        entries[stored.kind].append(entry(stored, names))
+        entries[stored.kind].append(entry(stored, names, text.pair))
     return Task(
         id=id,
         number=facts.number,
         text=text.document.text,
-        context=_ordered(text.document.context, facts.first),
+        context=text.document.context,
         parts=text.parts,
+        sentences={name: bounds.tolist() for name, bounds in text.sentences.items()},
         data=text.document.data,
-        offered=_offered(names),
+        offered=_offered(names, text),
         marks=tuple(entries["mark"]),
         units=tuple(entries["unit"]),
         answers=entries["answers"][0] if entries["answers"] else None,
@@ -123,19 +169,24 @@ def task(
     )
 
 
-def _offered(names: OfferedNames) -> tuple[Offered, ...]:
+def _offered(names: OfferedNames, text: TaskText | None = None) -> tuple[Offered, ...]:
+    """Offered marks as they go to the browser, as far as their words are there."""
+    pair = text.pair if text else None
     return tuple(
-        Offered(id=name, spans=mark.spans, quotes=mark.quotes, label=mark.label, answers=mark.answers)
+        Offered(
+            id=name,
+            spans=pair.spans_on_page(mark.spans) if pair else mark.spans,
+            quotes=mark.quotes,
+            label=mark.label,
+            answers=mark.answers,
+        )
         for name, mark in names.marks.items()
+        if text is None or _is_shown(mark, text)
     )
 
 
-def _ordered(context: Mapping[str, str], first: str) -> Mapping[str, str]:
-    """Contexts as they are shown: of a pair, the one that comes first before the other."""
-    if first != "b" or not {"a", "b"} <= set(context):
-        return context
-    others = {name: text for name, text in context.items() if name not in ("a", "b")}
-    return {**others, "b": context["b"], "a": context["a"]}
+def _is_shown(mark: Mark, text: TaskText) -> bool:
+    return all(span.part != TEXT or span.end <= len(text.document.text) for span in mark.spans)
 
 
 def about(content: judged_work.JudgedContent, protocol: Protocol, sign: Sign) -> About:
@@ -156,10 +207,14 @@ def about(content: judged_work.JudgedContent, protocol: Protocol, sign: Sign) ->
 AnyEntry = MarkEntry | UnitEntry | AnswersEntry | SuggestionEntry
 
 
-def entry(stored: Stored, names: OfferedNames) -> AnyEntry:
+def entry(stored: Stored, names: OfferedNames, pair: PairNames | None = None) -> AnyEntry:
     """An entry as it goes to the browser."""
     id = names.shown.get(stored.id, stored.id) if stored.kind == "decision" else stored.id
     value = None if stored.body is None else _BODIES[stored.kind](from_json(stored.body), names)
+    if pair is not None and isinstance(value, MarkBody):
+        value = _mark_on_page(value, pair)
+    if pair is not None and isinstance(value, AnswersBody):
+        value = value.model_copy(update={"answers": pair.answers_on_page(value.answers)})
     sent: AnyEntry = _ENTRIES[stored.kind](id=id, version=stored.version, body=value)
     return sent
 
@@ -173,6 +228,13 @@ def _mark_body(value: dict[str, Any], names: OfferedNames) -> MarkBody:
         antecedent=value.get("antecedents"),
         made_from=names.hide(value.get("made_from", ())),
     )
+
+
+def _mark_on_page(body: MarkBody, pair: PairNames) -> MarkBody:
+    earlier = body.antecedent
+    if earlier is not None:
+        earlier = earlier.model_copy(update={"spans": pair.spans_on_page(earlier.spans)})
+    return body.model_copy(update={"spans": pair.spans_on_page(body.spans), "antecedent": earlier})
 
 
 _ENTRIES: dict[Kind, Any] = {
@@ -207,6 +269,7 @@ def guide(protocol: Protocol) -> Guide:
         labels=protocol.labels,
         looks=_looks(protocol),
         unlabelled=protocol.unlabelled,
+        marks_on=protocol.marks_on,
         questions=protocol.questions,
         unit_questions=protocol.unit_questions,
         document_questions=protocol.document_questions,

@@ -11,11 +11,22 @@ from finecomb.agreement.agree import agree
 from finecomb.core.design import DesignCell, design_cells
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.frames import meta
+from finecomb.judges.allocation import study_strata
+from finecomb.judges.watched_study import watched_means
 from finecomb.measure.measures import measure
 from finecomb.measure.view import ANY
 from finecomb.people import pay
 from finecomb.server.researchers.people import People, middle
-from finecomb.server.researchers.schema import Figure, LabelRow, Middle, ModelRow, Overview, Person, StudyProgress
+from finecomb.server.researchers.schema import (
+    Figure,
+    LabelRow,
+    Middle,
+    ModelRow,
+    Overview,
+    Person,
+    StudyProgress,
+    WatchedFigure,
+)
 from finecomb.server.researchers.snapshot import Snapshot, shown
 
 WINDOW = timedelta(days=7)
@@ -51,6 +62,7 @@ def overview(snapshot: Snapshot, people: People) -> Overview:
         currency=settings.money,
         labels=tuple(_labels(snapshot, findings)),
         models=tuple(_models(snapshot, done)),
+        watched=tuple(_watched(snapshot)),
         people=tuple(of_people),
         others=tuple(row for row in people.rows if row.kind != "human"),
         as_of=snapshot.now,
@@ -130,6 +142,16 @@ def _models(snapshot: Snapshot, done: dict[str, int]) -> Iterator[ModelRow]:
         yield ModelRow(
             model=model, teeth=tuple(teeth), progress=_progress(part["id"], done, snapshot.per_document), rate=rate
         )
+
+
+def _watched(snapshot: Snapshot) -> Iterator[WatchedFigure]:
+    """Means whose intervals may be watched while people work."""
+    if snapshot.no_marks:
+        return
+    allocation = snapshot.study.settings.allocation
+    strata = study_strata(snapshot.study, allocation) if allocation else None
+    for finding in watched_means(snapshot.seen, strata):
+        yield WatchedFigure.model_validate({**finding.columns, "figure": Figure.of(finding.estimate)})
 
 
 def _rates(snapshot: Snapshot) -> dict[object, Figure]:

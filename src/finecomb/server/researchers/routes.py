@@ -17,6 +17,7 @@ from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
 from finecomb.agreement import second_pass
+from finecomb.core.allocation import allocation_problems
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.protocol_text import format_yaml
 from finecomb.core.records import Record, Settings
@@ -282,6 +283,9 @@ def _check_settings(snapshots: SnapshotCache, settings: Settings) -> None:
         for name in given:
             if name not in ids:
                 raise FinecombError(f"{what} {name!r} is {none}{did_you_mean(name, ids[:5000])}")
+    metas = {document.id: document.meta for document in now.iter_documents()} if settings.allocation else {}
+    for problem in allocation_problems(settings, snapshots.store.head.protocol, metas, now.annotators["id"].to_list()):
+        raise FinecombError(problem)
     begun = second_pass.progress(now, snapshots.store.head.protocol.id).begun
     if settings.round < snapshots.store.head.settings.round and begun:
         raise FinecombError(f"the second pass cannot be taken back: {begun} texts have been opened again")

@@ -127,6 +127,18 @@ class Person(Sent):
     excluded: Exclusion | None = None
 
 
+class WatchedFigure(Sent):
+    """A mean over texts whose interval holds at every moment, so that one may stop when it is narrow enough."""
+
+    measure: Literal["texts with an error", "marks per text"]
+    kind: Literal["bounded", "counts"]
+    """`bounded` holds exactly from the first text on, `counts` nearly and from 30 texts on."""
+    says: str
+    """Which kind of interval it is, in words."""
+    texts: int
+    figure: Figure
+
+
 class Overview(Sent):
     """The researcher's first page."""
 
@@ -155,6 +167,8 @@ class Overview(Sent):
     currency: str
     labels: tuple[LabelRow, ...]
     models: tuple[ModelRow, ...]
+    watched: tuple[WatchedFigure, ...]
+    """Means that may be watched; none where nothing is marked."""
     people: tuple[Person, ...]
     """Those to look at first come first."""
     others: tuple[Person, ...]

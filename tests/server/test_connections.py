@@ -1,0 +1,57 @@
+"""Requests that never end: they are closed, and keep nobody out."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+import uvicorn
+
+from finecomb.cli.serve import server_config
+from finecomb.server import connections, headers
+from finecomb.server.app import create_app
+from finecomb.store.store import Store
+
+HALVES = [
+    b"",
+    b"GET /api/me HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow",
+    b"PUT /api/steps/x HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 900\r\n\r\n{",
+]
+
+
+@contextlib.contextmanager
+def running(store: Store) -> Iterator[int]:
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(server_config(create_app(store), ""))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield int(listening.getsockname()[1])
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+def test_unfinished_requests_are_closed_and_keep_nobody_out(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "PATIENCE", 0.5)
+    monkeypatch.setattr(headers, "PATIENCE", 0.5)
+    with running(store) as port, contextlib.ExitStack() as stack:
+        hanging = [stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30)) for _ in range(60)]
+        for number, connection in enumerate(hanging):
+            connection.sendall(HALVES[number % len(HALVES)])
+        asking = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        asking.request("GET", "/api/me")
+        assert asking.getresponse().status == 401
+        asking.close()
+        start = time.monotonic()
+        for connection in hanging:
+            while connection.recv(4096):
+                pass  # an answer, perhaps, and then the end
+        assert time.monotonic() - start < 25

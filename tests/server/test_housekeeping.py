@@ -1,0 +1,36 @@
+"""What a server does by itself: at its start, and every day."""
+
+from __future__ import annotations
+
+import time
+
+from finecomb.server.housekeeping import housekeeping
+from finecomb.store import tables, tasks
+from finecomb.store.store import Store
+from tests.databases import Client, Clocked
+
+
+def changes(store: Store) -> int:
+    with store.database.reading() as transaction:
+        return len(transaction.all(tables.change.select().where(tables.change.c.version > 0)))
+
+
+def wait_for(count: int, store: Store) -> None:
+    deadline = time.monotonic() + 30
+    while changes(store) != count and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert changes(store) == count
+
+
+def test_old_changes_are_forgotten_at_the_start_and_again_later(store: Store, clock: Clocked) -> None:
+    before = changes(store)  # of other studies in the same database
+    reader = Client(store).joined()
+    reader.nothing_found(reader.next()["id"])
+    clock.now += tasks.REMEMBERED + 1
+    assert changes(store) == before + 1
+    with housekeeping(store, every=0.05):
+        wait_for(before, store)
+        reader.nothing_found(reader.next()["id"])
+        assert changes(store) == before + 1
+        clock.now += tasks.REMEMBERED + 1
+        wait_for(before, store)

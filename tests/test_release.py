@@ -1,0 +1,81 @@
+"""What is installed is named with its hashes, its licences are permissive, and a wheel is the same twice."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+from release import audit, licences, locks
+from release.__main__ import build, digest, missing_pages
+
+PROJECT = tomllib.loads((locks.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def direct_requirements(extras: tuple[str, ...]) -> dict[str, Requirement]:
+    """What `pyproject.toml` names for these extras, and for the extras that these name."""
+    lines = list(PROJECT["dependencies"])
+    waiting, done = list(extras), set()
+    while waiting:
+        extra = waiting.pop()
+        if extra in done:
+            continue
+        done.add(extra)
+        for line in PROJECT["optional-dependencies"][extra]:
+            requirement = Requirement(line)
+            if requirement.name == PROJECT["name"]:
+                waiting += requirement.extras
+            else:
+                lines.append(line)
+    return {requirement.name.lower(): requirement for requirement in map(Requirement, lines)}
+
+
+@pytest.mark.parametrize("purpose", sorted(locks.EXTRAS))
+def test_a_lock_file_has_every_requirement_in_a_version_that_is_allowed(purpose: str) -> None:
+    versions = {pin.name: Version(pin.version) for pin in locks.pins(locks.lock_file(purpose).read_text())}
+    for name, requirement in direct_requirements(locks.EXTRAS[purpose]).items():
+        assert name in versions, f"run `make lock`: {name} is not in locks/{purpose}.txt"
+        assert requirement.specifier.contains(versions[name], prereleases=True), requirement
+
+
+@pytest.mark.parametrize("purpose", sorted(locks.EXTRAS))
+def test_a_lock_file_has_hashes_and_names_no_registry(purpose: str) -> None:
+    text = locks.lock_file(purpose).read_text()
+    assert "://" not in text
+    assert [pin.name for pin in locks.pins(text) if not pin.hashes] == []
+
+
+def test_a_pin_is_read_with_its_marker_and_hashes() -> None:
+    text = "a==1.0 ; sys_platform == 'win32' \\\n    --hash=sha256:12 \\\n    --hash=sha256:34\nb-c==2\n"
+    assert list(locks.pins(text)) == [locks.Pin("a", "1.0", ("sha256:12", "sha256:34")), locks.Pin("b-c", "2", ())]
+
+
+def test_the_default_install_and_the_server_have_permissive_licences() -> None:
+    packages = licences.closure("finecomb", frozenset({"server", "llm"}))
+    assert {"numpy", "polars", "fastapi", "starlette", "uvicorn"} <= set(packages)
+    assert licences.not_permissive(packages) == {}
+
+
+def test_a_licence_that_asks_for_more_is_named() -> None:
+    assert list(licences.not_permissive(licences.closure("psycopg"))) == ["psycopg"]
+
+
+@pytest.mark.long
+def test_a_wheel_is_the_same_twice_and_has_the_pages(tmp_path: Path) -> None:
+    first, second = (build(tmp_path / name) for name in ("first", "second"))
+    assert digest(first) == digest(second)
+    assert missing_pages(first) == []
+
+
+def test_an_advisory_is_named_and_what_was_not_looked_up_is_counted() -> None:
+    packages: list[dict[str, Any]] = [
+        {"name": "sound", "version": "1", "vulns": []},
+        {"name": "faulty", "version": "2", "vulns": [{"id": "PYSEC-1"}, {"id": "PYSEC-2"}]},
+        {"name": "unknown", "skip_reason": "no answer"},
+    ]
+    assert audit.faults(packages) == ["faulty 2: PYSEC-1, PYSEC-2"]
+    assert audit.summary("demo", packages).startswith("locks/demo.txt: 2 of 3 packages looked up; ")
+    assert audit.summary("demo", packages[:2]) == "locks/demo.txt: 2 of 2 packages looked up"
