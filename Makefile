@@ -49,7 +49,7 @@ types: $(VENV)/.test
 	$(BIN)/mypy
 
 docs: $(VENV)/.test
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs site
 
 # The pages, where a source is newer than they are.
 frontend: | $(BIN)/python $(NODE)

@@ -25,6 +25,7 @@ from finecomb.people.pay import cost, earned
 from finecomb.report.datasheet import Evidence
 from finecomb.report.site import answer as answers
 from finecomb.report.site.answer import HUMAN
+from finecomb.report.site.influence import TextInfluence, influences
 from finecomb.report.site.model import (
     Answer,
     Axis,
@@ -404,6 +405,13 @@ def _texts(made_from: Source, page_of: Callable[[str], str]) -> ReportFigure:
         _command(made_from, "measure", "--measure", "rate-1000", "--by", "document"),
         "" if len(rates) else "Nobody has read these texts yet.", "", combs,
     )  # fmt: skip
+
+
+def text_influences(made_from: Source) -> dict[str, tuple[TextInfluence, ...]]:
+    """What each text does to the numbers of the report, by document."""
+    systems = _rates(made_from)
+    pair = answers.compared_pair(list(systems)) if made_from.by else None
+    return influences(text_rates(made_from), systems, pair, RATE)
 
 
 # --- the answer --------------------------------------------------------------------------------------------------

@@ -18,10 +18,10 @@ from finecomb.formats import write as write_study
 from finecomb.report import datasheet
 from finecomb.report.site import svg
 from finecomb.report.site.change import change_figure
-from finecomb.report.site.content import MACHINES, PEOPLE, Source, evidence, report, systems_of
+from finecomb.report.site.content import MACHINES, PEOPLE, Source, evidence, report, systems_of, text_influences
 from finecomb.report.site.model import CombFigure, Report, ReportFigure
 from finecomb.report.site.pages import asset, first_page, page, single_figure, style_sheet
-from finecomb.report.site.text_page import Reader, TextPage, text_page
+from finecomb.report.site.text_page import Reader, StaffLayout, TextPage, text_page
 from finecomb.version import __version__
 
 MANIFEST = "report.json"
@@ -37,7 +37,7 @@ def write_report(
         raise FinecombError(f"{folder}: is there already and is no report; name another folder with -o")
     pages = text_pages(made_from.study)
     content = report(made_from, date, lambda id: pages.get(id, "texts.html"))
-    files = dict(_files(content))
+    files = dict(_files(content, staff_tokens(made_from)))
     for name, text in files.items():
         _write(folder / name, text)
     for number, (name, text) in enumerate(_text_files(made_from, content, pages), 1):
@@ -77,9 +77,25 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def _files(content: Report) -> Iterator[tuple[str, str]]:
+def staff_tokens(made_from: Source) -> dict[str, str]:
+    """What the style sheet must know about the rows of readers: one layout for each number of people and machines."""
+    study = made_from.study.work()
+    kinds = dict(study.annotators.select("id", "kind").iter_rows())
+    by_document: dict[str, list[str]] = {}
+    for document, annotator, about in study.annotations.select("document", "annotator", "about").iter_rows():
+        if about is None:
+            by_document.setdefault(document, []).append(kinds.get(annotator, ""))
+    layouts = {
+        StaffLayout(sum(kind in PEOPLE for kind in rows), sum(kind in MACHINES for kind in rows))
+        for rows in by_document.values()
+    }
+    ordered = sorted(layouts, key=lambda layout: (layout.people, layout.machines))
+    return {name: value for layout in ordered for name, value in layout.tokens().items()}
+
+
+def _files(content: Report, tokens: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     yield "index.html", first_page(content)
-    yield "assets/report.css", style_sheet()
+    yield "assets/report.css", style_sheet(tokens)
     yield "assets/report.js", asset("report.js")
     for figure in content.figures:
         yield f"tables/{figure.id}.csv", table_csv(figure.table)
@@ -130,6 +146,7 @@ def _text_files(made_from: Source, content: Report, pages: Mapping[str, str]) ->
     kinds = dict(study.annotators.select("id", "kind").iter_rows())
     systems, places = systems_of(made_from), {id: place for place, id in enumerate(order)}
     known = made_from.looks()
+    moved = text_influences(made_from)
     words: list[tuple[str, str, int, str]] = []
     for document in study.iter_documents():
         if document.id not in pages:
@@ -149,6 +166,7 @@ def _text_files(made_from: Source, content: Report, pages: Mapping[str, str]) ->
                     _near(order, place - 1, pages),
                     _near(order, place + 1, pages),
                     content.title,
+                    moved.get(document.id, ()),
                 )
             ),
         )
@@ -214,7 +232,7 @@ def _write_images(content: Report, folder: Path, endings: Sequence[str]) -> None
 
 
 def _write_data(made_from: Source, folder: Path) -> None:
-    write_study(made_from.study, folder / "data")
+    write_study(made_from.study, folder / "data", force=True)  # a report is written again in its place
 
 
 def _manifest(made_from: Source, content: Report, date: str) -> dict[str, object]:

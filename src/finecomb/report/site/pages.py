@@ -26,13 +26,8 @@ from finecomb.report.site.model import (
 _MOST_ROWS = 500  # of a table on the page; all of them are in its CSV
 DEPTHS = 16
 """Shades of grey behind words, from nobody to everybody."""
-BRAND = (
-    '<div class="brand"><svg width="22" height="18" viewBox="0 0 22 18" aria-hidden="true" fill="currentColor">'
-    '<rect width="22" height="4" rx="1.5"/><rect x="1" y="3" width="2" height="15" rx="1"/>'
-    '<rect x="5.5" y="3" width="2" height="12" rx="1"/><rect x="10" y="3" width="2" height="15" rx="1"/>'
-    '<rect x="14.5" y="3" width="2" height="9" rx="1"/><rect x="19" y="3" width="2" height="15" rx="1"/></svg>'
-    "<span>Finecomb</span></div>"
-)
+BRAND = '<div class="brand">Finecomb</div>'
+"""The name; its comb is in the style sheet, once for all pages."""
 
 
 def asset(name: str) -> str:
@@ -40,8 +35,8 @@ def asset(name: str) -> str:
     return (resources.files("finecomb.report.site") / "assets" / name).read_text(encoding="utf-8")
 
 
-def style_sheet() -> str:
-    """The tokens of both themes, and the rules."""
+def style_sheet(tokens: Mapping[str, str] | None = None) -> str:
+    """The tokens of both themes, and the rules; `tokens` are more of them, e.g. rows of readers."""
     light = "".join(f"--{name}:{value};" for name, value in LIGHT.items())
     dark = "".join(f"--{name}:{value};" for name, value in DARK.items())
     known = [*(slot for family in SLOTS.values() for slot in family), UNLABELLED]
@@ -55,7 +50,9 @@ def style_sheet() -> str:
     )
     night = f":root{{color-scheme:dark;{dark}{dark_strokes}{depths}--alert:#ff9a90}}{dark_slots}"
     night = f"@media screen and (prefers-color-scheme:dark){{{night}}}"
-    return f":root{{{light}{strokes}{depths}}}{slots}\n{asset('report.css')}\n{night}\n"
+    depths += "".join(f"--D{depth}:var(--d{depth}) 0 0/100% 29px no-repeat;" for depth in range(DEPTHS + 1))
+    more = "".join(f"--{name}:{value};" for name, value in (tokens or {}).items())
+    return f":root{{{light}{strokes}{depths}{more}}}{slots}\n{asset('report.css')}\n{night}\n"
 
 
 def _stroke(colour: str, line: str) -> str:

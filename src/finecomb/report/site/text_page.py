@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from finecomb.core.palette import UNLABELLED, Look
+from finecomb.core.palette import SLOTS, UNLABELLED, Look
 from finecomb.core.records import Annotation, Answer, Document, Mark
 from finecomb.core.span import TEXT, Span, pieces
+from finecomb.report.site.influence import TextInfluence
 from finecomb.report.site.pages import BRAND, DEPTHS, flag, page
 
 _FEW_ROWS, _MANY_ROWS = 15, 30
+_TALL, _GAP, _BELOW = 5, 6, 30  # px: of a row, before machines, from the top of the words to the first row
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class TextPage:
     next: tuple[str, str] | None = None
     report: str = ""
     """The title of the report."""
+    influences: Sequence[TextInfluence] = ()
+    """The report's numbers with and without this text."""
 
     def look(self, label: str | None) -> Look | None:
         """How a label looks."""
@@ -57,7 +61,7 @@ def text_page(text: TextPage) -> str:
     )
     body = (
         f'{top}<div class="cols"><nav class="rail" aria-label="Filters">{_rail(text)}</nav>'
-        f'<main class="middle">{_sheet(text)}</main>{_panel(text)}</div>'
+        f'<main class="middle">{_sheet(text)}{_moves(text.influences)}</main>{_panel(text)}</div>'
     )
     return page(text.document.id, body, "../")
 
@@ -91,7 +95,7 @@ def _rail(text: TextPage) -> str:
     by_label = Counter(entry.mark.label for entry in _marks(text))
     labels = "".join(
         "<li><label>"
-        f'<input type="checkbox" checked value="label:{escape(str(label), quote=True)}">{flag(look)}'
+        f'<input type="checkbox" checked value="label:{escape(look.flag, quote=True)}">{flag(look)}'
         f"<span>{escape(look.title)}</span></label>"
         f'<span class="n">{by_label.get(label, 0) or "none"}</span></li>'
         for label, look in text.looks.items()
@@ -112,7 +116,7 @@ def _rail(text: TextPage) -> str:
 
 
 def _row_height(rows: int) -> int:
-    return 5 if rows <= _FEW_ROWS else 3 if rows <= _MANY_ROWS else 2
+    return _TALL if rows <= _FEW_ROWS else 3 if rows <= _MANY_ROWS else 2
 
 
 def _sheet(text: TextPage) -> str:
@@ -137,32 +141,110 @@ def _staff(text: TextPage, part: str, words: str) -> str:
             if part != TEXT
             else f'<div class="staff" style="--h:0" dir="auto">{escape(words)}</div>'
         )
-    tall = _row_height(len(text.readers))
-    people = sum(not reader.machine for reader in text.readers) or 1
+    staff = StaffLayout.of(text.readers)
     spans = [entry.spans(part) for entry in marks]
     drawn = "".join(
-        _piece(words[piece.start : piece.end], [marks[owner] for owner in piece.owners], text, tall, people)
+        _piece(words[piece.start : piece.end], [marks[owner] for owner in piece.owners], text, staff)
         for piece in pieces(len(words), spans)
     )
-    height = tall * len(text.readers) + (6 if any(reader.machine for reader in text.readers) else 0)
-    return f'<div class="staff" style="--h:{height}" dir="auto">{drawn}</div>'
+    return f'<div class="staff" style="--h:{staff.height};--s:var(--{staff.name})" dir="auto">{drawn}</div>'
 
 
-def _piece(words: str, owners: Sequence[_ReaderMark], text: TextPage, tall: int, people: int) -> str:
+@dataclass(frozen=True, slots=True)
+class StaffLayout:
+    """Where the rows of readers stand under a line."""
+
+    people: int
+    machines: int
+
+    @classmethod
+    def of(cls, readers: Sequence[Reader]) -> StaffLayout:
+        """The layout for these readers."""
+        people = sum(not reader.machine for reader in readers)
+        return cls(people, len(readers) - people)
+
+    @property
+    def row(self) -> int:
+        """How many px a row takes."""
+        return _row_height(self.people + self.machines)
+
+    @property
+    def height(self) -> int:
+        """How many px all rows take, with the gap before machines."""
+        return self.row * (self.people + self.machines) + (_GAP if self.machines else 0)
+
+    @property
+    def name(self) -> str:
+        """What its grey lines are called in the style sheet."""
+        return f"s{self.people}-{self.machines}"
+
+    def top(self, number: int) -> int:
+        """Where a row begins, in px below the top of the words."""
+        return _BELOW + number * self.row + (_GAP if number >= self.people else 0)
+
+    def layer(self, slot: str, number: int) -> str:
+        """What a stroke of a label in a row is called in the style sheet."""
+        return f"{slot}y{self.top(number)}{'' if self.row == _TALL else f'-{self.row}'}"
+
+    def tokens(self) -> dict[str, str]:
+        """Grey lines and strokes by name, as layers of a background."""
+        thick = max(2, self.row - 2)
+        rows = range(self.people + self.machines)
+        slots = [*(slot.name for family in SLOTS.values() for slot in family), UNLABELLED.name]
+        strokes = {
+            self.layer(slot, row): f"var(--g-{slot}) 0 {self.top(row)}px/100% {thick}px no-repeat"
+            for slot in slots
+            for row in rows
+        }
+        stops = "".join(f",transparent 0 {self.top(row)}px,var(--well) 0 {self.top(row) + thick}px" for row in rows)
+        return {self.name: f"linear-gradient({stops[1:]},transparent 0) 0 0/100% 100% no-repeat", **strokes}
+
+
+def _piece(words: str, owners: Sequence[_ReaderMark], text: TextPage, staff: StaffLayout) -> str:
     """Words with a stroke in the row of each reader who marked them, and grey behind them for how many people did."""
     if not owners:
-        return escape(words)
+        return f'<span class="u">{escape(words)}</span>'
     looks = [text.look(entry.mark.label) for entry in owners]
-    strokes = [f"var(--g-{look.slot.name if look else UNLABELLED.name})" for look in looks]
-    places = [f"0 {30 + entry.row * tall + (6 if entry.reader.machine else 0)}px" for entry in owners]
-    share = len({entry.row for entry in owners if not entry.reader.machine}) / people
-    style = (
-        f"background-image:{','.join([*strokes, f'var(--d{round(DEPTHS * share)})'])};"
-        f"background-position:{','.join([*places, '0 0'])};"
-        f"background-size:{','.join([f'100% {max(2, tall - 2)}px'] * len(owners) + ['100% 29px'])}"
-    )
+    names = [look.slot.name if look else UNLABELLED.name for look in looks]
+    strokes = [f"var(--{staff.layer(name, entry.row)})" for name, entry in zip(names, owners, strict=True)]
+    share = len({entry.row for entry in owners if not entry.reader.machine}) / (staff.people or 1)
+    layers = ",".join([*strokes, f"var(--D{round(DEPTHS * share)})", "var(--s)"])
     marks = " ".join(str(entry.number) for entry in owners)
-    return f'<span class="sc" data-marks="{marks}" style="{style}">{escape(words) or "&#8203;"}</span>'
+    return f'<span class="sc" data-marks="{marks}" style="background:{layers}">{escape(words) or "&#8203;"}</span>'
+
+
+# --- how the text moved the numbers ------------------------------------------------------------------------------
+
+_WIDE = 110  # px
+
+
+def _moves(influences: Sequence[TextInfluence]) -> str:
+    if not influences:
+        return ""
+    rows = "".join(
+        f'<tr><td>{escape(one.name)}</td><td class="r">{one.axis.number(one.without)}</td><td>{_move_plot(one)}</td>'
+        f'<td class="r val">{one.axis.number(one.value)}</td><td class="faint">{escape(one.words)}</td></tr>'
+        for one in influences
+    )
+    head = (
+        '<h2>How this text moved the numbers</h2><span class="cap">open dot: without this text · filled dot: with it '
+    )
+    return (
+        f'<section class="sheet moves">{head}· line: the interval in the report</span><table>{rows}</table></section>'
+    )
+
+
+def _move_plot(one: TextInfluence) -> str:
+    """The open dot, the filled dot, and the way from one to the other."""
+    start, end = (one.axis.place(number, _WIDE) for number in (one.without, one.value))
+    said = f"from {one.axis.number(one.without)} to {one.axis.number(one.value)}"
+    return (
+        f'<svg width="{_WIDE}" height="16" role="img" aria-label="{said}">'
+        f'<path d="M6 8H{_WIDE - 6}" stroke="var(--line)" stroke-width="2"/>'
+        f'<path d="M{start:.0f} 8H{end:.0f}" stroke="var(--ink)" stroke-width="2"/>'
+        f'<circle cx="{start:.0f}" cy="8" r="4" fill="var(--paper)" stroke="var(--ink)" stroke-width="2"/>'
+        f'<circle cx="{end:.0f}" cy="8" r="4.5" fill="var(--ink)"/></svg>'
+    )
 
 
 def _panel(text: TextPage) -> str:
@@ -178,13 +260,9 @@ def _panel(text: TextPage) -> str:
 def _item(text: TextPage, reader: Reader, mark: Mark) -> str:
     look = text.look(mark.label)
     quote = " … ".join(mark.quotes) or f"not in the text: {mark.unlocated}"
-    answers = "".join(
-        f"<br><span class='faint'>{escape(name)}:</span> {escape(_shown(value))}"
-        for name, value in mark.answers.items()
-    )
+    answers = "".join(f"<br><i>{escape(name)}</i> {escape(_shown(value))}" for name, value in mark.answers.items())
     return (
-        f'<li id="mark-{escape(mark.id, quote=True)}" data-label="{escape(str(mark.label), quote=True)}" '
-        f'data-who="{escape(reader.name, quote=True)}">{flag(look) if look else ""} '
+        f'<li id="mark-{escape(mark.id, quote=True)}">{flag(look) if look else ""} '
         f"<b>{escape(reader.name)}</b> “<bdi>{escape(quote)}</bdi>”{answers}</li>"
     )
 

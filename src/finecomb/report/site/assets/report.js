@@ -24,7 +24,8 @@
   const items = all(".panel li[id]");
   const numbers = new Map(items.map((item, number) => [item, String(number)]));
   const markOf = (item) => numbers.get(item);
-  const sizes = new Map(pieces.map((piece) => [piece, piece.style.backgroundSize.split(",")]));
+  const facts = items.map((item) => ["label:" + (item.querySelector(".flag")?.textContent ?? ""), "who:" + item.querySelector("b").textContent]);
+  let sizes; // of the layers behind each piece, read when they are first needed
   const show = (ids) => {
     const chosen = new Set(ids);
     for (const item of items) item.hidden = chosen.size > 0 && !chosen.has(markOf(item));
@@ -40,9 +41,11 @@
   }
   for (const box of all(".rail input")) box.addEventListener("change", () => {
     const off = new Set(all(".rail input:not(:checked)").map((one) => one.value));
-    for (const item of items) item.hidden = off.has("label:" + item.dataset.label) || off.has("who:" + item.dataset.who);
+    sizes ??= new Map(pieces.map((piece) => [piece, getComputedStyle(piece).backgroundSize.split(",")]));
+    const isOff = (number) => facts[number].some((fact) => off.has(fact));
+    items.forEach((item, number) => { item.hidden = isOff(number); });
     for (const piece of pieces) {
-      const hidden = piece.dataset.marks.split(" ").map((id) => off.has("label:" + items[id].dataset.label) || off.has("who:" + items[id].dataset.who));
+      const hidden = piece.dataset.marks.split(" ").map((id) => isOff(Number(id)));
       piece.style.backgroundSize = sizes.get(piece).map((size, at) => (hidden[at] ? "0 0" : size)).join(",");
     }
   });

@@ -1,0 +1,63 @@
+"""How Sphinx makes the site from these pages: `make docs`. Nothing is fetched: no fonts, no analytics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+project = "Finecomb"
+html_title = "Finecomb"
+html_theme = "furo"
+html_static_path = ["assets"]
+html_css_files = ["grey.css"]
+html_favicon = "assets/comb.svg"
+html_theme_options = {"light_logo": "comb.svg", "dark_logo": "comb.svg", "sidebar_hide_name": False}
+html_show_sphinx = False
+html_copy_source = False
+
+extensions = ["myst_parser"]
+exclude_patterns = ["assets"]
+myst_heading_anchors = 4
+pygments_style = "bw"  # in Finecomb a colour means a judgement
+pygments_dark_style = "bw"
+
+NAVIGATION = Path(__file__).parent / "navigation.yml"
+
+
+def sections(entries: list[dict[str, Any]], above: str = "") -> list[tuple[str, list[tuple[str, str]]]]:
+    """The sections of the navigation in order, each with its pages as (title, file); what is nested names both."""
+    result: list[tuple[str, list[tuple[str, str]]]] = []
+    pages: list[tuple[str, str]] = []
+    for entry in entries:
+        ((title, target),) = entry.items()
+        if isinstance(target, str):
+            pages.append((title, target))
+        else:
+            result += sections(target, f"{above}: {title}" if above else title)
+    return ([(above, pages)] if pages else []) + result
+
+
+def navigation() -> str:
+    """The tables of contents as MyST has them, for the end of the first page."""
+    entries = yaml.safe_load(NAVIGATION.read_text(encoding="utf-8"))["nav"]
+    blocks = []
+    for caption, pages in sections(entries):
+        lines = [f"{title} <{file.removesuffix('.md')}>" for title, file in pages if file != "index.md"]
+        if lines:
+            options = [":hidden:", *([f":caption: {caption}"] if caption else [])]
+            blocks.append("\n".join(["```{toctree}", *options, "", *lines, "```"]))
+    return "\n\n".join(blocks)
+
+
+def prepared(app: Any, name: str, source: list[str]) -> None:
+    """Put the tables of contents below the first page; Pygments knows no CSV, so such blocks are plain text."""
+    source[0] = source[0].replace("\n```csv", "\n```text")
+    if name == "index":
+        source[0] += f"\n\n{navigation()}\n"
+
+
+def setup(app: Any) -> None:
+    """Tell Sphinx."""
+    app.connect("source-read", prepared)
