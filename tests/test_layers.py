@@ -22,7 +22,7 @@ LAYERS: list[set[str]] = [
     {"__init__", "cli"},
 ]
 """From the lowest to the highest; packages of one layer stand side by side."""
-SIDEWAYS = {("formats", "store")}
+SIDEWAYS = {("detect", "critics"), ("formats", "store")}
 """Who may import whom beside it."""
 LEVELS = {package: level for level, layer in enumerate(LAYERS) for package in layer}
 

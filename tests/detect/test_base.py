@@ -50,11 +50,12 @@ def test_a_detector_is_added_by_one_row_and_one_module(study: Path) -> None:
     [
         (
             ["detect", "--detector", "words", "--threshold", "0.5"],
-            "--threshold does not apply to words; it applies to boxscore",
+            "--threshold does not apply to words; it applies to boxscore, coherence, surprisal, entity-grid, synthetic",
         ),
         (["detect", "--detector", "boxscore", "--word", "x"], "--word does not apply to boxscore; it applies to words"),
         (["train", "--detector", "words", "--folds", "3"], "--folds does not apply to words; it applies to boxscore"),
-        (["train", "--detector", "silent"], "--detector silent: has nothing to fit; boxscore, words can be fitted"),
+        (["train", "--detector", "silent"], "--detector silent: has nothing to fit; boxscore, coherence, surprisal"),
+        (["train", "--detector", "words", "--real", "x"], "--real does not apply to words; it applies to entity-grid"),
     ],
 )
 def test_an_option_of_another_detector_is_refused_by_name(study: Path, words: list[str], message: str) -> None:

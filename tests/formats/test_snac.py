@@ -67,7 +67,7 @@ def test_a_small_file_becomes_these_records(tmp_path: Path) -> None:
         id="book_6b7",
         text="Ada finds a key. Ada hides the key.\nShe never saw a key.",
         segments=(Segment(start=0, end=35), Segment(start=36, end=56)),
-        meta={"model": "book_6b"},
+        meta={"model": "book_6b", "story": "book7"},
     )
     assert isinstance(annotation, Annotation)
     assert (annotation.readers, annotation.protocol) == (3, "snac@2")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,8 +31,9 @@ from finecomb.core.options import OptionValues, listed, refuse_others
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.study import Item, Study
-from finecomb.detect import DETECTORS, Factory, named
+from finecomb.detect import DETECTORS, Detector, Factory, FittedDetector, named
 from finecomb.detect import detect as detected
+from finecomb.detect.journal import MarkingJournal, journal_file
 from finecomb.report.tables import Row, as_json
 
 DetectorName = Annotated[
@@ -81,22 +83,33 @@ def detect(
     refuse_others(values.given, {factory.name: factory.options}, {row.name: row.options for row in DETECTORS.values()})
     options: Any = values.of(factory.options)
     whole = part_of(read(study, from_), where, drop)
-    protocol = _protocol(whole, factory)
+    protocol = _protocol(whole, factory.protocol_of(options) if factory.protocol_of else factory.protocol)
     program = factory.make(protocol, options)
     if whole.documents.is_empty():
         raise FinecombError(f"{study}: has no documents yet")
     documents = (item for item in progress(whole.iter_documents()) if isinstance(item, Document))
-    annotations = list(detected(documents, program))
+    annotations = _marked(documents, program, output)
     if output:
         checker = factory.annotator(program.signature, getattr(program, "fitted_texts", ()))
         formats.save(_with(whole, checker, protocol, annotations), output, force=force)
+        journal_file(output).unlink(missing_ok=True)
     _report(annotations, program.signature, output, as_json_)
 
 
-def _protocol(study: Study, factory: Factory) -> Protocol:
+def _marked(documents: Iterable[Document], program: Detector, output: Path | None) -> list[Annotation]:
+    """All annotations; with an output they are written down one by one, and a run that was cut off goes on."""
+    if output is None:
+        return list(detected(documents, program))
+    journal = MarkingJournal(journal_file(output), program.signature)
+    if journal.entries:
+        say(f"{journal.file}: {counted(len(journal.entries), 'text')} marked by an earlier run that was cut off")
+    return list(journal.annotations(documents, program))
+
+
+def _protocol(study: Study, name: str) -> Protocol:
     """The study's own protocol of the name the detector needs, or the shipped one."""
-    candidates = [candidate for candidate in study.protocols.values() if candidate.name == factory.protocol]
-    return candidates[-1] if candidates else protocols.load(factory.protocol)
+    candidates = [candidate for candidate in study.protocols.values() if candidate.name == name]
+    return candidates[-1] if candidates else protocols.load(name)
 
 
 def _with(study: Study, checker: Annotator, protocol: Protocol, annotations: Sequence[Annotation]) -> list[Item]:
@@ -160,11 +173,15 @@ def train(
     values: OptionValues,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write the weights, for `detect --weights`.", show_default=False),
+        typer.Option("--output", "-o", help="Write the weights, a file or a folder, for `detect --weights`."),
     ] = None,
     gold: Annotated[
         str, typer.Option("--gold", help="Who is gold, where no annotator is of that kind.", show_default=False)
     ] = "",
+    real: Annotated[
+        Path | None,
+        typer.Option("--real", help="Texts that count as coherent: a study, or a file of texts.", show_default=False),
+    ] = None,
     from_: From = "",
     as_json_: AsJson = False,
 ) -> None:
@@ -178,17 +195,43 @@ def train(
     choices = {name: training.options for name, training in TRAININGS.items()}
     refuse_others(values.given, {factory.name: factory.training.options}, choices)
     options: Any = values.of(factory.training.options)
+    if real is not None:
+        options = _with_real(factory, options, real, from_)
     whole = read(study, from_)
     fitted = factory.training.fit(whole, _gold(whole, gold), gold, options)
     if output:
-        output.write_text(fitted.weights, encoding="utf-8")
+        _write_weights(fitted, output)
     if as_json_:
-        typer.echo(as_json(fitted.rows, fitted.signature))
+        typer.echo(as_json(fitted.rows, fitted.signature, list(fitted.notes)))
         return
-    print_table(fitted.rows, fitted.title)
+    for note in fitted.notes:
+        say(note)
+    if fitted.rows:
+        print_table(fitted.rows, fitted.title)
     say(fitted.signature)
     if output:
         done(output, f"weights fitted on {counted(fitted.texts, 'text')}")
+
+
+def _with_real(factory: Factory, options: Any, real: Path, from_: str) -> Any:
+    """Options with the texts of `--real` in them."""
+    if factory.training is None or not factory.training.real:
+        owners = listed(name for name, training in TRAININGS.items() if training.real)
+        raise FinecombError(f"--real does not apply to {factory.name}; it applies to {owners}")
+    texts = tuple(document.text for document in read(real, from_).iter_documents())
+    return replace(options, texts=texts)
+
+
+def _write_weights(fitted: FittedDetector, output: Path) -> None:
+    """One file, or a folder of files."""
+    if not fitted.files:
+        output.write_text(fitted.weights, encoding="utf-8")
+        return
+    if output.exists() and not output.is_dir():
+        raise FinecombError(f"{output}: is a file, and this detector needs a folder; name another one")
+    output.mkdir(parents=True, exist_ok=True)
+    for name, content in fitted.files.items():
+        (output / name).write_bytes(content)
 
 
 def _gold(study: Study, name: str) -> list[Annotation]:

@@ -39,6 +39,7 @@ from finecomb.gold.scalar import has_scores, scalar_scores
 from finecomb.gold.score import Average, Category, RuleTable, Score, Scores, ScoreSettings, score_by_rules
 from finecomb.gold.score import score as scored
 from finecomb.gold.scored_pair import Unread
+from finecomb.gold.unit_scores import calibration_table, recall_table
 from finecomb.measure.view import view
 from finecomb.report.scores import readable_rows, score_findings, score_rows
 from finecomb.report.tables import Row, as_json, finding_rows
@@ -225,7 +226,10 @@ SCORE_TABLES = {
     "confusion": "Which label was taken for which: gold down, judge across",
     "compare": "Judges compared, paired over texts",
     "disagreements": "Every disagreement",
+    "recall": "Recall where so much is right, by the scores of sentences",
+    "calibration": "How often sentences with such a score have an error",
 }
+UNIT_TABLES = ("recall", "calibration")
 
 
 @app.command()
@@ -299,11 +303,14 @@ def score(
         truth, other, match, category, names(by), gold_annotator=gold_annotator, judges=judges or (), protocol=protocol,
         tokens=tokens, unread=unread, average=average, draws=draws, seed=seed,
     )  # fmt: skip
-    if tables_ == "all" and len(scores.judged) < 2:
-        table_names.remove("compare")
+    if tables_ == "all":
+        hidden = {*UNIT_TABLES, *(["compare"] if len(scores.judged) < 2 else [])}
+        table_names = [name for name in table_names if name not in hidden]
+    elif match != "sentence" and (units := [name for name in table_names if name in UNIT_TABLES]):
+        raise FinecombError(f"--table {units[0]}: is about scores of sentences; add --match sentence")
     draw(score_findings(scores.rows), scores.pair.protocol)
     printer = _Printer(as_json_, several=len(table_names) > 1)
-    printable = _score_tables(scores, seed)
+    printable = _score_tables(scores, truth if other is None else other, seed)
     for name in table_names:
         printer.add(name, SCORE_TABLES[name], printable[name]())
     printer.finish(scores.notes)
@@ -326,13 +333,15 @@ def _by_rules(by_rule: RuleTable, average: str, as_json_: bool) -> None:
     printer.finish(by_rule.notes)
 
 
-def _score_tables(scores: Scores, seed: int) -> dict[str, Callable[[], Table]]:
+def _score_tables(scores: Scores, predicted: Study, seed: int) -> dict[str, Callable[[], Table]]:
     return {
         "scores": lambda: scores.rows,
         "kinds": lambda: kinds_table(scores),
         "confusion": lambda: confusion(scores),
         "compare": lambda: compare_judges(scores, seed=seed),
         "disagreements": lambda: disagreements(scores),
+        "recall": lambda: recall_table(scores, predicted),
+        "calibration": lambda: calibration_table(scores, predicted),
     }
 
 

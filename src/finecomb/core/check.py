@@ -280,11 +280,14 @@ def _not_in(protocol: Protocol, label: str) -> str:
     return f"is not in protocol {protocol.id}{did_you_mean(label, [candidate.name for candidate in protocol.labels])}"
 
 
+_ANY_LABEL = "any"  # a score for an error of whatever type
+
+
 def _unit_conformity(unit: Unit, protocol: Protocol) -> Iterator[tuple[Level, str]]:
     for level, message in _answer_problems(unit.answers, protocol.unit_questions, False):
         yield level, f"unit [{unit.start}, {unit.end}): {message}"
     for name in unit.scores:
-        if protocol.named(name) is None:
+        if protocol.named(name) is None and name != _ANY_LABEL:
             yield "warning", f"unit [{unit.start}, {unit.end}): score for {name!r}, which is no label of {protocol.id}"
 
 

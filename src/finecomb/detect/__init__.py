@@ -6,6 +6,8 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.detect.base import Detector, DetectorTraining, Factory, FittedDetector, detect, detector_signature
 from finecomb.detect.boxscore import BOXSCORE
 from finecomb.detect.rules import RULE_DETECTOR
+from finecomb.detect.snac import SNAC_DETECTORS
+from finecomb.detect.spans import SPAN_DETECTOR
 
 __all__ = [
     "DETECTORS",
@@ -18,7 +20,9 @@ __all__ = [
     "named",
 ]
 
-DETECTORS: dict[str, Factory] = {factory.name: factory for factory in (BOXSCORE, RULE_DETECTOR)}
+DETECTORS: dict[str, Factory] = {
+    factory.name: factory for factory in (BOXSCORE, RULE_DETECTOR, *SNAC_DETECTORS, SPAN_DETECTOR)
+}
 """Every detector by name: a new one is a module of this package and one more row here."""
 
 

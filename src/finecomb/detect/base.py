@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import typing
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,10 @@ class FittedDetector:
     rows: Sequence[dict[str, object]]
     """Recall, precision and the like on texts left out."""
     signature: str
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """The files of a folder that `detect --weights` reads, by name, where one file is not enough."""
+    notes: Sequence[str] = ()
+    """What the user should hear, e.g. labels that were left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,8 @@ class DetectorTraining:
     """A frozen dataclass (see `finecomb.core.options`): flags of `train` and arguments of `fit`."""
     fit: Callable[[Study, Sequence[Annotation], str, Any], FittedDetector]
     """From a study, its gold annotations, the name of the gold annotator ('' for those of kind gold), and options."""
+    real: bool = False
+    """Whether it is fitted on texts that count as coherent (`train --real`), which its options then hold in `texts`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,8 @@ class Factory:
     """From the protocol whose labels it uses and options of the type `options`."""
     training: DetectorTraining | None = None
     """None where there is nothing to fit."""
+    protocol_of: Callable[[Any], str] | None = None
+    """From options the protocol whose labels it uses, where that depends on what it was fitted on."""
 
     def annotator(self, signature: str, fitted_texts: Sequence[str] = ()) -> Annotator:
         """The annotator that its annotations are by; `fitted_texts` are hashes of the texts it was fitted on."""
@@ -80,12 +89,33 @@ class Factory:
         return Annotator(id=self.name, kind=self.kind, meta={"signature": signature, **fitted})
 
 
+@typing.runtime_checkable
+class BatchDetector(Detector, typing.Protocol):
+    """A detector that is quicker with several documents at once."""
+
+    def annotations(self, documents: Sequence[Document]) -> Iterator[Annotation]:
+        """What it would mark in each, in order."""
+        ...
+
+
+BATCH = 16
+"""How many documents a batch detector gets at once."""
+
+
 def detect(documents: Iterable[Document], detector: Detector) -> Iterator[Annotation]:
     """Annotations as they come; wrap `documents` in a progress bar if you want one."""
-    for document in documents:
-        annotation = detector(document)
-        log.debug("%s: %d marks", document.id, len(annotation.marks))
+    for annotation in _annotations(documents, detector):
+        log.debug("%s: %d marks", annotation.document, len(annotation.marks))
         yield annotation
+
+
+def _annotations(documents: Iterable[Document], detector: Detector) -> Iterator[Annotation]:
+    if not isinstance(detector, BatchDetector):
+        yield from map(detector, documents)
+        return
+    remaining = iter(documents)
+    while batch := list(itertools.islice(remaining, BATCH)):
+        yield from detector.annotations(batch)
 
 
 def detector_signature(name: str, protocol: Protocol, options: Any, **facts: object) -> str:

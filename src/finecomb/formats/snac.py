@@ -28,7 +28,7 @@ from finecomb.protocols import shipped
 
 READERS = 3
 CROWD = "crowd"
-_MODEL = re.compile(r"(book_175b|book_6b|tripod)\d+")
+_MODEL = re.compile(r"(book_175b|book_6b|tripod)(\d+)")
 _SNIFF = re.compile(r'\s*\{\s*"[^"]*"\s*:\s*\{\s*"0"\s*:\s*\{\s*"(text|errors)"\s*:')
 
 
@@ -86,7 +86,7 @@ def _document(id: str, pieces: list[_Piece], where: str) -> Document:
         id=id,
         text="\n".join(piece.text for piece in pieces),
         segments=tuple(Segment(start=piece.start, end=piece.end) for piece in pieces),
-        meta={"model": model[1]} if model else {},
+        meta={"model": model[1], "story": f"{model[1].partition('_')[0]}{model[2]}"} if model else {},
     )
 
 

@@ -1,0 +1,297 @@
+"""How well SNaC's detectors do on its 150 summaries: the tables of docs/detect/coherence.md.
+
+Three splits by story, since all 55 books appear twice; a tenth of the stories outside a test is for thresholds. What
+takes minutes (surprisals, the fine-tuned encoder) is kept in the folder that FINECOMB_CACHE names, and is left out
+where it is neither there nor asked for with FINECOMB_SLOW=1. Needs the folder that FINECOMB_DATA names.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks._docs import markdown, write_table
+from finecomb import formats
+from finecomb.detect.boosting import BoostingSettings, fit_trees
+from finecomb.detect.libraries import CAUSAL, ENCODER
+from finecomb.detect.snac import verdicts
+from finecomb.detect.snac.coherence import Prepared, fitted_mixtures, token_scores
+from finecomb.detect.snac.features import feature_matrix, sentence_features
+from finecomb.detect.snac.figures import PRECISION, label_figures, recalls_at_precision
+from finecomb.detect.snac.narrative import LABELS, Narrative, TextSplit, narratives, splits
+from finecomb.detect.snac.options import DEV_SHARE
+from finecomb.detect.snac.parse import parsed
+from finecomb.detect.snac.sentence_scores import Floats, TextScores, logit, mixed
+from finecomb.detect.snac.surprisal import Surprisals, TokenSurprisals
+from finecomb.detect.snac.tagger import TaggerSettings, fit_tagger
+from finecomb.gold.unit_scores import area_under_curve, roc_points, threshold_at_precision
+
+PAGE = "detect/coherence.md"
+FALSE_ALARMS = (0.05, 0.1, 0.2, 0.3, 0.5)
+PAPER_PRECISION = {"char": 0.86, "scene": 0.58, "ref": 0.45, "incon": 0.25}
+PAPER_TABLE_11 = {
+    "char": (0.86, 0.74, 0.80, 0.99), "scene": (0.58, 0.49, 0.53, 1.0), "ref": (0.45, 0.25, 0.32, 0.87),
+    "incon": (0.25, 0.01, 0.02, 0.0),
+}  # fmt: skip
+PAPER_TABLE_10 = {
+    "synthetic, coreference": (0.61, 0.47, 0.48, 0.15), "synthetic, next sentence": (0.31, 0.35, 0.32, 0.09),
+    "T5-Large without spans": (0.89, 0.84, 0.64, 0.51), "T5-Large with spans": (0.90, 0.82, 0.58, 0.47),
+}  # fmt: skip
+Results = dict[str, list[tuple[list[Narrative], list[TextScores], Mapping[str, float]]]]
+
+
+def texts_of(data: Path) -> list[Narrative]:
+    """The 150 summaries, in groups by story."""
+    study = formats.read(data / "snac" / "SNaC_data.json")
+    groups = {document.id: str(document.meta["story"]) for document in study.iter_documents()}
+    return narratives(study.iter_documents(), study.iter_annotations(), groups)
+
+
+class Cache:
+    """Arrays that took minutes to make, in files by name."""
+
+    def __init__(self) -> None:
+        self.folder = Path(os.environ["FINECOMB_CACHE"]) if "FINECOMB_CACHE" in os.environ else None
+        self.slow = os.environ.get("FINECOMB_SLOW") == "1"
+
+    def arrays(self, name: str, make: Callable[[], Mapping[str, Floats]]) -> Mapping[str, Floats] | None:
+        """What a file holds, else what is made and kept; None where that would take too long."""
+        file = self.folder / f"{name}.npz" if self.folder else None
+        if file and file.is_file():
+            with np.load(file, allow_pickle=False) as stored:
+                return dict(stored)
+        if not self.slow:
+            return None
+        made = make()
+        if file:
+            np.savez(file, allow_pickle=False, **made)
+        return made
+
+
+def tagged(texts: Sequence[Narrative], split: TextSplit, number: int, cache: Cache) -> dict[int, TextScores] | None:
+    """Scores of a fine-tuned encoder for the dev and test texts of a split."""
+    places = [*split.dev, *split.test]
+
+    def make() -> dict[str, Floats]:
+        tagger = fit_tagger([texts[at] for at in split.train], LABELS, TaggerSettings(ENCODER, seed=number))
+        scores = tagger([texts[at] for at in places])
+        return {
+            f"{texts[at].id}/{part}": getattr(row, part)
+            for at, row in zip(places, scores, strict=True)
+            for part in ("sentences", "tokens", "offsets")
+        }
+
+    arrays = cache.arrays(f"tagger{number}", make)
+    if arrays is None:
+        return None
+    return {at: _scores(arrays, texts[at].id) for at in places}
+
+
+def _scores(arrays: Mapping[str, Floats], id: str) -> TextScores:
+    return TextScores(arrays[f"{id}/sentences"], arrays[f"{id}/tokens"], arrays[f"{id}/offsets"].astype(np.int64))
+
+
+def coherence(
+    prepared: Sequence[Prepared], split: TextSplit, tags: Mapping[int, TextScores] | None
+) -> tuple[list[TextScores], dict[str, float]]:
+    """The embedded detector on a split's test texts, with or without the encoder."""
+    columns = tuple(prepared[0].features[0])
+    rows = [feature_matrix(text.features, columns) for text in prepared]
+    truth = [text.text.targets(LABELS) for text in prepared]
+    train = np.concatenate([rows[at] for at in split.train])
+    answers = np.concatenate([truth[at] for at in split.train])
+    trees = [fit_trees(train, answers[:, column], BoostingSettings()) for column in range(len(LABELS) + 1)]
+
+    def odds(at: int) -> Floats:
+        parts = [np.stack([model(rows[at]) for model in trees], axis=1)]
+        return np.stack([*parts, *([logit(tags[at].sentences)] if tags else [])], axis=-1)
+
+    dev = np.concatenate([odds(at) for at in split.dev])
+    mixtures, thresholds = fitted_mixtures(
+        [dev[..., model] for model in range(dev.shape[-1])], np.concatenate([truth[at] for at in split.dev]), LABELS
+    )
+    scores = []
+    for at in split.test:
+        chances = np.stack([mixed(odds(at)[:, row], mixtures[row]) for row in range(len(mixtures))], axis=1)
+        scores.append(TextScores(chances, *token_scores(prepared[at], tags[at] if tags else None, LABELS)))
+    return scores, thresholds
+
+
+def unsupervised(
+    prepared: Sequence[Prepared], split: TextSplit, surprisals: Mapping[int, TokenSurprisals], results: Results
+) -> None:
+    """Surprisal, where it is known, and the entity grid."""
+    texts = [text.text for text in prepared]
+    dev, test = ([at for at in part if at in surprisals] for part in (split.dev, split.test))
+    if dev and test:
+        for whole in (False, True):
+            nats = [surprisals[at] for at in dev]
+            model = verdicts.fit_surprisal(CAUSAL, whole, [texts[at] for at in dev], nats)
+            scores = model.scored([texts[at] for at in test], [surprisals[at] for at in test])
+            name = f"surprisal, {'sum' if whole else 'mean'}"
+            results.setdefault(name, []).append(([texts[at] for at in test], scores, model.calibration.thresholds))
+    parses = [text.parse for text in prepared]
+    grid = verdicts.fit_grid(
+        [parses[at] for at in split.train], [texts[at] for at in split.dev], [parses[at] for at in split.dev]
+    )
+    test_texts = [texts[at] for at in split.test]
+    scores = grid.scored([parses[at] for at in split.test])
+    results.setdefault("entity grid", []).append((test_texts, scores, grid.calibration.thresholds))
+
+
+def synthetic(
+    prepared: Sequence[Prepared], split: TextSplit, results: Results, intrinsic: dict[str, list[tuple[float, ...]]]
+) -> None:
+    """Both kinds of made-up errors, from the training texts; intrinsic figures are of those from the dev texts."""
+    texts = [text.text for text in prepared]
+    for negatives, name in (("coreference", "synthetic, coreference"), ("next-sentence", "synthetic, next sentence")):
+        made = [
+            verdicts.synthetic_rows([texts[at] for at in part], [prepared[at].parse for at in part], negatives, 0)  # type: ignore[arg-type]
+            for part in (split.train, split.dev)
+        ]
+        features = [prepared[at].features for at in split.dev]
+        model = verdicts.fit_synthetic(made[0], negatives, [texts[at] for at in split.dev], features, 0)  # type: ignore[arg-type]
+        scores = model.scored([prepared[at].features for at in split.test])
+        test_texts = [texts[at] for at in split.test]
+        results.setdefault(name, []).append((test_texts, scores, model.calibration.thresholds))
+        guess = model.trees(feature_matrix(made[1].rows, model.columns)) > 0
+        right = int((guess & made[1].damaged).sum())
+        f1 = 2 * right / max(int(guess.sum() + made[1].damaged.sum()), 1)
+        row = (len(made[0].rows), len(made[1].rows), f1, float((guess == made[1].damaged).mean()))
+        intrinsic.setdefault(name, []).append(row)
+
+
+def main() -> None:
+    place = os.environ.get("FINECOMB_DATA")
+    if not place:
+        sys.exit("set FINECOMB_DATA to the folder of real data")
+    cache = Cache()
+    texts = texts_of(Path(place))
+    start = time.process_time()
+    prepared = [
+        Prepared(text, parse, sentence_features(text, parse))
+        for text, parse in zip(texts, parsed(texts, "benchmark"), strict=True)
+    ]
+    sentences = sum(len(text.sentences) for text in texts)
+    seconds = (time.process_time() - start) / sentences * 1000
+    print(f"{sentences} sentences: grammar and features {seconds:.1f} s per 1,000", flush=True)
+    surprisals = known_surprisals(texts, cache)
+    results: Results = {}
+    intrinsic: dict[str, list[tuple[float, ...]]] = {}
+    for number, split in enumerate(splits(texts, 3, DEV_SHARE, np.random.default_rng(0))):
+        test = [texts[at] for at in split.test]
+        unsupervised(prepared, split, surprisals, results)
+        synthetic(prepared, split, results, intrinsic)
+        start = time.process_time()
+        scores, thresholds = coherence(prepared, split, None)
+        print(f"split {number}: trees in {time.process_time() - start:.1f} s", flush=True)
+        results.setdefault("coherence, features alone", []).append((test, scores, thresholds))
+        tags = tagged(texts, split, number, cache)
+        if tags:
+            results.setdefault("coherence", []).append((test, *coherence(prepared, split, tags)))
+    write_all(results, intrinsic)
+
+
+def known_surprisals(texts: Sequence[Narrative], cache: Cache) -> dict[int, TokenSurprisals]:
+    """Surprisals of the texts for which they are known."""
+    model: list[Surprisals] = []
+    known = {}
+    for at, text in enumerate(texts):
+
+        def make(text: Narrative = text) -> dict[str, Floats]:
+            model.extend([] if model else [Surprisals.of(CAUSAL)])
+            nats = model[0]([text])[0]
+            return {"nats": nats.nats, "offsets": nats.offsets.astype(np.float64)}
+
+        arrays = cache.arrays(f"surprisal.{text.id}", make)
+        if arrays is not None:
+            known[at] = TokenSurprisals(arrays["nats"], arrays["offsets"].astype(np.int64))
+    return known
+
+
+# --- tables ------------------------------------------------------------------------------------------------------
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean and standard deviation over splits."""
+    numbers = np.array(values, dtype=float)
+    if np.isnan(numbers).all():
+        return ""
+    deviation = f" ({np.nanstd(numbers, ddof=1):.2f})" if len(numbers) > 1 else ""
+    return f"{np.nanmean(numbers):.2f}{deviation}".replace("0.", ".")
+
+
+def write_all(results: Results, intrinsic: Mapping[str, list[tuple[float, ...]]]) -> None:
+    write_table(
+        PAGE, "roc", markdown(["detector", "splits", "area", *(f"at {share}" for share in FALSE_ALARMS)], _roc(results))
+    )
+    heads = ["detector", "char", "scene", "ref", "incon", "mean of the four"]
+    rows: list[list[object]] = [
+        [name, *(spread(values) for values in zip(*_recalls(folds), strict=True))] for name, folds in results.items()
+    ]
+    paper: list[list[object]] = [
+        [f"{name} (paper)", *values, f"{np.mean(values):.2f}"] for name, values in PAPER_TABLE_10.items()
+    ]
+    write_table(PAGE, "recall", markdown(heads, [*rows, *paper]))
+    heads = ["detector", "label", "precision", "recall", "F1", "overlap", "IoU", "recall at the paper's precision"]
+    write_table(PAGE, "types", markdown(heads, _types(results)))
+    made: list[list[object]] = [
+        [name, *(f"{int(np.mean(part)):,}" for part in columns[:2]), *(spread(part) for part in columns[2:])]
+        for name, folds in intrinsic.items()
+        for columns in [list(zip(*folds, strict=True))]
+    ]
+    printed: list[list[object]] = [
+        ["coreference (paper)", "6,000", "920", ".78", ".77"],
+        ["next sentence (paper)", "3,800", "880", ".71", ".74"],
+    ]
+    write_table(PAGE, "synthetic", markdown(["examples", "training", "dev", "F1", "accuracy"], [*made, *printed]))
+
+
+def _roc(results: Results) -> list[list[object]]:
+    rows: list[list[object]] = []
+    for name, folds in results.items():
+        truth = [np.concatenate([text.targets(())[:, -1] for text in texts]) for texts, _, _ in folds]
+        chances = [np.concatenate([row.sentences[:, -1] for row in scores]) for _, scores, _ in folds]
+        areas = [area_under_curve(*pair) for pair in zip(chances, truth, strict=True)]
+        points = [roc_points(*pair, FALSE_ALARMS) for pair in zip(chances, truth, strict=True)]
+        rows.append([name, len(folds), spread(areas), *(spread(part) for part in zip(*points, strict=True))])
+    return rows
+
+
+def _recalls(folds: Sequence[tuple[list[Narrative], list[TextScores], Mapping[str, float]]]) -> list[list[float]]:
+    rows = []
+    for texts, scores, _ in folds:
+        recalls = recalls_at_precision(texts, [row.sentences[:, -1] for row in scores], LABELS, PRECISION)
+        values = [recalls[label] for label in LABELS]
+        rows.append([*values, float(np.mean(values))])
+    return rows
+
+
+def _types(results: Results) -> list[list[object]]:
+    rows: list[list[object]] = []
+    for name, folds in results.items():
+        if not name.startswith("coherence"):
+            continue
+        figures = [label_figures(texts, scores, LABELS, thresholds) for texts, scores, thresholds in folds]
+        for column, label in enumerate(LABELS):
+            cells = [
+                spread([float(str(fold[column][part])) for fold in figures])
+                for part in ("precision", "recall", "f1", "overlap", "iou")
+            ]
+            rows.append([name, label, *cells, spread([_at_precision(fold, column) for fold in folds])])
+    for label, (precision, recall, f1, overlap) in PAPER_TABLE_11.items():
+        rows.append(["T5-Large with spans (paper)", label, precision, recall, f1, overlap, "", recall])
+    return rows
+
+
+def _at_precision(fold: tuple[list[Narrative], list[TextScores], Mapping[str, float]], column: int) -> float:
+    texts, scores, _ = fold
+    truth = np.concatenate([text.targets(LABELS)[:, column] for text in texts])
+    chances = np.concatenate([row.sentences[:, column] for row in scores])
+    threshold = threshold_at_precision(chances, truth, PAPER_PRECISION[LABELS[column]])
+    return float((chances[truth] >= threshold).mean())

@@ -1,0 +1,81 @@
+"""Detectors of coherence errors after SNaC (Goyal, Li and Durrett 2022); docs/detect/coherence.md describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation
+from finecomb.core.study import Study
+from finecomb.detect.base import Detector, DetectorTraining, Factory, FittedDetector, detector_signature
+from finecomb.detect.snac.options import (
+    CoherenceOptions,
+    EntityGridOptions,
+    SentenceDetectorOptions,
+    SequenceOptions,
+    SurprisalOptions,
+    SyntheticOptions,
+)
+
+_TRAINED = "a text in English"
+
+
+def _model(name: str) -> tuple[Any, Any]:
+    """The recipe and the stored model's class of a detector; what they import is heavy, so not before it is needed."""
+    from finecomb.detect.snac import coherence, recipes, verdicts
+
+    return {
+        "coherence": (recipes.CoherenceRecipe, coherence.CoherenceModel),
+        "surprisal": (recipes.SurprisalRecipe, verdicts.SurprisalModel),
+        "entity-grid": (recipes.EntityGridRecipe, verdicts.EntityGridModel),
+        "synthetic": (recipes.SyntheticRecipe, verdicts.SyntheticModel),
+        "transformer": (recipes.SequenceRecipe, recipes.SequenceVerdicts),
+    }[name]
+
+
+def _training(name: str, options: type, real: bool = False) -> DetectorTraining:
+    def fit(study: Study, gold: Sequence[Annotation], annotator: str, values: Any) -> FittedDetector:
+        from finecomb.detect.snac.training import fit_sentence_detector
+
+        return fit_sentence_detector(name, _model(name)[0], study, gold, values)
+
+    return DetectorTraining(options, fit, real)
+
+
+def _factory(name: str, title: str, options: type, real: bool = False) -> Factory:
+    def make(protocol: Protocol, values: SentenceDetectorOptions) -> Detector:
+        from finecomb.detect.model_folder import read_model_folder
+        from finecomb.detect.snac.detector import SentenceDetector
+        from finecomb.detect.snac.narrative import ANY
+
+        stored = read_model_folder(values.weights, name)
+        scorer = _model(name)[1].from_stored(stored)
+        labels = tuple(stored.settings.get("labels", ()))
+        stored_thresholds = stored.settings.get("thresholds", {ANY: stored.settings.get("threshold", 0.5)})
+        chosen = (
+            dict.fromkeys(stored_thresholds, values.threshold) if values.threshold is not None else stored_thresholds
+        )
+        signature = detector_signature(name, protocol, values, fitted=stored.card.signature.replace("|", ";"))
+        return SentenceDetector(
+            name,
+            protocol,
+            scorer,
+            labels,
+            chosen,
+            signature,
+            fitted_texts=stored.card.fitted_texts,
+            segments=stored.settings.get("segments", True),
+        )
+
+    training = _training(name, options, real)
+    return Factory(name, title, _TRAINED, "snac", "detector", SentenceDetectorOptions, make, training)
+
+
+SNAC_DETECTORS = (
+    _factory("coherence", "coherence errors of stories, by features and a small fine-tuned encoder", CoherenceOptions),
+    _factory("surprisal", "sentences that a causal language model finds unlikely", SurprisalOptions),
+    _factory("entity-grid", "sentences whose entities change roles in unusual ways", EntityGridOptions, real=True),
+    _factory("synthetic", "sentences like those whose context was damaged on purpose", SyntheticOptions, real=True),
+    _factory("transformer", "coherence errors by any Hugging Face model, in SNaC's format", SequenceOptions),
+)

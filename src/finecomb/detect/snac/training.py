@@ -1,0 +1,146 @@
+"""`finecomb train` for SNaC's detectors: figures on texts left out, then a detector from all texts, with its card."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.estimate import Signature
+from finecomb.core.records import Annotation, Document
+from finecomb.core.study import Study
+from finecomb.detect.base import FittedDetector
+from finecomb.detect.model_folder import DetectorCard
+from finecomb.detect.snac.coherence import fitted_hashes
+from finecomb.detect.snac.figures import label_figures, recalls_at_precision
+from finecomb.detect.snac.narrative import ANY, LABELS, Narrative, dev_split, narratives, splits
+from finecomb.detect.snac.options import DEV_SHARE, SplitOptions
+from finecomb.detect.snac.recipes import FittedScorer, Recipe
+from finecomb.detect.snac.sentence_scores import Floats
+from finecomb.gold.unit_scores import area_under_curve
+
+FEWEST = 5
+"""A label with fewer marked sentences is not learnt."""
+_FEWEST_TEXTS = 4
+Figures = list[dict[str, object]]
+
+
+def training_texts(
+    study: Study, gold: Sequence[Annotation], options: SplitOptions, segments: bool = True
+) -> tuple[list[Narrative], tuple[str, ...], list[str]]:
+    """The texts of a study that have gold, the labels that can be learnt from them, and what the user should hear."""
+    documents = list(study.iter_documents())
+    texts = narratives(documents, gold, document_groups(documents, options.group), segments)
+    texts = [text for text in texts if text.sentences]
+    if len({text.group for text in texts}) < max(_FEWEST_TEXTS, options.test_folds + 1):
+        raise FinecombError(
+            f"{len(texts)} texts with gold are too few to fit a detector, with others for its thresholds"
+        )
+    counts = Counter(label for text in texts for sentence in text.sentences for label in sentence.labels)
+    labels = tuple(label for label in LABELS if counts[label] >= FEWEST)
+    if not labels:
+        raise FinecombError(f"gold marks none of {', '.join(LABELS)} often enough to learn from ({FEWEST} sentences)")
+    others = Counter(mark.label for annotation in gold for mark in annotation.marks if mark.label not in LABELS)
+    notes = [
+        f"label {label!r} is in only {counts[label]} sentences and is not learnt"
+        for label in LABELS
+        if label not in labels
+    ]
+    notes += (
+        [f"{sum(others.values()):,} marks with other labels are left out: {', '.join(sorted(map(str, others)))}"]
+        if others
+        else []
+    )
+    return texts, labels, notes
+
+
+def document_groups(documents: Sequence[Document], name: str) -> dict[str, str]:
+    """The value of a meta by document; an error where no document has it."""
+    if not name:
+        return {}
+    known = sorted({key for document in documents for key in document.meta})
+    if name not in known:
+        raise FinecombError(f"--group {name}: documents have no meta of that name{did_you_mean(name, known)}")
+    return {document.id: str(document.meta.get(name, document.id)) for document in documents}
+
+
+def fit_sentence_detector(
+    name: str,
+    make: Callable[[Sequence[Narrative], Any, Sequence[str]], Recipe],
+    study: Study,
+    gold: Sequence[Annotation],
+    options: Any,
+) -> FittedDetector:
+    """Figures of every fold, then a detector from all texts but those that thresholds come from."""
+    texts, labels, notes = training_texts(study, gold, options, getattr(options, "segments", True))
+    recipe = make(texts, options, labels)
+    rng = np.random.default_rng(options.seed)
+    folds = splits(texts, options.test_folds, DEV_SHARE, rng) if options.test_folds else []
+    figures = [fold_figures([texts[at] for at in split.test], recipe(split), labels) for split in folds]
+    final = recipe(dev_split(texts, DEV_SHARE, np.random.default_rng(options.seed)))
+    rows = spread(figures)
+    settings = {
+        key: value for key, value in asdict(options).items() if key not in ("texts", "group") and value is not None
+    }
+    settings |= {"real": len(getattr(options, "texts", ())) or None, "group": options.group or None}
+    signature = str(Signature.of(detector=name, **settings, texts=len(texts)))
+    held = f"{options.test_folds} folds" + (f" by {options.group}" if options.group else "")
+    card = DetectorCard(
+        name,
+        f"{len(texts)} texts, {sum(len(text.sentences) for text in texts)} sentences",
+        f"figures: {held}; thresholds: {DEV_SHARE:.0%} of the other texts",
+        fitted_hashes(texts),
+        signature,
+        rows,
+        tuple(notes),
+    )
+    stored = final.scorer.stored(card)
+    title = f"On texts left out of fitting ({held}; mean and standard deviation)" if rows else "Fitted; no figures"
+    return FittedDetector("", len(texts), title, rows, signature, stored.files(), notes)
+
+
+def fold_figures(texts: Sequence[Narrative], fitted: FittedScorer, labels: Sequence[str]) -> Figures:
+    """Table 11's row of each label, a row for `any`, and Table 10's recalls at precision .7 beside them."""
+    recalls = recalls_at_precision(texts, [scores.sentences[:, -1] for scores in fitted.scores], labels)
+    has_types = fitted.scores and fitted.scores[0].sentences.shape[1] > 1
+    rows = (
+        label_figures(texts, fitted.scores, labels, fitted.thresholds)
+        if has_types
+        else [{"label": label} for label in labels]
+    )
+    truth = np.concatenate([text.targets(())[:, -1] for text in texts])
+    chances = np.concatenate([scores.sentences[:, -1] for scores in fitted.scores])
+    marked = chances >= fitted.thresholds[ANY]
+    right = int((marked & truth).sum())
+    whole: dict[str, object] = {
+        "label": ANY, "sentences": int(truth.sum()), "precision": right / marked.sum() if marked.any() else math.nan,
+        "recall": right / truth.sum() if truth.any() else math.nan,
+        "f1": 2 * right / max(int(marked.sum() + truth.sum()), 1), "auc": area_under_curve(chances, truth),
+    }  # fmt: skip
+    return [{**row, "recall at .7": recalls[str(row["label"])]} for row in [*rows, whole]]
+
+
+def _mean_and_spread(values: Floats) -> str:
+    """`0.805 (0.012)`, of the folds where a figure is defined; the spread is left out where there is but one."""
+    defined = values[~np.isnan(values)]
+    if not len(defined):
+        return ""
+    return f"{defined.mean():.3f} ({defined.std(ddof=1):.3f})" if len(defined) > 1 else f"{defined.mean():.3f}"
+
+
+def spread(folds: Sequence[Figures]) -> Figures:
+    """The mean of every figure over folds, and its standard deviation beside it; sentences are summed."""
+    rows: Figures = []
+    names = list(dict.fromkeys(name for fold in folds for row in fold for name in row))
+    for same in zip(*folds, strict=True):
+        row: dict[str, object] = {"label": same[0]["label"]}
+        for name in names[1:]:
+            values = np.array([float(str(part.get(name, math.nan))) for part in same])
+            row[name] = int(np.nansum(values)) if name in ("sentences", "words") else _mean_and_spread(values)
+        rows.append(row)
+    return rows

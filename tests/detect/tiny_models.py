@@ -1,0 +1,72 @@
+"""Tiny models with random weights, saved as Hugging Face saves them, for tests of what uses models by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+WORDS = "nora emil waits opens leaves the a letter garden she he rain yes no chare scenee refe incone . , [sep]".split()
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def tokenizer(folder: Path) -> None:
+    """A tokenizer of whole words."""
+    tokenizers = pytest.importorskip("tokenizers")
+    transformers = pytest.importorskip("transformers")
+    vocabulary = {word: at for at, word in enumerate([*SPECIAL, *WORDS])}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))
+    made.normalizer = tokenizers.normalizers.Lowercase()
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    ends = [("[CLS]", 2), ("[SEP]", 3)]
+    made.post_processor = tokenizers.processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]",
+        mask_token="[MASK]", bos_token="[CLS]", eos_token="[SEP]", model_max_length=512,
+    ).save_pretrained(folder)  # fmt: skip
+
+
+def saved(folder: Path, model: Any) -> str:
+    """A folder with a model and its tokenizer."""
+    model.save_pretrained(folder)
+    tokenizer(folder)
+    return str(folder)
+
+
+def _libraries() -> Any:
+    """The package transformers; torch begins with one thread and one seed, so that tests are alike everywhere."""
+    transformers, torch = pytest.importorskip("transformers"), pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    return transformers
+
+
+def encoder(folder: Path) -> str:
+    """A BERT of two layers."""
+    transformers = _libraries()
+    config = transformers.BertConfig(
+        vocab_size=len(SPECIAL) + len(WORDS), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=512,
+    )  # fmt: skip
+    return saved(folder, transformers.BertModel(config))
+
+
+def seq2seq(folder: Path) -> str:
+    """A T5 of one layer on either side."""
+    transformers = _libraries()
+    config = transformers.T5Config(
+        vocab_size=len(SPECIAL) + len(WORDS), d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2,
+        decoder_start_token_id=0, pad_token_id=0, eos_token_id=3,
+    )  # fmt: skip
+    return saved(folder, transformers.T5ForConditionalGeneration(config))
+
+
+def causal(folder: Path) -> str:
+    """A GPT-2 of one layer."""
+    transformers = _libraries()
+    config = transformers.GPT2Config(
+        vocab_size=len(SPECIAL) + len(WORDS), n_positions=2048, n_embd=16, n_layer=1, n_head=2, bos_token_id=2,
+        eos_token_id=3,
+    )  # fmt: skip
+    return saved(folder, transformers.GPT2LMHeadModel(config))
