@@ -1,36 +1,48 @@
-"""Does every fault to a server, one after another, and writes what became of the saves into docs/reliability.md."""
+"""Does faults to a server, one after another, and writes what became of the saves into docs/reliability.md.
+
+`python -m tests.faults` does all of them, `python -m tests.faults disk-full` one, whose row is written anew.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from benchmarks._docs import markdown, write_table
+from benchmarks._docs import DOCS, markdown, write_table
 
 from tests.faults.people import Outcome
 from tests.faults.scenarios import SCENARIOS
 
+PAGE = "reliability.md"
 HEAD = ("what happened", "times", "saves tried", "acknowledged", "lost", "doubled", "")
+Cells = tuple[str, ...]
 
 
-def row(result: Outcome) -> tuple[object, ...]:
+def row(result: Outcome) -> Cells:
     """One line of the table."""
-    counts = (f"{result.tries:,}", f"{result.acknowledged:,}", result.lost, result.doubled)
-    return (result.name, result.times, *counts, result.note)
+    counts = (f"{result.tries:,}", f"{result.acknowledged:,}", str(result.lost), str(result.doubled))
+    return (result.name, str(result.times), *counts, result.note)
+
+
+def rows_of(page: str) -> dict[str, Cells]:
+    """The lines of the table as it is, by their first cell."""
+    table = page.partition("<!-- measured: faults -->")[2].partition("<!-- end -->")[0]
+    lines = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in table.strip().splitlines()[2:]]
+    return {cells[0]: cells for cells in lines if re.fullmatch(r"[\d,]+", cells[1])}
 
 
 def main(names: list[str]) -> None:
-    """Run the named scenarios, or all of them and write the table."""
-    results = []
+    """Run the named scenarios, or all of them; each row is written as soon as it is known."""
     for name in names or SCENARIOS:
         start = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="finecomb-faults-") as folder:
-            results.append(SCENARIOS[name](Path(folder)))
-        print(f"{name}: {results[-1]} ({time.monotonic() - start:.0f} s)", flush=True)
-    if not names:
-        write_table("reliability.md", "faults", markdown(HEAD, map(row, results)))
+            result = SCENARIOS[name](Path(folder))
+        print(f"{name}: {time.monotonic() - start:.0f} s", flush=True)
+        rows = rows_of((DOCS / PAGE).read_text(encoding="utf-8")) | {result.name: row(result)}
+        write_table(PAGE, "faults", markdown(HEAD, rows.values()))
 
 
 if __name__ == "__main__":

@@ -161,10 +161,11 @@ def test_games_give_documents_with_their_links(tmp_path: Path) -> None:
     games.write_text(f"TEXT_ID,HOME_NAME,GENERATED_TEXT,BREF_BOX\nG1,Foxes,{FOXES},https://example.org/1\n")
     assert format_of(games).name == "gsml"
     meta = {"home_name": "Foxes", "bref_box": "https://example.org/1"}
-    assert list(gsml.read(games, Options())) == [Document(id="G1", text=FOXES, meta=meta)]
+    data = {"links": {"Box score": "https://example.org/1"}}  # meta is not shown to annotators, data is
+    assert list(gsml.read(games, Options())) == [Document(id="G1", text=FOXES, data=data, meta=meta)]
     (tmp_path / "gsml.csv").write_text(BOTH)
     items = list(gsml.read(tmp_path / "gsml.csv", Options()))
-    assert only(Document, items) == [Document(id="G1", text=FOXES, meta=meta)]
+    assert only(Document, items) == [Document(id="G1", text=FOXES, data=data, meta=meta)]
 
 
 def test_box_scores_become_data_and_what_people_wrote_a_reference(task: Path) -> None:
@@ -181,8 +182,24 @@ def test_box_scores_become_data_and_what_people_wrote_a_reference(task: Path) ->
     assert alone == [Document(id="G1", text="", data=game, references=("The Foxes won .",))]
     scores.write_text(json.dumps({"home_name": "Foxes", "box_score": {}, "shared_task_text": "G1"}))
     assert format_of(scores).name == "gsml"
-    with pytest.raises(FormatError, match="jsonl:1: 'shared_task_text_id' is missing; did you mean"):
-        list(gsml.read(scores, Options()))
+    assert [document.id for document in only(Document, gsml.read(scores, Options()))] == ["scores-1"]
+
+
+def test_box_scores_and_links_beside_the_marks_are_used_without_being_named(task: Path) -> None:
+    game = {"home_name": "Foxes", "vis_name": "Cranes", "box_score": {}}
+    (task / "shared_task.jsonl").write_text(json.dumps({"shared_task_text_id": "G1", **game}))
+    (task / "games.csv").write_text("TEXT_ID,HOME_NAME,GENERATED_TEXT,CALENDAR\nG1,Foxes,x,https://example.org/c\n")
+    first, second = only(Document, gsml.read(task / "gsml.csv", Options()))
+    assert first.data == {**game, "links": {"Calendar": "https://example.org/c"}}
+    assert second.data is None
+
+
+def test_the_records_of_rotowire_itself_have_what_a_person_wrote_as_their_text(tmp_path: Path) -> None:
+    game = {"home_name": "Foxes", "vis_name": "Cranes", "box_score": {"PTS": {"0": "17"}}}
+    (tmp_path / "test.json").write_text(json.dumps([{**game, "summary": ["The", "Foxes", "won"]}] * 2))
+    assert format_of(tmp_path / "test.json").name == "gsml"
+    documents = only(Document, gsml.read(tmp_path / "test.json", Options()))
+    assert documents[1] == Document(id="test-2", text="The Foxes won", data=game)
 
 
 def test_the_option_names_the_annotator_and_gold_is_gold(task: Path) -> None:

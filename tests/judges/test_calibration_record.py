@@ -14,13 +14,13 @@ PROBE = {"judge~repeat": {"probe": "repeat", "probe_of": "judge"}, "judge": {"mo
 
 @pytest.fixture(scope="module")
 def record() -> CalibrationRecord:
-    people = {f"p{at}": reader(30, at) for at in range(3)}
-    metas = {name: {"model": "mine" if at % 2 else "other"} for at, name in enumerate(reader(30, 0))}
+    people = {f"p{at}": reader(16, at) for at in range(3)}
+    metas = {name: {"model": "mine" if at % 2 else "other"} for at, name in enumerate(reader(16, 0))}
     whole = study(
-        {**people, "judge": reader(30, 77), "judge~repeat": reader(30, 78)},
+        {**people, "judge": reader(16, 77), "judge~repeat": reader(16, 78)},
         {"judge": "llm", "judge~repeat": "llm"}, metas, PROBE,
     )  # fmt: skip
-    return calibration_record(calibrate(whole, "judge", CalibrationOptions(draws=50)), NOW, 14)
+    return calibration_record(calibrate(whole, "judge", CalibrationOptions(draws=20)), NOW, 14)
 
 
 def test_a_record_is_the_same_after_it_was_kept(record: CalibrationRecord) -> None:
@@ -31,7 +31,7 @@ def test_a_record_is_the_same_after_it_was_kept(record: CalibrationRecord) -> No
 
 def test_a_record_says_what_the_page_shows(record: CalibrationRecord) -> None:
     assert record.headline.startswith("judge may")
-    assert (record.texts, record.people, record.systems) == (30, 3, ("mine", "other"))
+    assert (record.texts, record.people, record.systems) == (16, 3, ("mine", "other"))
     assert {row.measure for row in record.agreement} >= {"alpha", "f1", "gamma"}
     assert record.test.wins == sum(person.wins for person in record.test.people)
     assert record.bias[0].label == "any"

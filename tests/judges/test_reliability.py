@@ -72,6 +72,7 @@ def test_labels_that_change_with_their_order_are_seen() -> None:
     assert same.estimate.value == pytest.approx(sum(hit for _, hit in expected) / sum(size for size, _ in expected))
 
 
+@pytest.mark.long
 def test_a_spared_model_is_found_at_100_prompts_by_comparing_texts_of_one_prompt() -> None:
     """The judge leaves out as many marks on its own texts as are .35 standard deviations of the paired difference."""
     hits = 0

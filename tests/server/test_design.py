@@ -150,6 +150,8 @@ def test_researchers_see_each_cell_fill(client: Client, store: Store) -> None:
     assert sum(row["accepted"] for row in page["cells"]) == 1
     assert sum(row["working"] for row in page["cells"]) == 1
     assert sum(row["open"] for row in page["cells"]) == 4
+    people = client.researching().get("/api/admin/recruiting").json()["people"]
+    assert sorted(bool(person["cell"] in NAMES and person["came"]) for person in people) == [True, True]
 
 
 def test_pay_is_that_of_the_cell_and_a_share_for_who_left(client: Client, store: Store) -> None:

@@ -159,7 +159,9 @@ export class Decisions {
       ...{ merged: null, decision: null, gold: [], later: 0 },
     };
     [this.key, this.active, this.#reading] = [key, 0, null];
-    this.drafts = [{ spans: [span ?? { part: "text", start, end }], label: null, answers: {}, antecedents: null }];
+    this.drafts = [
+      { spans: [span ?? { part: "text", start, end }], label: null, answers: {}, antecedents: null, alternatives: [] },
+    ];
     this.said = t("said-added");
   }
 

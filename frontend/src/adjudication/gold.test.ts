@@ -7,7 +7,7 @@ const TEXT = "And 🎉 Luis Prado added 18, off the bench.";
 const at = (words: string) => ({ part: "text", start: TEXT.indexOf(words), end: TEXT.indexOf(words) + words.length });
 const words = (span: { start: number; end: number }) => TEXT.slice(span.start, span.end);
 const mark = (label: string | null, ...spans: [number, number][]): GoldMark => ({
-  ...{ label, spans, quotes: spans.map(() => "words"), answers: {}, antecedents: null },
+  ...{ label, spans, quotes: spans.map(() => "words"), answers: {}, antecedents: null, alternatives: [] },
 });
 const place = (more: Partial<PlaceCard>): PlaceCard => ({
   ...{ key: "k", version: 0, readings: [], votes: 1, readers: 3, agreed: false, kept: false, merged: null },

@@ -1,7 +1,7 @@
 import { lookOf } from "../lib/label-looks";
 import { offsets } from "../lib/text/offsets";
 import type { Drawing, Span } from "../lib/text/pieces";
-import type { AdjudicatePage, GoldMark, NewRuling, PlaceCard } from "../lib/schema";
+import type { AdjudicatePage, AlternativeMark, GoldMark, NewRuling, PlaceCard } from "../lib/schema";
 import type { Answers, WireSpan } from "../lib/api-types";
 
 /** A gold mark while it is being edited; its spans count UTF-16 units. */
@@ -10,6 +10,8 @@ export interface Draft {
   readonly label: string | null;
   readonly answers: Answers;
   readonly antecedents: GoldMark["antecedents"];
+  /** The same mistake, read otherwise; as they came, in code points. */
+  readonly alternatives?: GoldMark["alternatives"];
 }
 type Texts = Pick<AdjudicatePage, "text" | "context">;
 
@@ -28,6 +30,7 @@ export const draftOf = (page: Texts, mark: GoldMark): Draft => ({
   label: mark.label,
   answers: mark.answers,
   antecedents: mark.antecedents ?? null,
+  alternatives: mark.alternatives ?? [],
 });
 
 /** A draft as it is sent, in code points; spans in the order of the text, answers only to what is asked. */
@@ -45,7 +48,25 @@ export function toWire(page: AdjudicatePage, draft: Draft): GoldMark {
     label: draft.label,
     answers: Object.fromEntries(Object.entries(draft.answers).filter(([name]) => asked.has(name))),
     antecedents: draft.antecedents ?? null,
+    alternatives: draft.alternatives ?? [],
   };
+}
+
+/** Other places as another reading of a mark: what gold has there or would have, without answers. */
+export const readingOf = (places: readonly PlaceCard[], keys: readonly string[]): AlternativeMark[] =>
+  places
+    .filter(({ key }) => keys.includes(key))
+    .map(shownMark)
+    .filter((mark) => mark !== null && mark.spans.length > 0)
+    .map((mark) => ({ spans: mark!.spans, quotes: mark!.quotes, label: mark!.label }));
+
+/** The other places of a text with words on it, nearest first. */
+export function nearestPlaces(places: readonly PlaceCard[], chosen: PlaceCard): PlaceCard[] {
+  const at = startOf(chosen) ?? 0;
+  const distance = (place: PlaceCard) => Math.abs((startOf(place) ?? Infinity) - at);
+  return places
+    .filter((place) => place.key !== chosen.key && (shownMark(place)?.spans.length ?? 0) > 0)
+    .sort((one, other) => distance(one) - distance(other));
 }
 
 /** What is asked of a mark with that label. */

@@ -35,6 +35,47 @@ describe("data as tables", () => {
   ] as const)("%j makes %i tabs", (data, count) => {
     expect(tabs(data as never, "Data")).toHaveLength(count);
   });
+  test("columns under one set of numbers, and lists of one length, become rows", () => {
+    const [byNumber, byPlace] = tabs(
+      { box: { NAME: { "10": "Bo", "2": "Ann" }, PTS: { "2": 3, "10": 4 } }, lists: { a: [1, 2], b: [3, 4] } },
+      "Data",
+    );
+    expect(byNumber!.tables[0]!.columns).toEqual(["NAME", "PTS"]);
+    expect(byNumber!.tables[0]!.rows.map((row) => row.map((cell) => cell.text))).toEqual([
+      ["Ann", "3"],
+      ["Bo", "4"],
+    ]);
+    expect(byPlace!.tables[0]!.rows.map((row) => row.map((cell) => cell.text))).toEqual([
+      ["1", "3"],
+      ["2", "4"],
+    ]);
+  });
+  test("columns that do not fit together stay apart", () => {
+    const [tab] = tabs({ box: { NAME: { "0": "Ann", "1": "Bo" }, PTS: { "0": 3 } } }, "Data");
+    expect(tab!.tables.flatMap((table) => table.rows).length).toBe(2);
+    expect(tab!.tables[0]!.columns).toEqual(["", "0", "1"]); // a row for each: no value is moved to another name
+  });
+  test("objects that share names are rows, deeper ones lie deeper", () => {
+    const [tab] = tabs({ teams: { gulls: { won: 4, lost: 1 }, millers: { won: 2 } } }, "Data");
+    expect(tab!.tables[0]!.rows.map((row) => row.map((cell) => cell.text))).toEqual([
+      ["Gulls", "4", "1"],
+      ["Millers", "2", ""],
+    ]);
+    const deep = tabs({ a: { b: { c: { d: 1, e: [2] } }, f: 3 } }, "Data")[0]!.tables;
+    expect(deep.map(({ caption, depth }) => [caption, depth])).toEqual([
+      ["", 0],
+      ["B · C", 2],
+      ["B · C · E", 3],
+    ]);
+  });
+  test("a view names, orders and hides fields", () => {
+    const view = { titles: { q1: "First quarter" }, order: ["q2", "q1"], hidden: ["secret"] };
+    const [tab] = tabs({ q1: 1, secret: 9, q2: 2 }, "Data", view);
+    expect(tab!.tables[0]!.rows.map((row) => row.map((cell) => cell.text))).toEqual([
+      ["Q2", "2"],
+      ["First quarter", "1"],
+    ]);
+  });
   test("only web addresses are links", () => {
     expect(tabs("javascript:alert(1)", "Data")[0]!.tables[0]!.rows[0]![0]!.href).toBeUndefined();
   });

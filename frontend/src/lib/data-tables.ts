@@ -10,49 +10,112 @@ export interface Table {
   readonly caption: string;
   readonly columns: readonly string[];
   readonly rows: readonly (readonly Cell[])[];
+  /** How deep inside its tab it lies; what is deeper than the first level is folded. */
+  readonly depth: number;
 }
 export interface Tab {
   readonly title: string;
   readonly tables: readonly Table[];
 }
+/** Words for fields, which come first, and which are not shown. */
+export interface View {
+  readonly titles: Readonly<Record<string, string>>;
+  readonly order: readonly string[];
+  readonly hidden: readonly string[];
+}
+export const PLAIN_VIEW: View = { titles: {}, order: [], hidden: [] };
 
 type Fields = { [key: string]: Json };
+type Simple = string | number | boolean | null;
 const isFields = (value: Json | undefined): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value);
-const isSimple = (value: Json | undefined): boolean =>
+const isSimple = (value: Json | undefined): value is Simple | undefined =>
   value === undefined || value === null || typeof value !== "object";
 
 /** Any JSON as tabs of tables: the outermost names are tabs, deeper ones captions. */
-export function tabs(data: Json, general: string): Tab[] {
+export function tabs(data: Json, general: string, view: View = PLAIN_VIEW): Tab[] {
   if (data === null || data === undefined) return [];
-  if (!isFields(data)) return [{ title: general, tables: tables("", data) }];
-  const simple = Object.entries(data).filter(([, value]) => isSimple(value));
-  const nested = Object.entries(data).filter(([, value]) => !isSimple(value));
-  const first = simple.length > 0 ? [{ title: general, tables: tables("", Object.fromEntries(simple)) }] : [];
-  return [...first, ...nested.map(([name, value]) => ({ title: title(name), tables: tables("", value) }))];
+  if (!isFields(data)) return [{ title: general, tables: tables("", data, view) }];
+  const fields = inOrder(data, view);
+  const simple = fields.filter(([, value]) => isSimple(value));
+  const nested = fields.filter(([, value]) => !isSimple(value));
+  const first = simple.length > 0 ? [{ title: general, tables: tables("", Object.fromEntries(simple), view) }] : [];
+  return [...first, ...nested.map(([name, value]) => ({ title: named(name, view), tables: tables("", value, view) }))];
 }
 
-/** Tables of one value: a list of objects has a row for each, an object a row for each field. */
-export function tables(caption: string, value: Json): Table[] {
-  if (Array.isArray(value)) return listed(caption, value);
-  if (!isFields(value)) return [{ caption, columns: [], rows: [[cell(value)]] }];
-  const simple = Object.entries(value).filter(([, each]) => isSimple(each));
-  const nested = Object.entries(value).filter(([, each]) => !isSimple(each));
+/** The fields of an object that are shown, those that the view names first in its order. */
+function inOrder(fields: Fields, { order, hidden }: View): [string, Json][] {
+  const place = (name: string) => (order.includes(name) ? order.indexOf(name) : order.length);
+  return Object.entries(fields)
+    .filter(([name]) => !hidden.includes(name))
+    .sort(([one], [other]) => place(one) - place(other));
+}
+
+const named = (name: string, view: View): string => view.titles[name] ?? title(name);
+
+/**
+ * Tables of one value. A list of objects has a row for each; so have objects that all hold simple values, and columns
+ * under one set of numbers are turned into rows. Of any other object the simple fields are a table of their own.
+ */
+export function tables(caption: string, value: Json, view: View = PLAIN_VIEW, depth = 0): Table[] {
+  if (Array.isArray(value)) return listed(caption, value, view, depth);
+  if (!isFields(value)) return [{ caption, columns: [], rows: [[cell(value)]], depth }];
+  const table = fromColumns(value, view) ?? fromRows(value, view);
+  if (table) return [{ caption, ...table, depth }];
+  const fields = inOrder(value, view);
+  const simple = fields.filter(([, each]) => isSimple(each));
+  const nested = fields.filter(([, each]) => !isSimple(each));
   const own =
     simple.length > 0
-      ? [{ caption, columns: [], rows: simple.map(([name, each]) => [cell(title(name)), cell(each)]) }]
+      ? [{ caption, columns: [], rows: simple.map(([name, each]) => [cell(named(name, view)), cell(each)]), depth }]
       : [];
   return [
     ...own,
-    ...nested.flatMap(([name, each]) => tables([caption, title(name)].filter(Boolean).join(" · "), each)),
+    ...nested.flatMap(([name, each]) =>
+      tables([caption, named(name, view)].filter(Boolean).join(" · "), each, view, depth + 1),
+    ),
   ];
 }
 
-function listed(caption: string, values: Json[]): Table[] {
-  if (!values.every(isFields)) return [{ caption, columns: [], rows: values.map((each) => [cell(flat(each))]) }];
-  const columns = [...new Set(values.flatMap((row) => Object.keys(row)))];
+type Shape = Pick<Table, "columns" | "rows">;
+
+/** A column for each field where all hold values under the same numbers, or lists of one length. */
+function fromColumns(value: Fields, view: View): Shape | undefined {
+  const columns = inOrder(value, view);
+  const keys = [...new Set(columns.flatMap(([, column]) => (isSimple(column) ? [] : Object.keys(column as object))))];
+  const isColumn = ([, column]: [string, Json]) =>
+    !isSimple(column) && Object.values(column as object).every((each) => isSimple(each as Json));
+  const isAlike = ([, column]: [string, Json]) => Object.keys(column as object).length === keys.length;
+  if (columns.length < 2 || keys.length < 2 || !keys.every((key) => /^\d+$/.test(key))) return undefined;
+  if (!columns.every(isColumn) || !columns.every(isAlike)) return undefined;
+  const rows = keys
+    .sort((one, other) => Number(one) - Number(other))
+    .map((key) => columns.map(([, column]) => cell((column as Fields)[key] ?? null)));
+  return { columns: columns.map(([name]) => named(name, view)), rows };
+}
+
+/** A row for each field where all are objects with simple values and share a name. */
+function fromRows(value: Fields, view: View): Shape | undefined {
+  const rows = inOrder(value, view);
+  if (rows.length < 2 || !rows.every(([, row]) => isFields(row) && Object.values(row).every(isSimple)))
+    return undefined;
+  const names = rows.map(([, row]) => inOrder(row as Fields, view).map(([name]) => name));
+  const columns = [...new Set(names.flat())];
+  if (!columns.some((column) => names.every((each) => each.includes(column)))) return undefined;
+  return {
+    columns: ["", ...columns.map((column) => named(column, view))],
+    rows: rows.map(([name, row]) => [
+      cell(named(name, view)),
+      ...columns.map((column) => cell((row as Fields)[column] ?? null)),
+    ]),
+  };
+}
+
+function listed(caption: string, values: Json[], view: View, depth: number): Table[] {
+  if (!values.every(isFields)) return [{ caption, columns: [], rows: values.map((each) => [cell(flat(each))]), depth }];
+  const columns = [...new Set(values.flatMap((row) => inOrder(row, view).map(([name]) => name)))];
   const rows = values.map((row) => columns.map((column) => cell(flat(row[column] ?? null))));
-  return values.length > 0 ? [{ caption, columns: columns.map(title), rows }] : [];
+  return values.length > 0 ? [{ caption, columns: columns.map((column) => named(column, view)), rows, depth }] : [];
 }
 
 /** What is nested inside a cell, on one line. */

@@ -1187,6 +1187,34 @@ export interface components {
             exploration: number;
         };
         /**
+         * AlternativeMark
+         * @description One mark of another way to mark the same error.
+         */
+        AlternativeMark: {
+            /**
+             * Spans
+             * @description In text order.
+             */
+            spans: ([
+                number,
+                number
+            ] | [
+                string,
+                number,
+                number
+            ])[];
+            /**
+             * Quotes
+             * @description What the spans cover.
+             */
+            quotes: string[];
+            /**
+             * Label
+             * @description A label of the protocol.
+             */
+            label: string | null;
+        };
+        /**
          * AnnotationBars
          * @description One annotation of a document: a row of bars.
          */
@@ -1595,6 +1623,32 @@ export interface components {
             marks: number;
             /** @description Of all their marks. */
             share: components["schemas"]["Figure"];
+        };
+        /**
+         * DataView
+         * @description How the data beside a text is shown: words for its fields, and which come first.
+         */
+        DataView: {
+            /**
+             * Titles
+             * @description What a field is called on the page, by its name in the data.
+             * @default {}
+             */
+            titles: {
+                [key: string]: string;
+            };
+            /**
+             * Order
+             * @description Fields that come first, in this order.
+             * @default []
+             */
+            order: string[];
+            /**
+             * Hidden
+             * @description Fields that are not shown.
+             * @default []
+             */
+            hidden: string[];
         };
         /**
          * Design
@@ -2135,6 +2189,12 @@ export interface components {
                 [key: string]: boolean | number | string | string[];
             };
             antecedents?: components["schemas"]["Antecedents"] | null;
+            /**
+             * Alternatives
+             * @description The same mistake, read otherwise: each a complete other set of marks.
+             * @default []
+             */
+            alternatives: components["schemas"]["AlternativeMark"][][];
         };
         /**
          * Group
@@ -2495,6 +2555,12 @@ export interface components {
              * @default []
              */
             made_from: string[];
+            /**
+             * Alternatives
+             * @description The same mistake, read otherwise: each a complete other set of marks.
+             * @default []
+             */
+            alternatives: components["schemas"]["AlternativeMark"][][];
         };
         /**
          * MarkChange
@@ -3577,6 +3643,12 @@ export interface components {
             };
             antecedents?: components["schemas"]["Antecedents"] | null;
             /**
+             * Alternatives
+             * @description The same mistake, read otherwise: each a complete other set of marks.
+             * @default []
+             */
+            alternatives: components["schemas"]["AlternativeMark"][][];
+            /**
              * Annotator
              * @description A number in place of the name, the same throughout the text.
              */
@@ -3639,6 +3711,23 @@ export interface components {
             per_hour: number | null;
             /** Excluded */
             excluded: boolean;
+            /**
+             * Cell
+             * @description Of the study's design; empty without one.
+             * @default
+             */
+            cell: string;
+            /**
+             * Came
+             * @description When they signed in first.
+             */
+            came: string | null;
+            /**
+             * Why
+             * @description Why their work is set aside.
+             * @default
+             */
+            why: string;
         };
         /**
          * Recruiting
@@ -4677,6 +4766,15 @@ export interface components {
              */
             data: boolean;
             /**
+             * @description How it is shown; a box score has a page of its own.
+             * @default {
+             *       "titles": {},
+             *       "order": [],
+             *       "hidden": []
+             *     }
+             */
+            view: components["schemas"]["DataView"];
+            /**
              * Context
              * @description Where the named contexts are shown.
              * @default above
@@ -4715,6 +4813,7 @@ export type Address = components['schemas']['Address'];
 export type AdjudicatePage = components['schemas']['AdjudicatePage'];
 export type Agreed = components['schemas']['Agreed'];
 export type Allocation = components['schemas']['Allocation'];
+export type AlternativeMark = components['schemas']['AlternativeMark'];
 export type AnnotationBars = components['schemas']['AnnotationBars'];
 export type AnnotatorWork = components['schemas']['AnnotatorWork'];
 export type AnswersBody = components['schemas']['AnswersBody'];
@@ -4731,6 +4830,7 @@ export type BulkDecision = components['schemas']['BulkDecision'];
 export type CellBlock = components['schemas']['CellBlock'];
 export type Costs = components['schemas']['Costs'];
 export type Count = components['schemas']['Count'];
+export type DataView = components['schemas']['DataView'];
 export type Design = components['schemas']['Design'];
 export type DesignCellRow = components['schemas']['DesignCellRow'];
 export type DesignPage = components['schemas']['DesignPage'];

@@ -11,6 +11,8 @@ export type {
   Added,
   Address,
   AttemptResult,
+  DesignCellRow,
+  DesignPage,
   Did,
   DocumentList,
   DocumentPage,

@@ -4,7 +4,16 @@ export interface Route {
   readonly id: string;
   readonly query: Readonly<Record<string, string>>;
 }
-export const PAGES = ["overview", "documents", "annotators", "adjudicate", "settings", "log", "export"] as const;
+export const PAGES = [
+  "overview",
+  "design",
+  "documents",
+  "annotators",
+  "adjudicate",
+  "settings",
+  "log",
+  "export",
+] as const;
 export type Page = (typeof PAGES)[number];
 
 /** The route of an address such as `#/documents/harbour-07?show=disputed`. */

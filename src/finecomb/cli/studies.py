@@ -36,11 +36,13 @@ from finecomb.core.check import check as check_study
 from finecomb.core.check import checked
 from finecomb.core.corrections import corrected_text
 from finecomb.core.errors import FinecombError, Problem, StudyError, did_you_mean
+from finecomb.core.evidence import game_problem
 from finecomb.core.protocol import Protocol
 from finecomb.core.protocol_text import parse_yaml
 from finecomb.core.records import PHASES, Annotation, Annotator, Document, Mark, Note, Settings
 from finecomb.core.study import Item, Study
 from finecomb.formats import Options
+from finecomb.formats.evidence import read_evidence, with_evidence
 from finecomb.formats.joined_marks import joined_marks
 from finecomb.gold.scored_pair import the_gold_annotator
 from finecomb.measure.answers import unusable_severities
@@ -110,8 +112,21 @@ def new(
     protocol: ProtocolName,
     documents: Annotated[
         Path,
-        typer.Option("--documents", "-d", help="The texts: JSONL, CSV, XLSX or any other format.", show_default=False),
+        typer.Option(
+            "--documents",
+            "-d",
+            help="The texts: JSONL, CSV, XLSX, one per line, a folder, or any other format.",
+            show_default=False,
+        ),
     ],
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="The records behind the texts: JSON or JSON lines; a folder of games or a schedule adds the teams' "
+            "last and next games. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     title: Annotated[str, typer.Option(help="Shown on pages and reports.")] = "",
     annotators: Annotated[
         int | None,
@@ -145,7 +160,8 @@ def new(
     chosen = protocols.load(protocol)
     chosen.in_mode(mode)  # refused where there is none
     source = list(formats.stream(documents, from_, Options(columns=mapping(columns))))
-    texts = _without_empty([item for item in source if isinstance(item, Document)], empty, documents)
+    read_texts = [item for item in source if isinstance(item, Document)]
+    texts = _without_empty(_with_data(read_texts, data or (), chosen), empty, documents)
     if not texts:
         raise FinecombError(f"{documents}: has no texts; a study needs at least one")
     given = {"title": title, "annotators": annotators, "skip": phases(skip or ()), "mode": mode, "seed": seed}
@@ -172,6 +188,21 @@ def _new_settings(file: Path | None, protocol: Protocol, given: dict[str, object
             raise FinecombError(f"{file}: cannot be read: {error.strerror}") from None
     readers = {"annotators": base.annotators or protocol.work.annotators}
     return base.model_copy(update={**readers, **given, "protocols": (protocol.id,)})
+
+
+def _with_data(texts: Sequence[Document], paths: Sequence[Path], protocol: Protocol) -> list[Document]:
+    """Texts with the records behind them; a record that is broken is refused before anybody is asked to read it."""
+    if paths and not protocol.work.data:
+        raise FinecombError(
+            f"--data: {protocol.id} shows no data beside the text; leave it out, or set work.data in it"
+        )
+    match = with_evidence(texts, read_evidence(paths))
+    for note in match.notes if paths else ():
+        say(note)
+    for text in match.documents if protocol.work.data else ():
+        if problem := game_problem(text.data):
+            raise FinecombError(f"the record of {text.id} is not a box score: {problem}")
+    return list(match.documents)
 
 
 def _without_empty(texts: list[Document], empty: str, path: Path) -> list[Document]:

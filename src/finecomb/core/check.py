@@ -8,6 +8,7 @@ from typing import Literal
 from finecomb.core.allocation import allocation_problems
 from finecomb.core.design import design_problems
 from finecomb.core.errors import Problem, StudyError, apart, did_you_mean
+from finecomb.core.evidence import game_problem
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Answers, Document, Mark, Settings, Unit, parts_of
@@ -140,6 +141,8 @@ class Checker:
         if document.id in self._documents:
             yield "error", f"document id {document.id!r} is there twice; ids are unique"
         self._documents[document.id] = document
+        if problem := game_problem(document.data):
+            yield "warning", f"its data is not a box score: {problem}; annotators see plain tables"
 
     def _see_annotator(self, annotator: Annotator) -> Iterator[tuple[Level, str]]:
         if annotator.id in self._annotators:

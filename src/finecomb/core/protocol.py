@@ -170,6 +170,23 @@ class Condition(Record):
     """Shown side by side, with their answers."""
 
 
+class DataView(Record):
+    """How the data beside a text is shown: words for its fields, and which come first."""
+
+    titles: Mapping[Text, Text] = {}
+    """What a field is called on the page, by its name in the data."""
+    order: tuple[Text, ...] = ()
+    """Fields that come first, in this order."""
+    hidden: tuple[Text, ...] = ()
+    """Fields that are not shown."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> DataView:
+        if both := set(self.order) & set(self.hidden):
+            raise ValueError(f"view: {sorted(both)[0]!r} is in order and also hidden; remove one of them")
+        return self
+
+
 class Work(Record):
     """What is put before an annotator at a time, and how often."""
 
@@ -187,6 +204,8 @@ class Work(Record):
     """One person takes part only once, across all conditions."""
     data: bool = False
     """Show `document.data` beside the text."""
+    view: DataView = DataView()
+    """How it is shown; a box score has a page of its own."""
     context: Literal["above", "beside", "hidden"] = "above"
     """Where the named contexts are shown."""
     verify: bool = False

@@ -12,13 +12,14 @@ import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
 import yaml
 
 from finecomb.core.errors import FormatError, did_you_mean, shorten
+from finecomb.core.evidence import is_game, links_of, with_links
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Kind, Mark, Note, Settings
 from finecomb.core.span import TEXT, Offsets, Span, token_range
@@ -26,14 +27,13 @@ from finecomb.core.study import Item
 from finecomb.core.tokens import whitespace
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
+from finecomb.formats.evidence import TEXT_ID, GameEvidence, records_of
 from finecomb.formats.source import (
     Fields,
     csv_rows,
     decoding,
-    json_lines,
     label_name,
     open_text,
-    parse_json,
     read_text,
     record,
     starts_with,
@@ -50,6 +50,8 @@ ANSWERS = {"correction": "CORRECTION", "comment": "COMMENT"}
 GOLD = "gold"
 GOLD_FILE = "gsml.csv"
 LOOKUP_FILE = "token_lookup.yaml"
+GAMES_FILE = "games.csv"
+DATA_FILE = "shared_task.jsonl"
 _MOST_SLIPS = 50
 
 
@@ -67,7 +69,7 @@ def read(path: Path, options: Options) -> Iterator[Item]:
         return _read_box_scores(path)
     names = columns(path)
     if "GENERATED_TEXT" in names:
-        return iter(_with_data(_games(path), options.data))
+        return iter(_with_data(_games(path), _data_beside(path, options)))
     for name in ("TEXT_ID", "TYPE"):
         if name not in names:
             raise FormatError(f"{path}:1: no column {name!r}{did_you_mean(name, names)}")
@@ -98,10 +100,11 @@ def _read_markup(files: list[Path], options: Options) -> Iterator[Item]:
     yield Settings(protocols=(protocol.id,))
     yield protocol
     source = options.texts or _texts_beside(files[0])
-    documents = {document.id: document for document in _with_data(_texts(source), options.data)}
+    data = _data_beside(files[0], options)
+    documents = {document.id: document for document in _with_data(_texts(source), data)}
     yield from documents.values()
-    if options.data and (bare := sum(document.data is None for document in documents.values())):
-        yield Note(text=f"{options.data} has no record for {bare:,} of {len(documents):,} texts")
+    if data and (bare := sum(not is_game(document.data) for document in documents.values())):
+        yield Note(text=f"{data} has no record for {bare:,} of {len(documents):,} texts")
     layouts = {id: Layout.of(document.text) for id, document in documents.items()}
     lookup = Lookup.beside(files[0], source)
     for file in files:
@@ -129,7 +132,7 @@ def _kind(path: Path, name: str) -> Kind:
 
 def _texts_beside(path: Path) -> Path:
     """The texts that belong to a file of marks, by the names the task gives them."""
-    places = [folder / name for folder in (path.parent, path.parent.parent) for name in ("texts", "games.csv")]
+    places = [folder / name for folder in (path.parent, path.parent.parent) for name in ("texts", GAMES_FILE)]
     for place in places:
         if place.exists():
             return place
@@ -145,8 +148,7 @@ def _texts(source: Path) -> Iterator[Document]:
     files = sorted(source.glob("*.txt"))
     if not files:
         raise FormatError(f"{source}: has no text files (*.txt)")
-    for file in files:
-        yield record(Document, str(file), id=file.stem, text=read_text(file))
+    yield from _with_links((record(Document, str(file), id=file.stem, text=read_text(file)) for file in files), source)
 
 
 def _games(path: Path) -> Iterator[Document]:
@@ -161,48 +163,72 @@ def _games(path: Path) -> Iterator[Document]:
         if id in games:
             raise FormatError(f"{where}: TEXT_ID: {id!r} is there twice")
         games.add(id)
-        yield record(Document, where, id=id, text=row["GENERATED_TEXT"], meta=meta)
+        data = with_links(None, _links(row))
+        yield record(Document, where, id=id, text=row["GENERATED_TEXT"], data=data, meta=meta)
 
 
 def _text_id(value: str) -> str:
     return value.strip().removesuffix(".txt")
 
 
-@dataclass(frozen=True, slots=True)
-class GameEvidence:
-    """A box score and what a person wrote about the game."""
+def _evidence(path: Path) -> list[GameEvidence]:
+    """The records in a file, each with a text id of its own or called by its place in the file."""
+    games = records_of(path)
+    width = len(str(len(games)))
+    return [
+        game if game.id else replace(game, id=f"{path.stem}-{number:0{width}}") for number, game in enumerate(games, 1)
+    ]
 
-    data: dict[str, Any]
-    references: tuple[str, ...]
 
-
-def _box_scores(path: Path) -> Iterator[tuple[str, str, GameEvidence]]:
-    """Place, text id and game of every line of `shared_task.jsonl`."""
-    for line, text in json_lines(path):
-        where = f"{path}:{line}"
-        fields = Fields(parse_json(text, where), where)
-        id = _text_id(fields.get("shared_task_text_id", str))
-        written = fields.get("cleaned_text", str, "") or " ".join(map(str, fields.get("summary", list, [])))
-        data = fields.rest("shared_task_text_id", "summary", "cleaned_text", "detokenized_text")
-        yield where, id, GameEvidence(data, (written,) if written else ())
+def _data_beside(path: Path, options: Options) -> Path | None:
+    """The box scores that belong to texts or marks: those that were named, else `shared_task.jsonl` beside them."""
+    places = (folder / DATA_FILE for folder in (path.parent, path.parent.parent))
+    return options.data or next((place for place in places if place.is_file()), None)
 
 
 def _with_data(documents: Iterable[Document], path: Path | None) -> Iterator[Document]:
     """Documents with their box score as data; the human summary becomes a reference, which no checker reads."""
-    games = {id: (where, game) for where, id, game in _box_scores(path)} if path else {}
+    games = {game.id: game for game in records_of(path) if game.id} if path else {}
     for document in documents:
         if document.id not in games:
             yield document
             continue
-        where, game = games[document.id]
+        game = games[document.id]
         values = {name: getattr(document, name) for name in Document.model_fields}
-        yield record(Document, where, **(values | {"data": game.data, "references": game.references}))
+        yield record(
+            Document,
+            game.where,
+            **(values | {"data": with_links(game.data, links_of(document.data)), "references": game.references}),
+        )
+
+
+def _with_links(documents: Iterable[Document], beside: Path) -> Iterator[Document]:
+    """Texts of a folder with the addresses that `games.csv` has for them, where it lies beside."""
+    table = beside.parent / GAMES_FILE
+    links = {document.id: document.data for document in _games(table)} if table.is_file() else {}
+    for document in documents:
+        yield document.model_copy(update={"data": links[document.id]}) if links.get(document.id) else document
+
+
+def _links(row: Mapping[str, str]) -> dict[str, str]:
+    """The addresses in a row of `games.csv`, by what they lead to."""
+    titles = {
+        "BREF_BOX": "Box score",
+        "BREF_HOME": f"{row.get('HOME_NAME', 'Home')} season",
+        "BREF_VIS": f"{row.get('VIS_NAME', 'Visitors')} season",
+        "CALENDAR": "Calendar",
+    }
+    addresses = {name: value.strip() for name, value in row.items() if value and re.match(r"https?://\S+$", value)}
+    return {titles.get(name, name.replace("_", " ").capitalize()): address for name, address in addresses.items()}
 
 
 def _read_box_scores(path: Path) -> Iterator[Item]:
-    """Documents without text: box scores of texts that are not there."""
-    for where, id, game in _box_scores(path):
-        yield record(Document, where, id=id, text="", data=game.data, references=game.references)
+    """Box scores of texts that are not there; those of RotoWire itself have what a person wrote as their text."""
+    for game in _evidence(path):
+        if TEXT_ID in starts_with(path, 1 << 20):
+            yield record(Document, game.where, id=game.id, text="", data=game.data, references=game.references)
+        else:
+            yield record(Document, game.where, id=game.id, text="".join(game.references), data=game.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -556,7 +582,7 @@ def sniff(path: Path) -> bool:
     start = starts_with(path)
     names = {name.strip('"') for name in start.partition("\n")[0].strip().split(",")}
     before = start.partition('"home_name"')[0]
-    box_score = start.startswith("{") and before != start and '"box_score"' in start
+    box_score = start.lstrip()[:1] in ("{", "[") and before != start and '"box_score"' in start
     box_score &= '"data"' not in before  # else it is the data of one of our documents
     return _is_markup(names) or {"TEXT_ID", "GENERATED_TEXT"} <= names or box_score
 

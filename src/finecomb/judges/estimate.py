@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -188,7 +189,11 @@ def _inclusion(sides: PeopleAndJudges, chosen: Ints) -> Floats | None:
     that had been drawn in the end.
     """
     rows = sides.seen.study.annotations.filter(pl.col("annotator").is_in(list(sides.people)))
-    metas = {row[0]: entries(row[1]) for row in rows.select("document", "meta").iter_rows()}
+    metas: dict[str, dict[str, Any]] = {}
+    for document, cell in rows.select("document", "meta").iter_rows():
+        facts = entries(cell)
+        if document not in metas or INCLUSION in facts:
+            metas[document] = facts
     chances = {document: facts.get(INCLUSION) for document, facts in metas.items()}
     given = {document: float(chance) for document, chance in chances.items() if chance is not None}
     if not given:

@@ -165,6 +165,20 @@ def test_the_name_is_blamed_when_all_numbers_fit_another_player() -> None:
     assert marked(text) == [("Theo Quist", "name", "Olaf Brandt")]
 
 
+def test_the_reading_that_was_not_taken_is_kept_as_an_alternative() -> None:
+    """One wrong name, or three wrong numbers: who marks the numbers has found the same mistake."""
+    text = "Theo Quist chipped in 18 points , 12 rebounds and three assists ."
+    checker = BoxScore(shipped("accuracy"), shipped_ranker(), threshold=0)
+    name = next(mark for mark in checker(document(text)).marks if mark.label == "name")
+    ((*members,),) = name.alternatives
+    assert [(member.label, member.quotes[0]) for member in members] == [
+        ("number", "18"),
+        ("number", "12"),
+        ("number", "three"),
+    ]
+    assert all(member.spans[0].of(text) == member.quotes[0] for member in members)
+
+
 def test_numbers_are_blamed_when_no_other_player_fits() -> None:
     text = "Theo Quist chipped in nine points , eight rebounds and five assists ."
     assert marked(text) == [("eight", "number", "3"), ("five", "number", "6")]

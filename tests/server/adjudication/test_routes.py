@@ -273,6 +273,10 @@ def test_marks_are_checked_like_everybodys(ann: Client, store: Store) -> None:
         ({"what": "changed", "marks": [sent("27", "nmber")]}, "did you mean 'number'"),
         ({"what": "changed", "marks": [sent("27", "number", answers={"colour": "red"})]}, "not asked there"),
         ({"what": "changed", "marks": [{"spans": [], "quotes": [], "label": "number"}]}, "no spans"),
+        (
+            {"what": "changed", "marks": [sent("27", "number", alternatives=[[sent("led", "nmber")]])]},
+            "of an alternative is not in protocol",
+        ),
         ({"what": "changed", "marks": []}, "one mark"),
         ({"what": "split", "marks": [sent("27", "number")]}, "two marks or more"),
         ({"what": "not-an-error", "marks": [sent("27", "number")]}, "no marks"),
@@ -352,6 +356,16 @@ def test_later_work_leaves_decisions_alone(ann: Client, store: Store) -> None:
     assert gold(store).status == "submitted"
     assert {mark.quotes for mark in before.marks} < {mark.quotes for mark in gold(store).marks}
     assert gold(store).made_from[-1] == "r1/noor"
+
+
+def test_gold_keeps_another_reading_of_a_mistake(ann: Client, store: Store) -> None:
+    page = opened(ann)
+    mark = sent("27", "number", alternatives=[[sent("led", "word"), sent("Saturday", "name")]])
+    page = decided(ann, page, place(page, "27"), "changed", marks=[mark])
+    assert place(page, "27")["gold"][0]["alternatives"] == mark["alternatives"]
+    kept = next(mark for mark in gold(store).marks if mark.quotes == ("27",))
+    ((*members,),) = kept.alternatives
+    assert [(member.quotes, member.label) for member in members] == [(("led",), "word"), (("Saturday",), "name")]
 
 
 def test_a_place_that_changed_meanwhile_is_said(ann: Client, store: Store) -> None:

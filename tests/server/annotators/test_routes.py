@@ -84,8 +84,14 @@ def test_an_older_save_does_not_bring_a_deleted_mark_back(client: Client) -> Non
 
 def test_a_task_comes_back_as_it_was_left(client: Client) -> None:
     task = client.joined().next()
-    body = complete(task, antecedent={"spans": [[0, 3]], "quotes": [task["text"][:3]]}) | {"label": "redundant"}
+    earlier = {"spans": [[0, 3]], "quotes": [task["text"][:3]]}
+    otherwise = [[{**earlier, "label": "incoherent"}]]
+    body = complete(task, antecedent=earlier, alternatives=otherwise) | {"label": "redundant"}
     client.save(task["id"], "marks/m1", body)
+    (saved,) = kept(client.store, task["id"]).marks
+    assert [(member.label, member.quotes) for reading in saved.alternatives for member in reading] == [
+        ("incoherent", (task["text"][:3],))
+    ]
     client.save(task["id"], "answers", {"answers": {"cannot_judge": "too short"}})
     again = client.next()
     assert again["id"] == task["id"]
@@ -103,6 +109,12 @@ def test_a_task_comes_back_as_it_was_left(client: Client) -> None:
         ("marks/m", {"spans": [[0, 0]], "quotes": ["", ""], "label": "redundant"}, "1 spans but 2 quotes"),
         ("marks/m", {"spans": [[4, 4], [1, 1]], "quotes": ["", ""], "label": "redundant"}, "not in text order"),
         ("marks/m", {"spans": [], "quotes": [], "label": "redundant"}, "spans"),
+        (
+            "marks/m",
+            {"spans": [[0, 0]], "quotes": [""], "label": None}
+            | {"alternatives": [[{"spans": [[0, 5]], "quotes": ["wrong"], "label": "redundant"}]]},
+            "is not what the text has",
+        ),
         ("marks/m", {"spans": [[0, 0]], "quotes": [""], "label": "redundant", "votes": 3}, "votes"),
         ("marks/m", {"spans": [[0, 0]], "quotes": [""], "label": None, "answers": {"severity": 9}}, "'severity'"),
         ("marks/m", {"spans": [[0, 0]], "quotes": [""], "label": None, "made_from": ["x"]}, "not offered"),

@@ -34,6 +34,16 @@ export function earlierDrawings(key: MarkKey, mark: Mark, looks: readonly LabelL
   return [{ id: `${idOf(key)}-earlier`, spans: mark.antecedent, slot, flag: says, kind: "antecedent", tone: "rest" }];
 }
 
+/** The words of other readings of the chosen mark. */
+export const alternativeDrawings = (key: MarkKey, mark: Mark, looks: readonly LabelLook[]): Drawing[] =>
+  (mark.alternatives ?? []).flatMap((members, at) =>
+    members.map(({ spans, label }, number): Drawing => {
+      const { slot, flag } = lookOf(looks, label);
+      const says = t("orFlag", { flag });
+      return { id: `${idOf(key)}-or-${at}-${number}`, spans, slot, flag: says, kind: "antecedent", tone: "rest" };
+    }),
+  );
+
 /** Marks that are offered and not decided yet. */
 export const offerDrawings = (
   offers: readonly Offered[],

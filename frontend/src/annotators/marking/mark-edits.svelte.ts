@@ -1,7 +1,7 @@
 import { t, type Key as Word } from "../../lib/catalogue";
 import type { Span } from "../../lib/text/pieces";
 import type { Question } from "../../lib/api-types";
-import { labelOf } from "../../lib/questions/questions";
+import { labelOf, questionsOf } from "../../lib/questions/questions";
 import type { Range } from "./snap";
 import {
   markKey,
@@ -25,11 +25,16 @@ export class MarkEdits extends TextSelection {
   panel = $state<Panel>();
   /** "No errors" was pressed once and waits for a second time. */
   asking = $state<"no-errors" | "offers">();
+  /** Where the corrections of marks were found in the data. */
+  foundAt = $state.raw<Readonly<Record<string, string>>>({});
+  /** Which other reading of the chosen mark is being made. */
+  protected reading = 0;
 
   /** Give the selected words a label, or the chosen mark another one. */
   label(name: string): void {
     if (this.session.readOnly || this.mode === "pick" || this.mode === "add") return;
     if (this.mode === "gap") return this.makeGap(name);
+    if (this.mode === "otherwise") return this.addReading(name);
     const label = labelOf(this.session.guide, name);
     const spans = [...this.others, ...(this.span ? [this.rawSpan()!] : [])].map((span) =>
       this.snapped(span, label?.snap ?? "word"),
@@ -143,8 +148,60 @@ export class MarkEdits extends TextSelection {
     this.focusText();
   }
 
+  /** Ask for another way to read the chosen mark: other words, each with its label. */
+  askOtherwise(): void {
+    if (!this.mark || this.session.readOnly) return;
+    this.clear();
+    this.mode = "otherwise";
+    this.reading = this.mark.alternatives?.length ?? 0;
+    this.panel = undefined;
+    this.say(t("otherwiseBanner"));
+    this.focusText();
+  }
+
+  /** Selected words and their label become part of the other reading. */
+  protected addReading(label: string): void {
+    const mark = this.mark;
+    if (!this.span || !mark || !this.chosen) return this.say(t("selectFirst"));
+    const snap = labelOf(this.session.guide, label)?.snap ?? "word";
+    const spans = union([...this.others, this.rawSpan()!].map((span) => this.snapped(span, snap)));
+    const sets = [...(mark.alternatives ?? [])];
+    sets[this.reading] = [...(sets[this.reading] ?? []), { spans, label }];
+    this.session.dispatch({ type: "alternatives", key: this.chosen, alternatives: sets });
+    this.clear();
+    this.say(t("readingAdded", { n: sets[this.reading]!.length }));
+  }
+
+  removeReading(at: number): void {
+    if (!this.chosen || !this.mark) return;
+    const alternatives = (this.mark.alternatives ?? []).filter((_, index) => index !== at);
+    this.session.dispatch({ type: "alternatives", key: this.chosen, alternatives });
+    if (this.mode === "otherwise") this.cancel();
+  }
+
+  /** Put a value of the data into the correction, and where it was found into the comment, where that is free. */
+  useValue(correction: Question, value: string, source: string): void {
+    const { chosen, mark } = this;
+    if (!chosen || !mark) return;
+    this.answer(correction, value);
+    const comment = questionsOf(this.session.guide, mark.label).find(({ name }) => name === "comment");
+    const free = !mark.answers.comment || mark.answers.comment === this.foundAt[chosen];
+    this.foundAt = { ...this.foundAt, [chosen]: source };
+    if (comment && free) this.answer(comment, source || undefined);
+  }
+
+  /** Leave out where the correction was found. */
+  leaveSource(): void {
+    const { chosen, mark } = this;
+    if (!chosen || !mark) return;
+    const comment = questionsOf(this.session.guide, mark.label).find(({ name }) => name === "comment");
+    if (comment && mark.answers.comment === this.foundAt[chosen]) this.answer(comment, undefined);
+    this.foundAt = Object.fromEntries(Object.entries(this.foundAt).filter(([key]) => key !== chosen));
+  }
+
   /** Use the selected words for what was asked. */
   use(): void {
+    if (this.mode === "otherwise") return this.cancel();
     const span = this.span;
     if (!span || !this.chosen) return;
     if (this.mode === "pick")

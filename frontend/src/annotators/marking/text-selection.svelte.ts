@@ -4,7 +4,7 @@ import { lookOf } from "../../lib/label-looks";
 import type { Drawing, Span } from "../../lib/text/pieces";
 import type { Offered } from "../../lib/api-types";
 import { surfaceAt, type Selected } from "./caret";
-import { earlierDrawings, markDrawings, offerDrawings } from "./drawings";
+import { alternativeDrawings, earlierDrawings, markDrawings, offerDrawings } from "./drawings";
 import { missingOfMark } from "../work/missing";
 import { isGiven, labelOf } from "../../lib/questions/questions";
 import type { Snap } from "./snap";
@@ -13,8 +13,11 @@ import type { Session } from "../session/session.svelte";
 
 import { Announcements } from "./announcements.svelte";
 
-/** `pick`: earlier words for a mark; `add`: more words for a mark; `gap`: a label for words that are missing. */
-export type Mode = "read" | "pick" | "add" | "gap";
+/**
+ * `pick`: earlier words for a mark; `add`: more words for a mark; `gap`: a label for words that are missing;
+ * `otherwise`: other words that could be called wrong instead of a mark.
+ */
+export type Mode = "read" | "pick" | "add" | "gap" | "otherwise";
 
 const SNAPS: readonly Snap[] = ["character", "word", "sentence"];
 
@@ -121,6 +124,7 @@ export abstract class TextSelection extends Announcements {
     return [
       ...markDrawings(marks, guide.looks, this.chosen, from, picking),
       ...(this.mark ? earlierDrawings(this.chosen!, this.mark, guide.looks) : []),
+      ...(this.mark ? alternativeDrawings(this.chosen!, this.mark, guide.looks) : []),
       ...offerDrawings(this.offers, guide.looks, this.offer, sources),
     ];
   }

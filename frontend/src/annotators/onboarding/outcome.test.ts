@@ -15,6 +15,7 @@ const body = (start: number, end: number, quote: string, label = "word"): MarkBo
   label,
   answers: {},
   made_from: [],
+  alternatives: [],
 });
 
 const solved = (start: number, end: number, more: Partial<Solved> = {}): Solved => ({

@@ -27,6 +27,8 @@ import { SolutionBookmark } from "../onboarding/solution-bookmark";
 import { entriesOf, versionsOf } from "./task-entries";
 import { TaskSaving } from "./task-saving.svelte";
 
+const VISITED = "finecomb-visited";
+
 /** What is on the screen: before the study, on the way, at work, or why there is nothing to do. */
 export type Screen =
   | "loading"
@@ -243,6 +245,12 @@ export class Session extends TaskSaving {
   private async signIn(): Promise<void> {
     this.me = await this.api.get<Me>("/api/me");
     this.api.token = this.me.csrf;
+    deviceStorage()?.setItem(VISITED, "1");
+  }
+
+  /** Whether nobody was ever signed in here: who comes for the first time is not signed out. */
+  get isNew(): boolean {
+    return this.saving.unsent === 0 && deviceStorage()?.getItem(VISITED) !== "1";
   }
 
   private setStatus(id: string, status: Brief["status"]): void {

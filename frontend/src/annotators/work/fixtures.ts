@@ -45,6 +45,7 @@ export const guide = (more: Partial<Guide> = {}): Guide => ({
     annotators: 1,
     once: false,
     data: false,
+    view: { titles: {}, order: [], hidden: [] },
     context: "above",
     verify: false,
     within: [],

@@ -6,6 +6,7 @@ import {
   markKey,
   NOTHING_SAID,
   patched,
+  type AlternativeMark,
   type DecisionKey,
   type Decision,
   type Key,
@@ -28,6 +29,11 @@ export type Event =
     }
   | { readonly type: "resize"; readonly key: MarkKey; readonly spans: readonly Span[] }
   | { readonly type: "antecedent"; readonly key: MarkKey; readonly spans: readonly Span[] }
+  | {
+      readonly type: "alternatives";
+      readonly key: MarkKey;
+      readonly alternatives: readonly (readonly AlternativeMark[])[];
+    }
   | { readonly type: "remove"; readonly key: MarkKey }
   | { readonly type: "split"; readonly key: MarkKey; readonly ids: readonly string[]; readonly spans: readonly Span[] }
   | {
@@ -84,6 +90,8 @@ function patchOf(work: Work, event: Exclude<Event, { type: "undo" | "redo" | "re
       return changed(work, event.key, { spans: event.spans });
     case "antecedent":
       return changed(work, event.key, { antecedent: event.spans });
+    case "alternatives":
+      return changed(work, event.key, { alternatives: event.alternatives.filter((members) => members.length > 0) });
     case "remove":
       return { [event.key]: undefined, ...rejectedAgain(work, event.key) };
     case "split":

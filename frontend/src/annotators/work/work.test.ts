@@ -22,6 +22,7 @@ const body = (more: Partial<MarkBody> = {}): MarkBody => ({
   answers: {},
   antecedent: null,
   made_from: [],
+  alternatives: [],
   ...more,
 });
 const mark = (...ranges: [number, number][]): Mark => ({
@@ -47,6 +48,12 @@ describe("the seam between code points and UTF-16", () => {
       quotes: ["first"],
       antecedent: { spans: [["prompt", 0, 1]], quotes: ["😀"] },
     });
+    expect(toWire("marks/m", fromWire("marks/m", sent, sources), sources, guide())).toEqual(sent);
+  });
+
+  test("with other readings of the same mistake", () => {
+    const reading = [{ spans: [[2, 3]] as [number, number][], quotes: ["👩"], label: "number" }];
+    const sent = body({ alternatives: [reading] });
     expect(toWire("marks/m", fromWire("marks/m", sent, sources), sources, guide())).toEqual(sent);
   });
 

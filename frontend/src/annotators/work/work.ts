@@ -13,6 +13,11 @@ import type {
 } from "../../lib/api-types";
 import { asked, questionsOf } from "../../lib/questions/questions";
 
+/** One mark of another way to read an error. */
+export interface AlternativeMark {
+  readonly spans: readonly Span[];
+  readonly label: string | null;
+}
 /** One claimed error, in offsets of the page. */
 export interface Mark {
   readonly spans: readonly Span[];
@@ -20,6 +25,8 @@ export interface Mark {
   readonly answers: Answers;
   readonly antecedent: readonly Span[];
   readonly madeFrom: readonly string[];
+  /** The same mistake, read otherwise: each a complete other set of marks. */
+  readonly alternatives?: readonly (readonly AlternativeMark[])[];
 }
 /** A part that was judged. */
 export interface Judged {
@@ -158,6 +165,13 @@ const markFromWire = (body: MarkBody, sources: Sources): Mark => ({
   answers: body.answers,
   antecedent: (body.antecedent?.spans ?? []).map((span) => spanFromWire(span, sources)),
   madeFrom: body.made_from,
+  ...((body.alternatives ?? []).length > 0
+    ? {
+        alternatives: body.alternatives!.map((members) =>
+          members.map(({ spans, label }) => ({ spans: spans.map((span) => spanFromWire(span, sources)), label })),
+        ),
+      }
+    : {}),
 });
 
 /** One entry for the wire: with its quotes, and with answers to what is asked only. */
@@ -182,6 +196,9 @@ function markToWire(mark: Mark, sources: Sources, guide: Guide): MarkBody {
     answers: asked(mark.answers, questionsOf(guide, mark.label)),
     antecedent: mark.antecedent.length > 0 ? quoted(mark.antecedent) : null,
     made_from: [...mark.madeFrom],
+    alternatives: (mark.alternatives ?? []).map((members) =>
+      members.map(({ spans, label }) => ({ ...quoted(spans), label })),
+    ),
   };
 }
 

@@ -81,6 +81,12 @@ export const adjudicate = {
   "no-error-decided": "Not an error: gold has nothing here.",
   "remove-words": "Leave these words out",
   "another-mark": "One more mark here",
+  "read-otherwise": "The same mistake, read otherwise",
+  "read-otherwise-say":
+    "Which of these places together would be the same mistake? Gold keeps this mark; whoever marked those found it, too.",
+  "add-reading": "Add as another reading",
+  "or-read": "or:",
+  "remove-reading": "Remove this reading",
   "remove-mark": "Leave this mark out",
   "data-lines": "{name}, lines that match",
   "data-none": "No line of the data names these words.",

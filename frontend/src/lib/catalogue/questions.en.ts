@@ -9,6 +9,12 @@ export const questions = {
   ifYouLike: "if you like",
   keysAre: "keys {keys}",
   startFromText: "Start again from the text",
+  fromTo: "from {low} to {high}",
+  atLeast: "of {low} or more",
+  atMost: "up to {high}",
+  notInRange: "“{ask}” is answered by a number {range}; {given} is none.",
+  noNumber: "“{ask}” is answered by a number; {given} is none.",
+  takeOffSource: "Leave out where it was found: {source}",
 } as const;
 
 export const t = translator<typeof questions>(questions);

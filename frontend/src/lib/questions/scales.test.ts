@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { question } from "../../annotators/work/fixtures";
-import { choicesOf, hasOneChoice, scaleOf } from "./scales";
+import { choicesOf, hasOneChoice, numberIn, rangeInWords, scaleOf } from "./scales";
 
 const options = ["a", "b"].map((value) => ({ value, title: "", gloss: "", group: "", aliases: [] }));
 
@@ -16,4 +16,22 @@ test.each([
   const asked = question("q", { scale, options: field === "options" && scale !== "yes-no" ? options : [] });
   expect([scaleOf(asked).field, hasOneChoice(asked)]).toEqual([field, one]);
   expect(choicesOf(asked).length).toBe(field === "options" ? 2 : 0);
+});
+
+test.each([
+  ["3", 3],
+  [" 4,5 ", 4.5],
+  ["", null],
+  ["9", undefined],
+  ["0", undefined],
+  ["many", undefined],
+  ["1e999", undefined],
+])("%j on a scale from 1 to 5 is %j", (text, number) => {
+  expect(numberIn({ low: 1, high: 5 }, text)).toBe(number);
+});
+
+test("a range is told in words", () => {
+  expect(rangeInWords({ low: 1, high: 5 })).toBe("from 1 to 5");
+  expect(rangeInWords({ low: 0, high: null })).toBe("of 0 or more");
+  expect(rangeInWords({ low: null, high: null })).toBe("");
 });

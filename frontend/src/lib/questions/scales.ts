@@ -48,3 +48,22 @@ export const hasChoices = (question: Question): boolean => choicesOf(question).l
 
 /** Whether exactly one option is the answer. */
 export const hasOneChoice = (question: Question): boolean => hasChoices(question) && !scaleOf(question).many;
+
+type Range = Pick<Question, "low" | "high">;
+
+/** The number that was typed: null when the field is empty, undefined when it is no answer to the question. */
+export function numberIn({ low, high }: Range, text: string): number | null | undefined {
+  const typed = text.trim().replace(/^(-?\d*),(\d+)$/, "$1.$2");
+  if (typed === "") return null;
+  const number = Number(typed);
+  const isOutside = (low ?? -Infinity) > number || (high ?? Infinity) < number;
+  return Number.isFinite(number) && !isOutside ? number : undefined;
+}
+
+/** The numbers that answer a question, in words; empty where any number does. */
+export function rangeInWords({ low, high }: Range): string {
+  const [least, most] = [low ?? undefined, high ?? undefined];
+  if (least !== undefined && most !== undefined) return t("fromTo", { low: String(least), high: String(most) });
+  if (least !== undefined) return t("atLeast", { low: String(least) });
+  return most !== undefined ? t("atMost", { high: String(most) }) : "";
+}

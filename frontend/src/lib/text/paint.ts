@@ -54,7 +54,8 @@ function drawn(piece: Piece, text: string): ChildNode[] {
   const nodes: ChildNode[] = piece.begins.filter(isChosenMark).map((layer) => bar(layer, "start"));
   begins.filter(({ drawing }) => drawing.flag !== "").forEach((layer, index) => nodes.push(flag(layer, index)));
   if (many && crowd.some((layer) => piece.begins.includes(layer))) nodes.push(crowdFlag(crowd.length, begins.length));
-  nodes.push(piece.start === piece.end ? wedge(piece) : words(piece, text, shown, many));
+  if (piece.layers.length === 0) nodes.push(...plainWords(piece, text));
+  else nodes.push(piece.start === piece.end ? wedge(piece) : words(piece, text, shown, many));
   nodes.push(...piece.ends.filter(isChosenMark).map((layer) => bar(layer, "end")));
   return nodes;
 }
@@ -62,12 +63,29 @@ function drawn(piece: Piece, text: string): ChildNode[] {
 const isChosenMark = ({ drawing, start, end }: Layer): boolean =>
   drawing.kind === "mark" && drawing.tone === "chosen" && start < end;
 
+const SCORE = /(\(?\d+[-–]\d+\)?)/;
+
+/** Words without marks; a score such as 104-98 never breaks over a line, and its characters stay as they are. */
+function plainWords(piece: Piece, text: string): HTMLElement[] {
+  let at = piece.start;
+  const parts = text.slice(piece.start, piece.end).split(SCORE);
+  return parts
+    .map((part, index) => {
+      const element = document.createElement("span");
+      element.dataset.at = String(at);
+      element.textContent = part;
+      if (index % 2 === 1) element.style.whiteSpace = "nowrap";
+      at += part.length;
+      return element;
+    })
+    .filter(({ textContent }, index) => textContent !== "" || (index === 0 && parts.length === 1));
+}
+
 /** The words of a piece, with their underlines and tints as backgrounds. */
 function words(piece: Piece, text: string, shown: Layer[], many: boolean): HTMLElement {
   const element = document.createElement("span");
   element.dataset.at = String(piece.start);
   element.textContent = text.slice(piece.start, piece.end);
-  if (piece.layers.length === 0) return element;
   element.className = "pc";
   element.dataset.mark = piece.layers.map(({ drawing }) => drawing.id).join(" ");
   for (const { lane, drawing } of shown) {

@@ -13,6 +13,7 @@ describe("settings", () => {
     models: {},
     design: null,
     offer: null,
+    allocation: null,
     skip: ["training"],
     round: 0,
     recruitment: {

@@ -10,7 +10,7 @@ from typing import Literal
 from finecomb.core.errors import FinecombError
 from finecomb.core.options import option
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotation, Document, Exclusion, Mark
+from finecomb.core.records import AlternativeMark, Annotation, Document, Exclusion, Mark
 from finecomb.core.span import Span
 from finecomb.detect.base import detector_signature
 from finecomb.detect.boxscore import game_claims, offrecord_claims, player_claims, stat_claims
@@ -126,7 +126,18 @@ class BoxScore:
             answers=_answers(slip, self.ranker),
             confidence=round(rated_slip.confidence, 3),
             basis=slip.basis,
+            alternatives=(_reading(document, slip.otherwise),) if slip.otherwise else (),
         )
+
+
+def _reading(document: Document, slips: Iterable[Slip]) -> tuple[AlternativeMark, ...]:
+    """Slips as another reading of one mistake: two wrong numbers in place of one wrong name."""
+    return tuple(
+        AlternativeMark(
+            spans=(Span(slip.start, slip.end),), quotes=(document.text[slip.start : slip.end],), label=slip.label
+        )
+        for slip in slips
+    )
 
 
 def _answers(slip: Slip, ranker: Ranker) -> dict[str, str]:

@@ -38,6 +38,8 @@ class Slip:
     """Slips of one unit cost as much as one: the two halves of a win-loss record say one thing."""
     flags: frozenset[str] = field(default=frozenset(), compare=False)
     """Circumstances that make it more or less likely to be an error in the eyes of readers."""
+    otherwise: tuple[Slip, ...] = field(default=(), compare=False)
+    """What is wrong instead where a new name is not taken for the mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,14 @@ def _renamed(name: Mention, best: Interpretation, plain: Interpretation) -> Slip
         str(best.meant[name]),
         "of whom it is true with fewer mistakes",
         flags=frozenset({f"saved {min(saved, 3)}", f"left {min(len(best.slips), 2)}"}),
+        otherwise=_left_over(plain, best),
     )
+
+
+def _left_over(plain: Interpretation, best: Interpretation) -> tuple[Slip, ...]:
+    """What is wrong with the names as they are written and not with the new ones, once for each place."""
+    by_place = {(slip.start, slip.end): slip for slip in reversed(plain.slips) if slip not in best.slips}
+    return tuple(by_place[place] for place in sorted(by_place))
 
 
 def _options_in_words(name: Mention) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-SIDES = ("home", "vis")
+from finecomb.core.evidence import SIDES, game_date
+
 QUARTERS = (1, 2, 3, 4)
 _SUFFIXES = {"jr", "sr", "ii", "iii", "iv", "v"}
 
@@ -191,11 +192,6 @@ def _sides(rows: list[dict[str, Any]], home: Team, vis: Team) -> list[Team | Non
 
 
 def _date(value: Any) -> tuple[datetime.date | None, list[str]]:
-    """`02_03_17` or `2017-02-03`."""
-    text = _text(value)
-    for form in ("%m_%d_%y", "%Y-%m-%d", "%m/%d/%y", "%m/%d/%Y"):
-        try:
-            return datetime.datetime.strptime(text, form).date(), []
-        except ValueError:
-            continue
-    return None, ["the record does not say on which day the game was played"]
+    """The day of the game, and what to say where the record has none."""
+    day = game_date(value)
+    return day, [] if day else ["the record does not say on which day the game was played"]

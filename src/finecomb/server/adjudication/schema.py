@@ -9,7 +9,7 @@ from pydantic import Field
 
 from finecomb.core.protocol import Label
 from finecomb.core.question import Question
-from finecomb.core.records import Answers, Antecedents, Id, Json, Record, Text, Time
+from finecomb.core.records import AlternativeMark, Answers, Antecedents, Id, Json, Record, Text, Time
 from finecomb.core.span import Span
 from finecomb.gold.decisions import What
 from finecomb.server.researchers.schema import Figure, Sent
@@ -59,6 +59,8 @@ class GoldMark(Record):
     label: Text | None
     answers: Answers = {}
     antecedents: Antecedents | None = None
+    alternatives: tuple[tuple[AlternativeMark, ...], ...] = Field(default=(), max_length=50)
+    """The same mistake, read otherwise: each a complete other set of marks."""
 
 
 class ReadingCard(GoldMark):

@@ -49,6 +49,7 @@ def mark(
             answers=body.answers,
             antecedents=Antecedents(spans=earlier.spans, quotes=earlier.quotes) if earlier else None,
             made_from=(*([copied] if copied else ()), *(names.marks[name].id for name in body.made_from)),
+            alternatives=tuple(members for members in body.alternatives if members),
         )
     except ValidationError as error:
         raise refused("This mark", error) from None

@@ -36,7 +36,7 @@ from pydantic import Field
 from finecomb.core.practice import Example
 from finecomb.core.protocol import Group, Guideline, Label, Mode, Work
 from finecomb.core.question import Question
-from finecomb.core.records import Answer, Answers, Id, Json, Phase, Record, Text, Time, WayPhase
+from finecomb.core.records import AlternativeMark, Answer, Answers, Id, Json, Phase, Record, Text, Time, WayPhase
 from finecomb.core.span import Span
 from finecomb.server.schema import Code, LabelLook, State
 
@@ -63,6 +63,8 @@ class MarkBody(Record):
     """Earlier words."""
     made_from: tuple[Id, ...] = Field(default=(), max_length=10)
     """The offered mark it was accepted or edited from."""
+    alternatives: tuple[tuple[AlternativeMark, ...], ...] = Field(default=(), max_length=20)
+    """The same mistake, read otherwise: each a complete other set of marks."""
 
 
 class UnitBody(Record):

@@ -227,6 +227,7 @@ def _mark_body(value: dict[str, Any], names: OfferedNames) -> MarkBody:
         answers=value.get("answers", {}),
         antecedent=value.get("antecedents"),
         made_from=names.hide(value.get("made_from", ())),
+        alternatives=value.get("alternatives", ()),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Annotated
 from urllib.parse import quote
@@ -51,9 +51,18 @@ def recruiting_page(pages: StudyPages) -> schema.Recruiting:
     cost = pay_rules.cost(snapshot.study.settings, people)
     records = {person.id: person for person in snapshot.study.iter_annotators()}
     reached = _reached(snapshot, records.values())
+    first = sorted(pages.arrivals, key=lambda arrival: -arrival.at)
+    came = {arrival.annotator: datetime.fromtimestamp(arrival.at, UTC) for arrival in first}
     return schema.Recruiting(
         people=tuple(
-            _recruit(person, records[person.annotator], snapshot, signs.get(person.annotator, ()), reached)
+            _recruit(
+                person,
+                records[person.annotator],
+                snapshot,
+                signs.get(person.annotator, ()),
+                reached,
+                came.get(person.annotator),
+            )
             for person in people
         ),
         costs=schema.Costs(
@@ -100,6 +109,7 @@ def _recruit(
     snapshot: Snapshot,
     signs: tuple[Signal, ...],
     reached: dict[str, schema.Reached],
+    came: datetime | None,
 ) -> schema.Recruit:
     test = onboarding.qualified(snapshot.protocol, annotator)
     return schema.Recruit(
@@ -118,6 +128,9 @@ def _recruit(
         bonus=schema.BonusRequest(amount=earned.bonus.amount, reason=earned.bonus.reason),
         per_hour=earned.per_hour,
         excluded=earned.excluded,
+        cell=annotator.cell,
+        came=came,
+        why=annotator.excluded.reason if annotator.excluded else "",
     )
 
 

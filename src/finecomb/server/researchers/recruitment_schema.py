@@ -54,6 +54,12 @@ class Recruit(Sent):
     bonus: BonusRequest
     per_hour: float | None
     excluded: bool
+    cell: str = ""
+    """Of the study's design; empty without one."""
+    came: Time | None = None
+    """When they signed in first."""
+    why: str = ""
+    """Why their work is set aside."""
 
 
 class Costs(Sent):

@@ -1,0 +1,100 @@
+import { describe, expect, test } from "vitest";
+import { boxScore, COLUMNS, dayInWords, dayOf, isFound, linksOf, nearbyGames, shortName } from "./box-score";
+
+const column = (...values: string[]) => Object.fromEntries(values.map((value, at) => [String(at), value]));
+const GAME = {
+  home_name: "Millers",
+  vis_name: "Gulls",
+  home_city: "Northfield",
+  vis_city: "Harbour",
+  day: "02_03_17",
+  box_score: {
+    PLAYER_NAME: column("Dana Okafor", "Per Lunde", "Tomas Reyl Jr.", "Ben Okoye"),
+    TEAM_CITY: column("Harbour", "Harbour", "Northfield", "Northfield"),
+    START_POSITION: column("F", "N/A", "G", "N/A"),
+    MIN: column("36", "22", "38", "N/A"),
+    PTS: column("24", "0", "31", "N/A"),
+    FGM: column("9", "0", "12", "N/A"),
+    FGA: column("17", "0", "22", "N/A"),
+    REB: column("11", "3", "8", "N/A"),
+  },
+  vis_line: {
+    "TEAM-PTS": "107",
+    "TEAM-PTS_QTR1": "29",
+    "TEAM-PTS_QTR2": "26",
+    "TEAM-PTS_QTR3": "24",
+    "TEAM-PTS_QTR4": "25",
+    "TEAM-WINS": "4",
+    "TEAM-LOSSES": "1",
+    "TEAM-REB": "49",
+  },
+  home_line: { "TEAM-PTS": "98" },
+};
+const at = (name: string) => COLUMNS.findIndex((each) => each.name === name);
+
+describe("a RotoWire record as a box score", () => {
+  const [gulls, millers] = boxScore(GAME as never)!.teams;
+  test("players by side, starters and bench, and who did not play", () => {
+    expect(gulls.starters.map((row) => row.name)).toEqual(["Dana Okafor"]);
+    expect(gulls.bench.map((row) => row.name)).toEqual(["Per Lunde"]);
+    expect(millers.absent).toEqual(["Ben Okoye"]);
+  });
+  test("a shot is made and tried, a rate of nothing tried is a dash, none made is 0", () => {
+    const [okafor, lunde] = [gulls.starters[0]!, gulls.bench[0]!];
+    expect(okafor.cells[at("fg")]).toEqual({ text: "9-17", parts: ["9", "17"], source: "Okafor, FG" });
+    expect(okafor.cells[at("fgPct")]!.text).toBe("53");
+    expect([lunde.cells[at("pts")]!.text, lunde.cells[at("fg")]!.text, lunde.cells[at("fgPct")]!.text]).toEqual([
+      "0",
+      "0-0",
+      "–",
+    ]);
+  });
+  test("the team's own line goes before the sum of its players; overtime is what quarters leave", () => {
+    expect(gulls.together!.cells[at("reb")]!.text).toBe("49");
+    expect(gulls.together!.cells[at("fg")]!.text).toBe("9-17");
+    expect([gulls.overtime, gulls.final, gulls.record]).toEqual(["3", "107", "4-1"]);
+    expect([millers.overtime, millers.record]).toEqual(["", ""]);
+  });
+  test("two teams of one city are told apart by the second block of starters", () => {
+    const city = column("L", "L", "L", "L");
+    const same = { ...GAME, home_city: "L", vis_city: "L", box_score: { ...GAME.box_score, TEAM_CITY: city } };
+    expect(boxScore(same as never)!.teams[1].starters[0]!.name).toBe("Tomas Reyl Jr.");
+  });
+  test.each([null, [], "x", { weather: 1 }, { home_name: "Gulls" }])("%j is none", (data) => {
+    expect(boxScore(data as never)).toBeUndefined();
+  });
+});
+
+describe("around a box score", () => {
+  test.each([
+    ["02_03_17", "Friday", "3 February 2017"],
+    ["2025-11-14", "Friday", "14 November 2025"],
+  ])("%s is a %s", (text, weekday, date) => expect(dayInWords(dayOf(text)!)).toEqual({ weekday, date }));
+  test.each(["", "02_31_17", "soon"])("%j is no day", (text) => expect(dayOf(text)).toBeUndefined());
+  test("last and next games of both, visitors first; a missing one is missing", () => {
+    const season = { home: { last: GAME, next: null }, vis: { last: null, next: GAME } };
+    expect(
+      nearbyGames({ ...GAME, season } as never).map(({ team, when, score }) => [team, when, score !== undefined]),
+    ).toEqual([
+      ["Gulls", "last", false],
+      ["Gulls", "next", true],
+      ["Millers", "last", true],
+      ["Millers", "next", false],
+    ]);
+    expect(nearbyGames(GAME as never)).toEqual([]);
+  });
+  test("only web addresses are links", () => {
+    expect(linksOf({ links: { Calendar: "https://a.example", Bad: "javascript:x" } } as never)).toEqual([
+      ["Calendar", "https://a.example"],
+    ]);
+  });
+  test("a number is found whole, words anywhere", () => {
+    expect([isFound("24", "2"), isFound("9-17", "17"), isFound("Dana Okafor", "oka"), isFound("x", " ")]).toEqual([
+      false,
+      true,
+      true,
+      false,
+    ]);
+  });
+  test("sources go by the last name", () => expect(shortName("Larry Nance Jr.")).toBe("Nance"));
+});

@@ -1,0 +1,288 @@
+import type { Json } from "./api-types";
+
+/** A value of a box score: what is shown, the numbers it is made of, and how it is named as a source. */
+export interface BoxCell {
+  readonly text: string;
+  /** The parts that can be used one by one: `9` and `17` of `9-17`. */
+  readonly parts: readonly string[];
+  readonly source: string;
+}
+/** One statistic: the letters at the head of its column, and what folds away first. */
+export interface BoxColumn {
+  readonly name: ColumnName;
+  readonly head: string;
+  readonly percent: boolean;
+  readonly strong: boolean;
+}
+export type ColumnName =
+  | "min"
+  | "pts"
+  | "fg"
+  | "fgPct"
+  | "threes"
+  | "threesPct"
+  | "ft"
+  | "ftPct"
+  | "oreb"
+  | "dreb"
+  | "reb"
+  | "ast"
+  | "to"
+  | "stl"
+  | "blk"
+  | "pf";
+export interface BoxRow {
+  readonly name: string;
+  readonly cells: readonly BoxCell[];
+}
+export interface BoxTeam {
+  readonly side: "home" | "vis";
+  readonly name: string;
+  readonly city: string;
+  /** Won and lost, as `32-18`; empty when the record does not say. */
+  readonly record: string;
+  readonly quarters: readonly string[];
+  /** What four quarters do not account for; empty when there was no overtime. */
+  readonly overtime: string;
+  readonly final: string;
+  readonly starters: readonly BoxRow[];
+  readonly bench: readonly BoxRow[];
+  readonly together: BoxRow | undefined;
+  /** Listed, but did not play. */
+  readonly absent: readonly string[];
+}
+export interface BoxScore {
+  readonly day: Date | undefined;
+  /** Visitors first, as box scores are printed. */
+  readonly teams: readonly [BoxTeam, BoxTeam];
+}
+
+type Fields = { [key: string]: Json };
+const isFields = (value: Json | undefined): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+const said = (value: Json | undefined): string => {
+  const text = value === undefined || value === null || typeof value === "object" ? "" : String(value).trim();
+  return text === "N/A" ? "" : text;
+};
+const NOTHING = "–";
+
+/** Made and tried of a shot by column; any other column is one statistic of the record. */
+const SHOTS = { fg: ["FGM", "FGA"], threes: ["FG3M", "FG3A"], ft: ["FTM", "FTA"] } as const;
+const RATES = { fgPct: "fg", threesPct: "threes", ftPct: "ft" } as const;
+const COUNTS: Partial<Record<ColumnName, string>> = {
+  min: "MIN",
+  pts: "PTS",
+  oreb: "OREB",
+  dreb: "DREB",
+  reb: "REB",
+  ast: "AST",
+  to: "TO",
+  stl: "STL",
+  blk: "BLK",
+  pf: "PF",
+};
+const HEADS: Record<ColumnName, string> = {
+  min: "Min",
+  pts: "Pts",
+  fg: "FG",
+  fgPct: "FG%",
+  threes: "3P",
+  threesPct: "3P%",
+  ft: "FT",
+  ftPct: "FT%",
+  oreb: "OR",
+  dreb: "DR",
+  reb: "Reb",
+  ast: "Ast",
+  to: "TO",
+  stl: "Stl",
+  blk: "Blk",
+  pf: "PF",
+};
+/** Those counts that the line of a team has itself, rather than the sum of its players. */
+const OF_TEAM: Record<string, string> = { PTS: "TEAM-PTS", REB: "TEAM-REB", AST: "TEAM-AST", TO: "TEAM-TOV" };
+export const COLUMNS: readonly BoxColumn[] = (Object.keys(HEADS) as ColumnName[]).map((name) => ({
+  name,
+  head: HEADS[name],
+  percent: name in RATES,
+  strong: name === "pts" || name === "reb",
+}));
+/** The fields that a box score shows; whatever else a record has is shown as tables. */
+export const BOX_FIELDS: ReadonlySet<string> = new Set([
+  ...["box_score", "day", "home_name", "vis_name", "home_city", "vis_city", "home_line", "vis_line"],
+  ...["links", "season"],
+]);
+
+/** The box score in a record, or undefined where the record is none: two named teams, and players or a final score. */
+export function boxScore(data: Json | undefined): BoxScore | undefined {
+  if (!isFields(data)) return undefined;
+  const [home, vis] = [sideOf(data, "home"), sideOf(data, "vis")];
+  if (!home.name || !vis.name || !("box_score" in data || "home_line" in data || "day" in data)) return undefined;
+  const rows = playersOf(data.box_score);
+  const sides = sidesOf(rows, home.city, vis.city);
+  const of = (side: "home" | "vis") => rows.filter((_, at) => sides[at] === side);
+  return { day: dayOf(said(data.day)), teams: [teamOf(vis, of("vis")), teamOf(home, of("home"))] };
+}
+
+interface Side {
+  readonly side: "home" | "vis";
+  readonly name: string;
+  readonly city: string;
+  readonly line: Fields;
+}
+function sideOf(data: Fields, side: "home" | "vis"): Side {
+  const value = data[`${side}_line`];
+  const line = isFields(value) ? value : {};
+  const name = said(data[`${side}_name`]) || said(line["TEAM-NAME"]);
+  return { side, name, city: said(data[`${side}_city`]) || said(line["TEAM-CITY"]), line };
+}
+
+type Player = Readonly<Record<string, string>>;
+
+/** One object for each player out of a column for each statistic, in the order of the record's numbers. */
+function playersOf(box: Json | undefined): Player[] {
+  if (!isFields(box) || !isFields(box.PLAYER_NAME)) return [];
+  const keys = Object.keys(box.PLAYER_NAME).sort((a, b) => Number(a) - Number(b));
+  const columns = Object.entries(box).filter((entry): entry is [string, Fields] => isFields(entry[1]));
+  return keys
+    .map((key) => Object.fromEntries(columns.map(([name, column]) => [name, said(column[key])])))
+    .filter((player) => player.PLAYER_NAME);
+}
+
+/** Whose player each one is: by city, or, where both teams share one, by the second block of starters. */
+function sidesOf(rows: readonly Player[], home: string, vis: string): ("home" | "vis" | undefined)[] {
+  if (home !== vis)
+    return rows.map(({ TEAM_CITY: city }) => (city === home ? "home" : city === vis ? "vis" : undefined));
+  const starts = rows.map((row) => Boolean(row.START_POSITION));
+  const second = starts.findIndex((starting, at) => at > 0 && starting && !starts[at - 1]);
+  return rows.map((_, at) => (second < 0 ? undefined : at < second ? "vis" : "home"));
+}
+
+function teamOf({ side, name, city, line }: Side, rows: readonly Player[]): BoxTeam {
+  const played = rows.filter((row) => COLUMNS.some(({ name: column }) => COUNTS[column] && row[COUNTS[column]!]));
+  const quarters = [1, 2, 3, 4].map((quarter) => said(line[`TEAM-PTS_QTR${quarter}`]));
+  const final = said(line["TEAM-PTS"]);
+  const rest = quarters.every(Boolean) && final ? Number(final) - sum(quarters) : 0;
+  const [wins, losses] = [said(line["TEAM-WINS"]), said(line["TEAM-LOSSES"])];
+  return {
+    side,
+    name,
+    city,
+    record: wins && losses ? `${wins}-${losses}` : "",
+    quarters,
+    overtime: rest > 0 ? String(rest) : "",
+    final,
+    starters: played.filter((row) => row.START_POSITION).map(rowOf),
+    bench: played.filter((row) => !row.START_POSITION).map(rowOf),
+    together: played.length > 0 ? togetherOf(name, played, line) : undefined,
+    absent: rows.filter((row) => !played.includes(row)).map((row) => row.PLAYER_NAME!),
+  };
+}
+
+const sum = (values: readonly (string | undefined)[]): number =>
+  values.reduce((total, value) => total + (Number(value) || 0), 0);
+
+/** The name by which a player is a source: the last one, without `Jr.` and the like. */
+export function shortName(name: string): string {
+  const words = name.split(/\s+/).filter((word) => !/^(jr|sr|ii|iii|iv|v)\.?$/i.test(word));
+  return words.at(-1) ?? name;
+}
+
+const rowOf = (player: Player): BoxRow => ({
+  name: player.PLAYER_NAME!,
+  cells: COLUMNS.map((column) => cellOf(column, player, shortName(player.PLAYER_NAME!))),
+});
+
+function togetherOf(team: string, players: readonly Player[], line: Fields): BoxRow {
+  const names = [...new Set(players.flatMap((player) => Object.keys(player)))];
+  const sums = Object.fromEntries(names.map((name) => [name, String(sum(players.map((player) => player[name])))]));
+  const own = Object.entries(OF_TEAM).flatMap(([name, field]) =>
+    said(line[field]) ? [[name, said(line[field])]] : [],
+  );
+  const whole = { ...sums, ...Object.fromEntries(own) };
+  return { name: team, cells: COLUMNS.map((column) => cellOf(column, whole, team)) };
+}
+
+function cellOf({ name, head }: BoxColumn, player: Player, who: string): BoxCell {
+  const values = valuesOf(name, player);
+  return { text: values.join("-") || NOTHING, parts: values, source: `${who}, ${head}` };
+}
+
+/** The numbers of a cell; none where nothing was tried or the record does not say. */
+function valuesOf(name: ColumnName, player: Player): string[] {
+  if (name in SHOTS) {
+    const [made, tried] = SHOTS[name as keyof typeof SHOTS];
+    return player[made] && player[tried] ? [player[made], player[tried]] : [];
+  }
+  if (name in RATES) {
+    const [made, tried] = SHOTS[RATES[name as keyof typeof RATES]];
+    const of = Number(player[tried]);
+    return of > 0 ? [String(Math.round((100 * Number(player[made])) / of))] : [];
+  }
+  const value = player[COUNTS[name]!];
+  return value ? [value] : [];
+}
+
+/** `02_03_17`, `2/3/17` or `2017-02-03` as a day. */
+export function dayOf(text: string): Date | undefined {
+  const iso = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text);
+  const short = /^(\d{1,2})[_/](\d{1,2})[_/](\d{2}|\d{4})$/.exec(text);
+  const [year, month, day] = iso
+    ? [iso[1]!, iso[2]!, iso[3]!]
+    : short
+      ? [short[3]!.length === 2 ? `20${short[3]}` : short[3]!, short[1]!, short[2]!]
+      : [];
+  if (!year) return undefined;
+  const date = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));
+  return date.getUTCMonth() === Number(month) - 1 ? date : undefined;
+}
+
+/** A day in words, weekday first: `Friday`, `3 February 2017`. */
+export function dayInWords(day: Date, locale = "en"): { readonly weekday: string; readonly date: string } {
+  const part = (options: Intl.DateTimeFormatOptions) =>
+    new Intl.DateTimeFormat(locale, { timeZone: "UTC", ...options }).format(day);
+  return {
+    weekday: part({ weekday: "long" }),
+    date: `${day.getUTCDate()} ${part({ month: "long" })} ${day.getUTCFullYear()}`,
+  };
+}
+
+// --- the games around, and links ------------------------------------------------------------------------------------
+
+/** A game before or after this one of a team; undefined where the data has none. */
+export interface NearbyGame {
+  readonly team: string;
+  readonly when: "last" | "next";
+  readonly score: BoxScore | undefined;
+}
+
+/** The last and next games of both teams, visitors first; none where the record has no season. */
+export function nearbyGames(data: Json | undefined): NearbyGame[] {
+  const score = boxScore(data);
+  const season = isFields(data) ? data.season : undefined;
+  if (!score || !isFields(season)) return [];
+  return score.teams.flatMap(({ side, name }) => {
+    const around = season[side];
+    return (["last", "next"] as const).map((when) => ({
+      team: name,
+      when,
+      score: isFields(around) ? boxScore(around[when]) : undefined,
+    }));
+  });
+}
+
+/** Addresses to open beside the data, by title; only those of the web. */
+export function linksOf(data: Json | undefined): (readonly [title: string, href: string])[] {
+  const links = isFields(data) ? data.links : undefined;
+  if (!isFields(links)) return [];
+  return Object.entries(links).flatMap(([title, href]) =>
+    typeof href === "string" && /^https?:\/\/\S+$/.test(href) ? [[title, href] as const] : [],
+  );
+}
+
+/** Whether a cell is what somebody looks for: a number as a whole, words anywhere. */
+export function isFound(text: string, wanted: string): boolean {
+  const looked = wanted.trim().toLowerCase();
+  if (looked === "") return false;
+  return /^\d+$/.test(looked) ? text.split(/[^\d]+/).includes(looked) : text.toLowerCase().includes(looked);
+}

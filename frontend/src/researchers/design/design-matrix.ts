@@ -1,0 +1,143 @@
+import type { DesignCellRow, Recruit } from "../api-types";
+
+/** A cell with its place in the matrix. */
+export interface MatrixRow {
+  readonly title: string;
+  /** One for each column; undefined where the design has no such cell. */
+  readonly cells: readonly (DesignCellRow | undefined)[];
+}
+export interface MatrixBlock {
+  readonly title: string;
+  readonly rows: readonly MatrixRow[];
+}
+export interface Matrix {
+  readonly columns: readonly string[];
+  readonly blocks: readonly MatrixBlock[];
+}
+/** How many people of how many. */
+export interface Filled {
+  readonly accepted: number;
+  readonly people: number;
+}
+
+const MOST_TEETH = 13;
+
+/** Conditions as blocks, models as columns (else the last factor), whatever is left as rows. */
+export function matrix(cells: readonly DesignCellRow[]): Matrix {
+  const factors = Object.keys(cells[0]?.factors ?? {});
+  const column = factors.includes("model") ? "model" : factors.at(-1);
+  const block = factors.find((factor) => factor === "condition" && factor !== column && factors.length > 1);
+  const rest = factors.filter((factor) => factor !== column && factor !== block);
+  const valueOf = (cell: DesignCellRow, factor: string | undefined) => (factor ? (cell.factors[factor] ?? "") : "");
+  const rowOf = (cell: DesignCellRow) => rest.map((factor) => valueOf(cell, factor)).join(", ");
+  const once = (values: readonly string[]) => [...new Set(values)];
+  const columns = once(cells.map((cell) => valueOf(cell, column)));
+  const blocks = once(cells.map((cell) => valueOf(cell, block))).map((title) => {
+    const inside = cells.filter((cell) => valueOf(cell, block) === title);
+    const rows = once(inside.map(rowOf)).map((row) => ({
+      title: row,
+      cells: columns.map((name) => inside.find((cell) => rowOf(cell) === row && valueOf(cell, column) === name)),
+    }));
+    return { title, rows };
+  });
+  return { columns, blocks };
+}
+
+export const filled = (cells: readonly (DesignCellRow | undefined)[]): Filled => ({
+  accepted: sum(cells.map((cell) => Math.min(cell?.accepted ?? 0, cell?.people ?? 0))),
+  people: sum(cells.map((cell) => cell?.people ?? 0)),
+});
+
+/** How many more people a cell needs until it is full, those at work counted as needed still. */
+export const needed = (cell: DesignCellRow): number => Math.max(0, cell.people - cell.accepted);
+
+/** Teeth of a cell's comb: one for each person where they fit, else for several. */
+export function teeth({ people, accepted, working }: DesignCellRow): ("accepted" | "working" | "needed")[] {
+  const count = Math.min(people, MOST_TEETH);
+  const share = (number: number) => (number >= people ? count : Math.floor((number * count) / people));
+  const [long, outlined] = [share(accepted), share(accepted + working)];
+  const begun = accepted + working > 0 && outlined === 0 && accepted === 0 ? 1 : outlined;
+  return Array.from({ length: count }, (_, at) => (at < long ? "accepted" : at < begun ? "working" : "needed"));
+}
+
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+
+/** The middle of some numbers; undefined of none. */
+export function median(values: readonly number[]): number | undefined {
+  const sorted = [...values].sort((one, other) => one - other);
+  const half = sorted.length >> 1;
+  if (sorted.length === 0) return undefined;
+  return sorted.length % 2 === 1 ? sorted[half] : (sorted[half - 1]! + sorted[half]!) / 2;
+}
+
+/** The median pay per hour of those in a cell who are known to have taken some time. */
+export const hourly = (people: readonly Recruit[], cell: string): number | undefined =>
+  median(people.flatMap((one) => (one.cell === cell && !one.excluded && one.per_hour !== null ? [one.per_hour] : [])));
+
+// --- arrivals and what is to come -----------------------------------------------------------------------------------
+
+const DAY = 86_400_000;
+const dayOf = (time: string | number): number => Math.floor(new Date(time).getTime() / DAY);
+
+/** People per day, from the first who came until `now`. */
+export function arrivals(people: readonly Recruit[], now: string): { readonly day: number; readonly count: number }[] {
+  const days = people.flatMap(({ came }) => (came ? [dayOf(came)] : []));
+  if (days.length === 0) return [];
+  const first = Math.min(...days);
+  return Array.from({ length: dayOf(now) - first + 1 }, (_, at) => ({
+    day: (first + at) * DAY,
+    count: days.filter((day) => day === first + at).length,
+  }));
+}
+
+/** When the design is filled at the pace of the last week, with the range that chance alone allows, and its cost. */
+export interface Projection {
+  readonly arrivals: number;
+  /** Share of those who came and are not at work who were not accepted. */
+  readonly lost: number;
+  readonly perDay: number;
+  readonly done: number;
+  readonly soonest: number;
+  readonly latest: number | undefined;
+  readonly cost: number;
+  readonly most: number;
+}
+
+export function projection(
+  cells: readonly DesignCellRow[],
+  people: readonly Recruit[],
+  now: string,
+  spent: number,
+): Projection | undefined {
+  const open = sum(cells.map(needed));
+  const recent = arrivals(people, now).slice(-7);
+  const count = sum(recent.map((day) => day.count));
+  const [accepted, working] = [sum(cells.map((cell) => cell.accepted)), sum(cells.map((cell) => cell.working))];
+  const settled = people.filter(({ came }) => came).length - working;
+  if (open === 0 || count === 0 || accepted === 0 || settled <= 0) return undefined;
+  const lost = Math.max(0, Math.min(0.95, 1 - accepted / settled));
+  const wanted = open / (1 - lost);
+  const at = (perDay: number) => dayOf(now) * DAY + Math.ceil(wanted / perDay) * DAY;
+  const spread = 1.96 * Math.sqrt(count);
+  const pay = sum(cells.map((cell) => needed(cell) * (cell.pay ?? 0)));
+  return {
+    arrivals: wanted,
+    lost,
+    perDay: count / recent.length,
+    done: at(count / recent.length),
+    soonest: at((count + spread) / recent.length),
+    latest: count > spread ? at((count - spread) / recent.length) : undefined,
+    cost: spent + pay,
+    most: spent + pay / (1 - lost),
+  };
+}
+
+/** Why people are out, most frequent first, with those people. */
+export function exclusions(people: readonly Recruit[], notQualified: string): [why: string, who: Recruit[]][] {
+  const reasons = new Map<string, Recruit[]>();
+  for (const one of people) {
+    const why = one.excluded ? one.why : one.stage === "screened-out" ? notQualified : undefined;
+    if (why !== undefined) reasons.set(why, [...(reasons.get(why) ?? []), one]);
+  }
+  return [...reasons].sort(([, one], [, other]) => other.length - one.length);
+}
