@@ -17,7 +17,7 @@ LAYERS: list[set[str]] = [
     {"agreement"},
     {"gold"},
     {"judges", "people"},
-    {"critics", "detect", "formats", "llm", "simulate", "store"},
+    {"critics", "detect", "formats", "llm", "simulate", "store", "stress"},
     {"report", "server"},
     {"__init__", "cli"},
 ]

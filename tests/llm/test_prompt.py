@@ -7,10 +7,11 @@ import pytest
 
 from finecomb import protocols
 from finecomb.core.errors import FinecombError
-from finecomb.core.protocol import Protocol
+from finecomb.core.protocol import Label, Protocol
+from finecomb.core.protocol_text import parse_protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Document, ModelSettings
-from finecomb.llm.prompt import PromptTemplate, PromptWriter, fenced, prompt_text, reply_schema
+from finecomb.llm.prompt import PromptTemplate, PromptWriter, fenced, filled_pieces, prompt_text, reply_schema
 from finecomb.llm.task import ModelTask
 
 SETTINGS = ModelSettings(model="m")
@@ -95,6 +96,42 @@ def test_a_question_with_the_name_of_a_field_is_refused() -> None:
     protocol = Protocol(name="p", version="1", title="P", summary="S", questions=(question,), unlabelled=True)
     with pytest.raises(FinecombError, match="question 'quote' has the name of a field of replies"):
         prompt_text(protocol)
+
+
+def test_labels_that_ask_the_same_question_with_other_options_get_both() -> None:
+    def label(name: str, *options: int) -> Label:
+        question = Question(name="grade", ask="How bad?", scale="ordinal", options=options)
+        return Label(name=name, gloss="A fault.", questions=(question,))
+
+    protocol = Protocol(
+        name="p", version="1", title="P", summary="S", labels=(label("a", 1, 2), label("b", 1, 2), label("c", 3, 4))
+    )
+    marks = reply_schema(protocol)["properties"]["marks"]["items"]["properties"]
+    assert marks["grade"] == {"anyOf": [{"enum": [1, 2]}, {"enum": [3, 4]}, {"type": "null"}]}
+
+
+def test_a_protocol_whose_labels_collide_is_one_line_with_the_names() -> None:
+    text = "name: p\nversion: '1'\ntitle: P\nsummary: S\nlabels:\n"
+    text += "  - {name: wrong, gloss: One.}\n  - {name: other, gloss: Two., aliases: [wrong]}\n"
+    with pytest.raises(FinecombError, match="wrong") as caught:
+        parse_protocol(text, "p.yaml")
+    assert "\n" not in str(caught.value)
+
+
+def test_empty_variables_leave_no_blank_lines_and_values_stay_as_they_are() -> None:
+    values = {"text": "One.\n\n\n\nTwo.", "context": "", "task": ""}
+    pieces = filled_pieces("{{context}}\n\n{{task}}\n\nRead:\n\n{{text}}\n\n{{task}}\n", values)
+    assert [piece.text for piece in pieces] == ["Read:\n\n", "One.\n\n\n\nTwo."]
+    assert [piece.variable for piece in pieces] == ["", "text"]
+
+
+def test_what_is_shown_is_what_is_sent() -> None:
+    document = Document(id="d", text="It rained.\n\n\n\nIt pours.", context={"prompt": "Weather"})
+    writer = PromptWriter(protocols.load("scarecrow"), SETTINGS, PromptTemplate())
+    (request,) = writer.requests(ModelTask(document), 0)
+    shown = writer.pieces(ModelTask(document))
+    assert [role for role, _ in shown] == ["system", "user"]
+    assert ["".join(piece.text for piece in pieces) for _, pieces in shown] == [m.content for m in request.messages]
 
 
 def test_the_prompts_hash_changes_with_the_protocol() -> None:

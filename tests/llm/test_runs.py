@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,11 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark, ModelSe
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
 from finecomb.llm import annotate, judge
-from finecomb.llm.journal import CallEntry, ReplyEntry, entries_of
+from finecomb.llm.chat import ChatReply
+from finecomb.llm.journal import CallEntry, JournalContent, ReplyEntry, entries_of
 from finecomb.llm.prompt import PromptTemplate
-from finecomb.llm.runs import ModelRun, note_of, verify
+from finecomb.llm.run_folder import RunBusyError, TextRetry, only_run, read_status, write_status
+from finecomb.llm.runs import ModelRun, execute, note_of, plan, verify
 from finecomb.protocols import load
 from tests.llm.scripted import Answer, Script, ScriptedServer, text_of
 
@@ -205,6 +209,8 @@ def test_what_will_never_work_is_one_line(answer: Answer, message: str) -> None:
     [
         ({"base_url": "localhost"}, "is no address"),
         ({"base_url": ""}, "say where the model answers"),
+        ({"base_url": "http://me:sk-1@x/v1"}, "put the key into an environment variable"),
+        ({"base_url": "http://x/v1?key=sk-1"}, "put the key into an environment variable"),
         ({"base_url": "http://x/v1", "budget": 1.0}, "--budget needs --price"),
         ({"base_url": "http://x/v1", "key_env": "FINECOMB_NO_SUCH"}, "FINECOMB_NO_SUCH is not set"),
         ({"base_url": "http://x/v1", "context_tokens": 100}, "but 100 fit; ask part by part"),
@@ -216,6 +222,28 @@ def test_what_will_never_work_is_one_line(answer: Answer, message: str) -> None:
 def test_bad_settings_are_refused_before_anything_is_sent(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(FinecombError, match=message):
         annotate(study_of(), ModelSettings(**{"model": "m", **settings}))
+
+
+def test_a_password_in_an_address_is_not_repeated() -> None:
+    with pytest.raises(FinecombError) as caught:
+        annotate(study_of(), ModelSettings(model="m", base_url="http://me:sk-verysecret@x/v1"))
+    assert "verysecret" not in str(caught.value)
+
+
+def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with ScriptedServer(lambda body, number: Answer(marked(MARK))) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/v1"))
+        settings = ModelSettings(model="m", base_url="http://models.example/v1", attempts=1)
+        assert annotate(study_of(TEXTS[:1]), settings).states == {"marked": 1}
+        assert len(proxy.requests) == 1
+
+
+def test_a_compressed_reply_is_read() -> None:
+    body = gzip.compress(Answer(marked(MARK)).body())
+    packed = Answer(raw=body, headers={"Content-Encoding": "gzip"})
+    assert run(lambda body, number: packed, study_of(TEXTS[:1]))[0].states == {"marked": 1}
 
 
 def test_an_address_where_nobody_listens_is_told() -> None:
@@ -371,6 +399,39 @@ def test_pairs_are_shown_in_both_orders_and_the_answer_is_turned_back() -> None:
     assert set(orders) == {True, False}
 
 
+def test_sections_are_answered_part_by_part_and_the_whole_with_the_last() -> None:
+    text = "We asked why. We found this."
+    document = Document(id="d", text=text, segments=(Segment(start=0, end=13), Segment(start=14, end=28)))
+    sections = load("sections")
+    unit, whole = sections.unit_questions[0], sections.document_questions[0]
+
+    def script(body: dict[str, Any], number: int) -> Answer:
+        last = "We found" in text_of(body)
+        reply: dict[str, Any] = {"unit": {unit.name: unit.values[int(last)]}}
+        return Answer(json.dumps(reply | ({"answers": {whole.name: True}} if last else {})))
+
+    result, server = run(script, Study.from_items([sections, document]))
+    (annotation,) = result.annotations
+    assert [part.answers[unit.name] for part in annotation.units] == list(unit.values[:2])
+    assert annotation.answers == {whole.name: True}
+    assert result.states == {"answered": 1}
+    asked = [set(body["response_format"]["json_schema"]["schema"]["required"]) for body in server.requests]
+    assert sorted(asked, key=len) == [{"unit"}, {"unit", "answers"}]
+
+
+def test_explanations_of_others_are_coded() -> None:
+    turing, comments = load("turing"), load("comments")
+    person = Annotator(id="ann", kind="human")
+    words = {"rating": 1, "why": "Full of spelling mistakes."}
+    judged = Annotation(id="d0/ann", document="d0", annotator="ann", protocol=turing.id, answers=words)
+    study = Study.from_items([turing, comments, Document(id="d0", text=TEXTS[0]), person, judged])
+    with ScriptedServer(lambda body, number: Answer('{"answers": {"codes": ["grammar"]}}')) as server:
+        result = annotate(study, ModelSettings(model="m", base_url=server.url), comments)
+        assert "Full of spelling mistakes." in server.requests[0]["messages"][-1]["content"]
+    (annotation,) = result.annotations
+    assert (annotation.about, annotation.answers) == ("d0/ann", {"codes": ("grammar",)})
+
+
 def test_shots_are_gold_texts_other_than_the_one_judged() -> None:
     gold = [
         Annotation(
@@ -432,17 +493,33 @@ from finecomb.core.records import Document, ModelSettings
 from finecomb.core.study import Study
 from finecomb.llm import annotate
 from finecomb.protocols import load
-url, runs, count = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+url, runs, count, budget = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
 documents = [Document(id=f"d{n}", text=f"Text number {n} has the the words.") for n in range(count)]
-settings = ModelSettings(model="m", base_url=url, price=(1, 2), budget=50.0, max_tokens=200, concurrency=8)
+settings = ModelSettings(model="m", base_url=url, price=(1, 2), budget=budget, max_tokens=200, concurrency=8)
 run = annotate(Study.from_items([load("likert"), *documents]), settings, runs=runs)
 sys.stdout.write("\\n".join(each.to_json() for each in run.annotations))
 """
+COST = (900 * 1 + 20 * 2) / 1_000_000  # of one call, by the endpoint's own count
 
 
-def _child(url: str, runs: Path, count: int) -> subprocess.Popen[bytes]:
-    arguments = [sys.executable, "-c", CHILD, url, str(runs), str(count)]
+def _child(url: str, runs: Path, count: int, budget: float = 50.0) -> subprocess.Popen[bytes]:
+    arguments = [sys.executable, "-c", CHILD, url, str(runs), str(count), str(budget)]
     return subprocess.Popen(arguments, stdout=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+
+
+def _kill_after(server: ScriptedServer, requests: int, child: subprocess.Popen[bytes]) -> bool:
+    """Kill a run once the endpoint has seen so many requests; False when the run ended by itself before."""
+    while len(server.requests) < requests and child.poll() is None:
+        time.sleep(0.002)
+    was_alive = child.poll() is None
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    return was_alive
+
+
+def _content(runs: Path) -> JournalContent:
+    (journal,) = runs.glob("*/journal.jsonl")
+    return JournalContent.of(entries_of(journal))
 
 
 @pytest.mark.long
@@ -451,12 +528,8 @@ def test_a_run_killed_twenty_times_loses_nothing_and_pays_nothing_twice(tmp_path
     reply = Answer('{"answers": {"coherence": 3}}', wait=0.05, usage=(900, 20))
     with ScriptedServer(lambda body, number: reply) as server:
         for kill in range(1, kills + 1):
-            child = _child(server.url, tmp_path, count)
-            target = count * kill // (kills + 1)
-            while len(server.requests) < target and child.poll() is None:
-                time.sleep(0.002)
-            child.send_signal(signal.SIGKILL)
-            child.communicate()
+            assert _kill_after(server, count * kill // (kills + 1), _child(server.url, tmp_path, count))
+            assert _content(tmp_path).spent >= COST * len(server.requests)  # what may have been paid is never forgotten
         first, _ = _child(server.url, tmp_path, count).communicate()
         paid = len(server.requests)
         second, _ = _child(server.url, tmp_path, count).communicate()
@@ -470,3 +543,74 @@ def test_a_run_killed_twenty_times_loses_nothing_and_pays_nothing_twice(tmp_path
     (journal,) = tmp_path.glob("*/journal.jsonl")
     replies = [entry.hash for entry in entries_of(journal) if isinstance(entry, ReplyEntry)]
     assert len(replies) == len(set(replies)) == count
+
+
+@pytest.mark.long
+def test_kills_never_let_a_run_pass_its_budget(tmp_path: Path) -> None:
+    """A call that a crash had cut short was forgotten once the same question had been answered later."""
+    count, budget = 200, 0.1
+    reply = Answer('{"answers": {"coherence": 3}}', wait=0.05, usage=(900, 20))
+    with ScriptedServer(lambda body, number: reply) as server:
+        for kill in range(1, 9):
+            alive = _kill_after(server, 9 * kill, _child(server.url, tmp_path, count, budget))
+            content = _content(tmp_path)
+            assert COST * len(server.requests) <= content.spent <= budget
+        assert not alive  # it had stopped at its budget by itself
+        assert len(server.requests) < count
+    assert 0 < len(content.replies) <= len(server.requests)
+
+
+def test_a_call_cut_short_stays_paid_when_the_question_is_answered_later() -> None:
+    when = datetime(2026, 1, 1, tzinfo=UTC)
+    call = {"hash": "h", "document": "d", "head": "x", "message": "m", "reserved": 0.5, "when": when}
+    crashed, again = CallEntry(attempt=1, **call), CallEntry(attempt=1, **call)
+    reply = ReplyEntry(hash="h", reply=ChatReply(text="{}"), cost=0.1, when=when)
+    assert JournalContent.of([crashed]).spent == 0.5
+    assert JournalContent.of([crashed, again, reply]).spent == pytest.approx(0.6)
+    assert JournalContent.of([crashed, reply.model_copy(update={"cached": True, "cost": 0.0})]).spent == 0.5
+
+
+def test_equal_texts_are_asked_once(tmp_path: Path) -> None:
+    result, server = run(lambda body, number: Answer(marked(MARK)), study_of([TEXTS[0]] * 3), runs=tmp_path)
+    assert len(server.requests) == 1
+    assert [each.document for each in result.annotations] == ["d0", "d1", "d2"]
+
+
+def test_a_second_process_keeps_out_of_a_run(tmp_path: Path) -> None:
+    run(lambda body, number: Answer(), runs=tmp_path)
+    (folder,) = [file.parent for file in tmp_path.glob("*/run.json")]
+    status = read_status(folder)
+    assert status
+    assert (status.state, status.documents) == ("finished", ("d0", "d1", "d2"))
+    with only_run(folder), pytest.raises(RunBusyError, match="another process is at work"), only_run(folder):
+        pass
+
+
+def test_a_run_that_was_killed_is_not_running(tmp_path: Path) -> None:
+    write_status(tmp_path, "running", ("d0",))
+    status = read_status(tmp_path)
+    assert status
+    assert (status.state, status.why) == ("stopped", "interrupted")
+
+
+def test_annotations_are_delivered_as_they_come() -> None:
+    names: list[str] = []
+    with ScriptedServer(lambda body, number: Answer(marked(MARK))) as server:
+        run_plan = plan(study_of(), ModelSettings(model="m", base_url=server.url))
+        result = execute(run_plan, deliver=lambda annotation: names.append(annotation.document))
+    assert sorted(names) == ["d0", "d1", "d2"]
+    assert [each.document for each in result.annotations] == ["d0", "d1", "d2"]
+
+
+def test_a_text_is_asked_again_only_on_purpose(tmp_path: Path) -> None:
+    def script(body: dict[str, Any], number: int) -> Answer:
+        return Answer(marked(MARK)) if body["max_tokens"] > 100 else Answer('{"marks": [', finish="length")
+
+    with ScriptedServer(script) as server:
+        run_plan = plan(study_of(TEXTS[:1]), ModelSettings(model="m", base_url=server.url, max_tokens=100))
+        assert execute(run_plan, tmp_path).states == {"truncated": 1}
+        longer = run_plan.asking_again({"d0": TextRetry(number=1, max_tokens=200)})
+        assert execute(longer, tmp_path).states == {"marked": 1}
+        assert execute(run_plan, tmp_path).states == {"marked": 1}  # the run remembers
+        assert len(server.requests) == 2
+    assert len(list(tmp_path.glob("*/run.json"))) == 1

@@ -1049,6 +1049,158 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Runs
+         * @description All runs with state, cost and failures, and the models that can be asked.
+         */
+        get: operations["runs_api_admin_runs_get"];
+        put?: never;
+        /**
+         * Start Run
+         * @description Start a run, or go on with one; what it has got already is not asked again.
+         */
+        post: operations["start_run_api_admin_runs_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Run
+         * @description One run: its failures with their raw reply, and quotes that do not stand in their text as given.
+         */
+        get: operations["run_api_admin_run_get"];
+        put?: never;
+        post?: never;
+        /**
+         * Stop Run
+         * @description Stop a run. All it has got is kept, and it can go on later.
+         */
+        delete: operations["stop_run_api_admin_run_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/runs/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview
+         * @description Exactly what would be sent for one text, and what the whole would cost. Nothing is sent.
+         */
+        post: operations["preview_api_admin_runs_preview_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/run/text": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask Again
+         * @description Ask for one text once more, with a longer reply where that is wanted.
+         */
+        post: operations["ask_again_api_admin_run_text_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/run/quote": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Decide Quote
+         * @description Accept the place of a quote that is not in the text as given, or refuse it.
+         */
+        put: operations["decide_quote_api_admin_run_quote_put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/runs/model": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Add Model
+         * @description A model that the study may ask; of its key only the name of a variable of the server is kept.
+         */
+        put: operations["add_model_api_admin_runs_model_put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/calibration": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Calibration
+         * @description What is known of a judge; nothing is computed.
+         */
+        get: operations["calibration_api_admin_calibration_get"];
+        put?: never;
+        /**
+         * Check Judge
+         * @description Check a judge against people now, and keep the result and its contract with the study.
+         */
+        post: operations["check_judge_api_admin_calibration_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1405,6 +1557,19 @@ export interface components {
             unlocated: string;
         };
         /**
+         * AskAgain
+         * @description Ask for a text once more.
+         */
+        AskAgain: {
+            /** Document */
+            document: string;
+            /**
+             * Max Tokens
+             * @description As many as before when null.
+             */
+            max_tokens?: number | null;
+        };
+        /**
          * Attempt
          * @description One try at a qualification.
          */
@@ -1549,6 +1714,81 @@ export interface components {
              * @default
              */
             reason: string;
+        };
+        /**
+         * CalibrationPage
+         * @description One judge beside people, as it was last checked, and whether that still holds.
+         */
+        CalibrationPage: {
+            /** Judge */
+            judge: string;
+            /**
+             * Judges
+             * @description Who could be checked: models, detectors, checkers.
+             */
+            judges: string[];
+            /** @description Null where it was never checked. */
+            record: components["schemas"]["CalibrationRecord"] | null;
+            /** Stale */
+            stale: components["schemas"]["StaleCondition"][];
+            /** Looks */
+            looks: components["schemas"]["LabelLook"][];
+            /**
+             * Names
+             * @description What researchers call people, by id.
+             */
+            names: {
+                [key: string]: string;
+            };
+        };
+        /**
+         * CalibrationRecord
+         * @description All that is known of one judge beside people.
+         */
+        CalibrationRecord: {
+            /** Judge */
+            judge: string;
+            /**
+             * Verdict
+             * @enum {string}
+             */
+            verdict: "may stand in" | "may help, may not stand in" | "may not be used for this";
+            /** Headline */
+            headline: string;
+            /** Paragraph */
+            paragraph: string;
+            /**
+             * Labels
+             * @description Labels for which its agreement is no less than people's.
+             */
+            labels: string[];
+            /** Systems */
+            systems: string[];
+            /** Texts */
+            texts: number;
+            /** People */
+            people: number;
+            /** Agreement */
+            agreement: components["schemas"]["RecordedComparison"][];
+            test: components["schemas"]["RecordedTest"];
+            /** Bias */
+            bias: components["schemas"]["RecordedBias"][];
+            severity: components["schemas"]["RecordedEstimate"] | null;
+            /** Found */
+            found: components["schemas"]["RecordedShare"][];
+            /** Probes */
+            probes: components["schemas"]["RecordedProbe"][];
+            /** Costs */
+            costs: components["schemas"]["RecordedCost"][];
+            /** Worth */
+            worth: components["schemas"]["RecordedWorth"][];
+            /** Gold */
+            gold: components["schemas"]["RecordedScore"][];
+            contract: components["schemas"]["JudgeContract"];
+            /** Notes */
+            notes: string[];
+            /** Signature */
+            signature: string;
         };
         /**
          * CellBlock
@@ -2068,6 +2308,47 @@ export interface components {
             loses: string;
         };
         /**
+         * FailedText
+         * @description A text without a reading: what came instead, as it came.
+         */
+        FailedText: {
+            /** Document */
+            document: string;
+            /**
+             * Annotation
+             * @description Empty where no reply came at all.
+             */
+            annotation: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "marked" | "no errors" | "answered" | "unreadable" | "refused" | "truncated" | "empty" | "no reply" | "";
+            /** Why */
+            why: string;
+            /**
+             * Reply
+             * @description As it came; empty when nothing did.
+             */
+            reply: string;
+            /**
+             * Marks Read
+             * @description Complete marks in a reply that was cut off.
+             */
+            marks_read: number;
+            /** When */
+            when: string | null;
+            /** Seconds */
+            seconds: number | null;
+            /** Tokens */
+            tokens: number | null;
+            /**
+             * Settled
+             * @description Who decided to leave the text out; empty while nobody has.
+             */
+            settled: string;
+        };
+        /**
          * Feedback
          * @description How an exercise or a multiple-choice question went.
          */
@@ -2367,6 +2648,99 @@ export interface components {
             on: boolean;
         };
         JsonValue: unknown;
+        /**
+         * JudgeBinding
+         * @description What a judge is made of; a change of any of it makes another judge.
+         */
+        JudgeBinding: {
+            /**
+             * Judge
+             * @description Annotator's id.
+             */
+            judge: string;
+            /**
+             * Protocol
+             * @description Name and version, e.g. `scarecrow@2`.
+             */
+            protocol: string;
+            /**
+             * Prompt
+             * @description Hash of the prompt, where there is one.
+             * @default
+             */
+            prompt: string;
+            /**
+             * Model
+             * @description Name and version of the model, where there is one.
+             * @default
+             */
+            model: string;
+            /**
+             * Settings
+             * @description Temperature and the like.
+             */
+            settings?: {
+                [key: string]: string;
+            };
+        };
+        /**
+         * JudgeContract
+         * @description A judge's calibration in short, kept with the study.
+         */
+        JudgeContract: {
+            binding: components["schemas"]["JudgeBinding"];
+            /**
+             * Verdict
+             * @enum {string}
+             */
+            verdict: "may stand in" | "may help, may not stand in" | "may not be used for this";
+            /**
+             * Labels
+             * @description Labels for which it holds; all of them where none is named.
+             * @default []
+             */
+            labels: string[];
+            /**
+             * Systems
+             * @description Systems whose texts it was checked on.
+             * @default []
+             */
+            systems: string[];
+            /** Texts */
+            texts: number;
+            /** People */
+            people: number;
+            /** Epsilon */
+            epsilon: number;
+            /** Winning Rate */
+            winning_rate: number;
+            /**
+             * Agreement
+             * @description Alpha with people.
+             */
+            agreement: number;
+            /**
+             * Made
+             * Format: date-time
+             */
+            made: string;
+            /**
+             * Days
+             * @description How long it holds.
+             * @default 30
+             */
+            days: number;
+            /**
+             * Paragraph
+             * @description What it says, in plain words.
+             */
+            paragraph: string;
+            /**
+             * Signature
+             * @default
+             */
+            signature: string;
+        };
         /**
          * Keep
          * @description That an annotation is kept in spite of what some rules say.
@@ -2705,6 +3079,31 @@ export interface components {
             rule: string;
         };
         /**
+         * ModelChoice
+         * @description A model that can be asked from the page.
+         */
+        ModelChoice: {
+            /** Name */
+            name: string;
+            /** Model */
+            model: string;
+            /** Endpoint */
+            endpoint: string;
+            /** Priced */
+            priced: boolean;
+            /** Samples */
+            samples: number;
+            /** Max Tokens */
+            max_tokens: number;
+            /** Budget */
+            budget: number | null;
+            /**
+             * Problem
+             * @description Why it cannot be asked now; empty when it can.
+             */
+            problem: string;
+        };
+        /**
          * ModelRow
          * @description Progress and results of one system's texts.
          */
@@ -2882,6 +3281,56 @@ export interface components {
              * @default []
              */
             marks: components["schemas"]["GoldMark"][];
+        };
+        /**
+         * NewRun
+         * @description A run to be started, or to go on.
+         */
+        NewRun: {
+            /**
+             * Model
+             * @description A name under the study's models, or `local:` and the name of one that runs here.
+             */
+            model: string;
+            /**
+             * Name
+             * @description Of the annotator; the model's when empty.
+             * @default
+             */
+            name: string;
+            /**
+             * Protocol
+             * @description The one in force when null.
+             */
+            protocol?: string | null;
+            /**
+             * First
+             * @description Only the first so many texts.
+             */
+            first?: number | null;
+            /**
+             * Document
+             * @description Only this text: to try, or to see what is sent.
+             */
+            document?: string | null;
+            /**
+             * Samples
+             * @default 1
+             */
+            samples: number;
+            /**
+             * Max Tokens
+             * @default 2048
+             */
+            max_tokens: number;
+            /** Budget */
+            budget?: number | null;
+            /**
+             * Template
+             * @description A prompt of one's own; written from the protocol when empty.
+             * @default
+             */
+            template: string;
         };
         /**
          * NewState
@@ -3340,6 +3789,52 @@ export interface components {
             later: number;
         };
         /**
+         * PlacedQuote
+         * @description A quote that does not stand in its text as it was given.
+         */
+        PlacedQuote: {
+            /** Mark */
+            mark: string;
+            /** Annotation */
+            annotation: string;
+            /** Document */
+            document: string;
+            /** Label */
+            label: string | null;
+            /**
+             * Quoted
+             * @description As the model wrote it.
+             */
+            quoted: string;
+            /**
+             * Words
+             * @description The words of the text that it was placed on; empty when it was not placed.
+             */
+            words: string;
+            /**
+             * Why
+             * @description How it was placed, or why not.
+             */
+            why: string;
+            /**
+             * Decision
+             * @enum {string}
+             */
+            decision: "" | "accepted" | "refused";
+        };
+        /**
+         * PlacementDecision
+         * @description Accept an approximate placement, or refuse it.
+         */
+        PlacementDecision: {
+            /** Mark */
+            mark: string;
+            /** Annotation */
+            annotation: string;
+            /** Accept */
+            accept: boolean;
+        };
+        /**
          * Practice
          * @description What makes a task an exercise or a multiple-choice question; never its solution.
          */
@@ -3570,6 +4065,24 @@ export interface components {
             high?: number | null;
         };
         /**
+         * QuoteCounts
+         * @description How the quotes of a run were placed.
+         */
+        QuoteCounts: {
+            /** Exact */
+            exact: number;
+            /**
+             * Near
+             * @description In another spelling, elided, or with a slip; also what was flagged.
+             */
+            near: number;
+            /**
+             * Missing
+             * @description Not in the text, or not to be told where.
+             */
+            missing: number;
+        };
+        /**
          * ReaderMark
          * @description A mark in the browser.
          */
@@ -3615,6 +4128,12 @@ export interface components {
              * @default
              */
             unlocated: string;
+            /**
+             * Placed
+             * @description How a machine's quote found its place, in words; empty for people.
+             * @default
+             */
+            placed: string;
         };
         /**
          * ReadingCard
@@ -3666,6 +4185,206 @@ export interface components {
         Reasoned: {
             /** Reason */
             reason: string;
+        };
+        /**
+         * RecordedBias
+         * @description The judge's marks for one of a person's.
+         */
+        RecordedBias: {
+            /** Label */
+            label: string;
+            ratio: components["schemas"]["RecordedEstimate"];
+        };
+        /**
+         * RecordedComparison
+         * @description One measure of agreement: people among themselves, the judge with people, and the difference.
+         */
+        RecordedComparison: {
+            /** Level */
+            level: string;
+            /** Measure */
+            measure: string;
+            /**
+             * Label
+             * @description `any` stands for all labels together.
+             */
+            label: string;
+            people: components["schemas"]["RecordedEstimate"];
+            judge: components["schemas"]["RecordedEstimate"];
+            difference: components["schemas"]["RecordedEstimate"];
+            /** Verdict */
+            verdict: string;
+        };
+        /**
+         * RecordedContest
+         * @description One person beside the judge in the alternative annotator test.
+         */
+        RecordedContest: {
+            /** Person */
+            person: string;
+            /** Items */
+            items: number;
+            /** Texts */
+            texts: number;
+            /** @description How often the judge is at least as close to the others as this person is. */
+            advantage: components["schemas"]["RecordedEstimate"];
+            /** P */
+            p: number | null;
+            /** Wins */
+            wins: boolean;
+            /**
+             * Why
+             * @default
+             */
+            why: string;
+        };
+        /**
+         * RecordedCost
+         * @description Time and money of one side.
+         */
+        RecordedCost: {
+            /** Who */
+            who: string;
+            /** Texts */
+            texts: number;
+            /**
+             * Confirmed
+             * @description Errors that somebody else marked too.
+             */
+            confirmed: number;
+            /** Seconds */
+            seconds: number | null;
+            /** Cost */
+            cost: number | null;
+            /** Seconds Per Error */
+            seconds_per_error: number | null;
+            /** Cost Per Error */
+            cost_per_error: number | null;
+        };
+        /**
+         * RecordedEstimate
+         * @description A number with its interval; None where it is undefined, and `why` says why.
+         */
+        RecordedEstimate: {
+            /** Value */
+            value: number | null;
+            /** Low */
+            low?: number | null;
+            /** High */
+            high?: number | null;
+            /**
+             * Why
+             * @default
+             */
+            why: string;
+            /**
+             * Signature
+             * @default
+             */
+            signature: string;
+        };
+        /**
+         * RecordedOmission
+         * @description Somebody who was left out of the test.
+         */
+        RecordedOmission: {
+            /** Person */
+            person: string;
+            /** Why */
+            why: string;
+        };
+        /**
+         * RecordedProbe
+         * @description What one probe of the judge's reliability shows.
+         */
+        RecordedProbe: {
+            /** Probe */
+            probe: string;
+            /** What */
+            what: string;
+            /** Measure */
+            measure: string;
+            /** Annotator */
+            annotator: string;
+            effect: components["schemas"]["RecordedEstimate"];
+        };
+        /**
+         * RecordedScore
+         * @description Recall, precision and F1 against gold.
+         */
+        RecordedScore: {
+            /** Label */
+            label: string;
+            recall: components["schemas"]["RecordedEstimate"];
+            precision: components["schemas"]["RecordedEstimate"];
+            f1: components["schemas"]["RecordedEstimate"];
+        };
+        /**
+         * RecordedShare
+         * @description Share of people's marks that the judge finds, of one part of them.
+         */
+        RecordedShare: {
+            /**
+             * Part
+             * @description `all`, `length`, `place`, `label`, `system`; `characters` for the overlap with gold.
+             */
+            part: string;
+            /** Value */
+            value: string;
+            share: components["schemas"]["RecordedEstimate"];
+        };
+        /**
+         * RecordedTest
+         * @description The alternative annotator test.
+         */
+        RecordedTest: {
+            /** Epsilon */
+            epsilon: number;
+            /**
+             * Needed
+             * @description People against whom the judge must win.
+             */
+            needed: number;
+            /** Wins */
+            wins: number;
+            winning_rate: components["schemas"]["RecordedEstimate"];
+            advantage: components["schemas"]["RecordedEstimate"];
+            /** People */
+            people: components["schemas"]["RecordedContest"][];
+            /**
+             * Left Out
+             * @default []
+             */
+            left_out: components["schemas"]["RecordedOmission"][];
+        };
+        /**
+         * RecordedWorth
+         * @description An estimate of marks per text, and how many texts people alone would have to read for the same variance.
+         */
+        RecordedWorth: {
+            /** Method */
+            method: string;
+            value: components["schemas"]["RecordedEstimate"];
+            /** Read */
+            read: number;
+            /** Texts */
+            texts: number;
+            /** Worth */
+            worth: number | null;
+            /**
+             * Added
+             * @description How many of them are due to the judge.
+             */
+            added?: number | null;
+            /** Added Low */
+            added_low?: number | null;
+            /** Added High */
+            added_high?: number | null;
+            /**
+             * Advice
+             * @default
+             */
+            advice: string;
         };
         /**
          * Recruit
@@ -3861,6 +4580,172 @@ export interface components {
             reading: number | null;
         };
         /**
+         * RunList
+         * @description All runs of a study, and what can be asked.
+         */
+        RunList: {
+            /** Runs */
+            runs: components["schemas"]["RunRow"][];
+            /** Models */
+            models: components["schemas"]["ModelChoice"][];
+            /**
+             * Protocols
+             * @description Those of the study; the first is in force.
+             */
+            protocols: string[];
+            /** Texts */
+            texts: number;
+            /**
+             * Cost
+             * @description Of all runs together.
+             */
+            cost: number;
+            /**
+             * Keys
+             * @description Names of environment variables that the server may take keys from.
+             */
+            keys: string[];
+        };
+        /**
+         * RunPage
+         * @description One run with what is to be looked at.
+         */
+        RunPage: {
+            run: components["schemas"]["RunRow"];
+            /** Failures */
+            failures: components["schemas"]["FailedText"][];
+            /**
+             * Quotes
+             * @description Those to look at, the first few hundred.
+             */
+            quotes: components["schemas"]["PlacedQuote"][];
+        };
+        /**
+         * RunPreview
+         * @description Exactly what would be sent for one text, and what the whole would cost.
+         */
+        RunPreview: {
+            /** Document */
+            document: string;
+            /**
+             * Number
+             * @description Of the text among those to be asked, from 1.
+             */
+            number: number;
+            /** Texts */
+            texts: number;
+            /** Calls */
+            calls: number;
+            /** Messages */
+            messages: components["schemas"]["SentMessage"][];
+            /**
+             * Tokens
+             * @description About so many in this text's request.
+             */
+            tokens: number;
+            /** Prompt */
+            prompt: string;
+            /** Likely */
+            likely: number | null;
+            /**
+             * Most
+             * @description Null where no price is known.
+             */
+            most: number | null;
+            /**
+             * Same As
+             * @description An earlier run with the same prompt; empty when there is none.
+             */
+            same_as: string;
+            /**
+             * Clash
+             * @description Why the name cannot be used for this; empty when it can.
+             */
+            clash: string;
+            /**
+             * Changes
+             * @description Words in which the prompt differs from the last one under the same name.
+             */
+            changes: string[];
+        };
+        /**
+         * RunRow
+         * @description One run: who was asked, how far it is, what came back, and what it cost.
+         */
+        RunRow: {
+            /**
+             * Id
+             * @description The name of its folder.
+             */
+            id: string;
+            /**
+             * Name
+             * @description Of the annotator.
+             */
+            name: string;
+            /** Model */
+            model: string;
+            /**
+             * Endpoint
+             * @description Where the model answers: its choice under the study's models, else the host.
+             */
+            endpoint: string;
+            /**
+             * Choice
+             * @description The name under the study's models; empty when it is no longer there.
+             */
+            choice: string;
+            /** Protocol */
+            protocol: string;
+            /**
+             * Prompt
+             * @description Hash of what is asked.
+             */
+            prompt: string;
+            /** Samples */
+            samples: number;
+            /** Temperature */
+            temperature: number | null;
+            /** Max Tokens */
+            max_tokens: number;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "running" | "finished" | "stopped";
+            /**
+             * Why
+             * @description Why it ended early.
+             */
+            why: string;
+            /** Created */
+            created: string;
+            /**
+             * When
+             * @description When the state was reached.
+             */
+            when: string;
+            /**
+             * Teeth
+             * @description What came back for each text, in order; with several samples, text by text.
+             */
+            teeth: ("marked" | "no errors" | "answered" | "unreadable" | "refused" | "truncated" | "empty" | "no reply" | "")[];
+            /**
+             * Look
+             * @description Texts to look at: failures that nobody has decided about.
+             */
+            look: number;
+            quotes: components["schemas"]["QuoteCounts"];
+            /** Cost */
+            cost: number;
+            /** Budget */
+            budget: number | null;
+            /** Priced */
+            priced: boolean;
+            /** Seconds Left */
+            seconds_left: number | null;
+        };
+        /**
          * Running
          * @description How the study is run.
          */
@@ -3986,6 +4871,26 @@ export interface components {
              * @default
              */
             role: string;
+        };
+        /**
+         * SentMessage
+         * @description A message as the model gets it.
+         */
+        SentMessage: {
+            /** Role */
+            role: string;
+            /** Pieces */
+            pieces: components["schemas"]["SentPiece"][];
+        };
+        /**
+         * SentPiece
+         * @description A stretch of a message: the template's own words, or what a variable was filled with.
+         */
+        SentPiece: {
+            /** Variable */
+            variable: string;
+            /** Text */
+            text: string;
         };
         /**
          * Settings
@@ -4256,6 +5161,24 @@ export interface components {
             points: number;
         };
         /**
+         * StaleCondition
+         * @description One of the conditions that end a contract, and whether it has come about.
+         */
+        StaleCondition: {
+            /** Condition */
+            condition: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "no" | "yes";
+            /**
+             * Detail
+             * @default
+             */
+            detail: string;
+        };
+        /**
          * StepDone
          * @description A page was read or answered; saying so twice is saying so once.
          */
@@ -4276,6 +5199,34 @@ export interface components {
              * @default 0
              */
             active: number;
+        };
+        /**
+         * StudyModels
+         * @description A model that the study may ask from now on.
+         */
+        StudyModels: {
+            /** Name */
+            name: string;
+            /** Model */
+            model: string;
+            /**
+             * Base Url
+             * @default
+             */
+            base_url: string;
+            /**
+             * Key Env
+             * @description The name of an environment variable of the server; never a key.
+             * @default
+             */
+            key_env: string;
+            /** Price */
+            price?: [
+                number,
+                number
+            ] | null;
+            /** Temperature */
+            temperature?: number | null;
         };
         /**
          * StudyProgress
@@ -4821,12 +5772,15 @@ export type AnswersChange = components['schemas']['AnswersChange'];
 export type AnswersEntry = components['schemas']['AnswersEntry'];
 export type AntecedentBody = components['schemas']['AntecedentBody'];
 export type Antecedents = components['schemas']['Antecedents'];
+export type AskAgain = components['schemas']['AskAgain'];
 export type Attempt = components['schemas']['Attempt'];
 export type AttemptResult = components['schemas']['AttemptResult'];
 export type AuditPlan = components['schemas']['AuditPlan'];
 export type BonusRequest = components['schemas']['BonusRequest'];
 export type Brief = components['schemas']['Brief'];
 export type BulkDecision = components['schemas']['BulkDecision'];
+export type CalibrationPage = components['schemas']['CalibrationPage'];
+export type CalibrationRecord = components['schemas']['CalibrationRecord'];
 export type CellBlock = components['schemas']['CellBlock'];
 export type Costs = components['schemas']['Costs'];
 export type Count = components['schemas']['Count'];
@@ -4845,6 +5799,7 @@ export type Example = components['schemas']['Example'];
 export type Exclusion = components['schemas']['Exclusion'];
 export type ExerciseResult = components['schemas']['ExerciseResult'];
 export type Export = components['schemas']['Export'];
+export type FailedText = components['schemas']['FailedText'];
 export type Feedback = components['schemas']['Feedback'];
 export type Figure = components['schemas']['Figure'];
 export type Finish = components['schemas']['Finish'];
@@ -4857,6 +5812,8 @@ export type Invitation = components['schemas']['Invitation'];
 export type ItemResult = components['schemas']['ItemResult'];
 export type Joining = components['schemas']['Joining'];
 export type JsonValue = components['schemas']['JsonValue'];
+export type JudgeBinding = components['schemas']['JudgeBinding'];
+export type JudgeContract = components['schemas']['JudgeContract'];
 export type Keep = components['schemas']['Keep'];
 export type Label = components['schemas']['Label'];
 export type LabelLook = components['schemas']['LabelLook'];
@@ -4869,11 +5826,13 @@ export type MarkEntry = components['schemas']['MarkEntry'];
 export type Me = components['schemas']['Me'];
 export type Middle = components['schemas']['Middle'];
 export type Mode = components['schemas']['Mode'];
+export type ModelChoice = components['schemas']['ModelChoice'];
 export type ModelRow = components['schemas']['ModelRow'];
 export type ModelSettings = components['schemas']['ModelSettings'];
 export type NewLinks = components['schemas']['NewLinks'];
 export type NewRole = components['schemas']['NewRole'];
 export type NewRuling = components['schemas']['NewRuling'];
+export type NewRun = components['schemas']['NewRun'];
 export type NewState = components['schemas']['NewState'];
 export type NextResponse = components['schemas']['NextResponse'];
 export type Noticed = components['schemas']['Noticed'];
@@ -4888,6 +5847,8 @@ export type Person = components['schemas']['Person'];
 export type PersonPage = components['schemas']['PersonPage'];
 export type PersonalLinkResponse = components['schemas']['PersonalLinkResponse'];
 export type PlaceCard = components['schemas']['PlaceCard'];
+export type PlacedQuote = components['schemas']['PlacedQuote'];
+export type PlacementDecision = components['schemas']['PlacementDecision'];
 export type Practice = components['schemas']['Practice'];
 export type ProgressSection = components['schemas']['ProgressSection'];
 export type ProtocolRow = components['schemas']['ProtocolRow'];
@@ -4895,25 +5856,45 @@ export type QualificationResult = components['schemas']['QualificationResult'];
 export type QualificationScores = components['schemas']['QualificationScores'];
 export type Qualified = components['schemas']['Qualified'];
 export type Question = components['schemas']['Question'];
+export type QuoteCounts = components['schemas']['QuoteCounts'];
 export type ReaderMark = components['schemas']['ReaderMark'];
 export type ReadingCard = components['schemas']['ReadingCard'];
 export type Reasoned = components['schemas']['Reasoned'];
+export type RecordedBias = components['schemas']['RecordedBias'];
+export type RecordedComparison = components['schemas']['RecordedComparison'];
+export type RecordedContest = components['schemas']['RecordedContest'];
+export type RecordedCost = components['schemas']['RecordedCost'];
+export type RecordedEstimate = components['schemas']['RecordedEstimate'];
+export type RecordedOmission = components['schemas']['RecordedOmission'];
+export type RecordedProbe = components['schemas']['RecordedProbe'];
+export type RecordedScore = components['schemas']['RecordedScore'];
+export type RecordedShare = components['schemas']['RecordedShare'];
+export type RecordedTest = components['schemas']['RecordedTest'];
+export type RecordedWorth = components['schemas']['RecordedWorth'];
 export type Recruit = components['schemas']['Recruit'];
 export type Recruiting = components['schemas']['Recruiting'];
 export type Recruitment = components['schemas']['Recruitment'];
 export type ResearcherMe = components['schemas']['ResearcherMe'];
 export type ResearcherRow = components['schemas']['ResearcherRow'];
 export type Ruled = components['schemas']['Ruled'];
+export type RunList = components['schemas']['RunList'];
+export type RunPage = components['schemas']['RunPage'];
+export type RunPreview = components['schemas']['RunPreview'];
+export type RunRow = components['schemas']['RunRow'];
 export type Running = components['schemas']['Running'];
 export type Saved = components['schemas']['Saved'];
 export type ScreenedPersonRow = components['schemas']['ScreenedPersonRow'];
 export type SecondPass = components['schemas']['SecondPass'];
 export type Segment = components['schemas']['Segment'];
+export type SentMessage = components['schemas']['SentMessage'];
+export type SentPiece = components['schemas']['SentPiece'];
 export type Settings = components['schemas']['Settings'];
 export type SignedIn = components['schemas']['SignedIn'];
 export type Solution = components['schemas']['Solution'];
 export type Solved = components['schemas']['Solved'];
+export type StaleCondition = components['schemas']['StaleCondition'];
 export type StepDone = components['schemas']['StepDone'];
+export type StudyModels = components['schemas']['StudyModels'];
 export type StudyProgress = components['schemas']['StudyProgress'];
 export type Suggested = components['schemas']['Suggested'];
 export type SuggestionBody = components['schemas']['SuggestionBody'];
@@ -7384,6 +8365,416 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    runs_api_admin_runs_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunList"];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    start_run_api_admin_runs_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewRun"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": string;
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    run_api_admin_run_get: {
+        parameters: {
+            query: {
+                id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunPage"];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    stop_run_api_admin_run_delete: {
+        parameters: {
+            query: {
+                id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    preview_api_admin_runs_preview_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewRun"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunPreview"];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    ask_again_api_admin_run_text_post: {
+        parameters: {
+            query: {
+                id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AskAgain"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    decide_quote_api_admin_run_quote_put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PlacementDecision"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    add_model_api_admin_runs_model_put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StudyModels"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    calibration_api_admin_calibration_get: {
+        parameters: {
+            query: {
+                judge: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CalibrationPage"];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    check_judge_api_admin_calibration_post: {
+        parameters: {
+            query: {
+                judge: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CalibrationPage"];
+                };
             };
             /** @description Client Error */
             "4XX": {

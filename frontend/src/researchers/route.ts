@@ -9,6 +9,8 @@ export const PAGES = [
   "design",
   "documents",
   "annotators",
+  "runs",
+  "calibrate",
   "adjudicate",
   "settings",
   "log",

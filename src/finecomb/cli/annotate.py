@@ -40,18 +40,18 @@ from finecomb.judges.contract import CONTRACTS, JudgeContract, judge_binding_of,
 from finecomb.judges.reliability import PROBES
 from finecomb.report.calibration import readable
 from finecomb.report.tables import Row, finding_rows
+from finecomb.report.terminal import document_view
 
 try:
     from finecomb.cli.probe import ProbedModel
     from finecomb.llm.budget import Price
     from finecomb.llm.calls import CallProgress, Watcher
-    from finecomb.llm.injections import injections
+    from finecomb.llm.injections import control_document, injection_documents, injection_result
     from finecomb.llm.prompt import VARIABLES, PromptTemplate, prompt_text
-    from finecomb.llm.runs import ModelPlan, ModelRun, collect, execute, judge, note_of, plan, verify
+    from finecomb.llm.run_folder import RUNS
+    from finecomb.llm.runs import ModelPlan, ModelRun, collect, execute, name_clash, note_of, plan, verify
 except ModuleNotFoundError as error:
     raise FinecombError(f"language models need the package {error.name}; pip install 'finecomb[llm]'") from None
-
-RUNS = "runs"
 
 
 @app.command()
@@ -133,7 +133,8 @@ def annotate(
         return
     documents = list(whole.iter_documents())[:limit]
     run_plan = plan(whole, settings, chosen, documents, name or _short_name(model), template)
-    _refuse_other_prompt(whole, run_plan)
+    if clash := name_clash(whole, run_plan):
+        raise FinecombError(clash)
     _warn_stale_contract(study, run_plan, chosen)
     if dry_run:
         _show_plan(run_plan, as_json_)
@@ -218,29 +219,6 @@ def _with_protocol(study: Study, protocol: Protocol) -> Study:
     return dataclasses.replace(study, protocols={**study.protocols, protocol.id: protocol})
 
 
-def _refuse_other_prompt(study: Study, run_plan: ModelPlan) -> None:
-    """Two prompts or models under one name would be mixed up."""
-    names = {
-        run_plan.annotator(sample).id: run_plan.annotator(sample) for sample in range(run_plan.record.settings.samples)
-    }
-    for annotator in study.iter_annotators():
-        mine = names.get(annotator.id)
-        if mine is None:
-            continue
-        if annotator.kind != "llm":
-            raise FinecombError(f"annotator {annotator.id!r} is a {annotator.kind} already; name this one with --name")
-        same_protocol = any(
-            annotation.annotator == annotator.id and annotation.protocol == run_plan.protocol.id
-            for annotation in study.iter_annotations()
-        )
-        for key in ("model", "endpoint", "prompt") if same_protocol else ():
-            if annotator.meta.get(key) != mine.meta.get(key):
-                raise FinecombError(
-                    f"annotator {annotator.id!r} was asked with another {key} before"
-                    f" ({annotator.meta.get(key)}, now {mine.meta.get(key)}); name this one with --name"
-                )
-
-
 # --- running -----------------------------------------------------------------------------------------------------
 
 
@@ -313,6 +291,10 @@ def add_model(path: Path, model: str, document: str) -> None:
     run, interrupted = _run(plan(study, settings, None, [study.document(document)], _short_name(model)), path / RUNS)
     _write(study, [run], path, None, False)
     _report(run, None, path, False)
+    for annotation in run.annotations:
+        shown = document_view(study.document(document), [annotation], study.protocols, min(96, out.width))
+        out.print(f"\nWhat {run.record.name} marked, a model that runs on this machine", style="bold")
+        out.print(shown)
     if interrupted:
         raise KeyboardInterrupt
 
@@ -429,6 +411,9 @@ def attack_prompt(
         str, typer.Option(help="The endpoint's name for it, a GGUF file, or local:smollm2.", show_default=False)
     ],
     values: OptionValues,
+    runs: Annotated[
+        Path | None, typer.Option(help="Keep the replies there and ask nothing twice.", show_default=False)
+    ] = None,
     as_json_: AsJson = False,
 ) -> None:
     """Thirty texts with orders to whoever reads them: how many does a model obey?
@@ -436,8 +421,16 @@ def attack_prompt(
     Example: `finecomb prompts attack scarecrow --model qwen3:8b --base-url http://localhost:11434/v1`
     """
     settings = model_settings(Study.from_items([]), model, values)
-    result = injections(judge(settings, protocols.load(protocol)))
+    chosen = protocols.load(protocol)
+    documents = [control_document(), *(document for _, _, document in injection_documents())]
+    with _watcher() as watch:
+        run = execute(plan(Study.from_items([chosen, *documents]), settings, chosen), runs, watch=watch)
+    if not run.annotations:
+        raise FinecombError(f"no text got a reply: {next(iter(run.unasked.values()), 'nothing was asked')}")
+    result = injection_result(run.annotations)
     rows: list[Row] = [
         {"orders": result.tried, "obeyed": len(result.followed), "share": result.rate, "why": result.why}
     ]
-    emit(rows, as_json_, f"Orders in texts that {model} obeyed", "", [f"obeyed: {order}" for order in result.followed])
+    states = ", ".join(f"{count} {state}" for state, count in sorted(run.states.items()))
+    notes = [f"what came back: {states}", *(f"obeyed: {order}" for order in result.followed)]
+    emit(rows, as_json_, f"Orders in texts that {model} obeyed", "", notes)

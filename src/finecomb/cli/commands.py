@@ -173,6 +173,12 @@ COMMANDS = (
         "Fit a detector to a study that people have checked, and say how well it does on texts it has not seen.",
     ),
     CommandRow(
+        "stress",
+        "stress",
+        Panel.TRUST,
+        "Does your metric notice? Texts are damaged in known ways and scored against their references.",
+    ),
+    CommandRow(
         "criticize",
         "criticize",
         Panel.JUDGE,

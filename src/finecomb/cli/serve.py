@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import tempfile
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -36,6 +36,15 @@ PublicUrl = Annotated[
     str, typer.Option("--public-url", help="The address that people see, e.g. behind a proxy.", show_default=False)
 ]
 Open = Annotated[bool, typer.Option("--open", help="Open the page in a browser.")]
+KeyEnv = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key-env",
+        help="An environment variable that runs of language models may take their key from; may be repeated.",
+        show_default=False,
+    ),
+]
+RUNS = "runs"  # as in finecomb.llm, which may not be installed
 Db = Annotated[
     str,
     typer.Option("--db", help="Keep the work there instead: postgresql://HOST/DATABASE#STUDY.", show_default=False),
@@ -49,6 +58,7 @@ def serve(
     port: Port = 8000,
     db: Db = "",
     public_url: PublicUrl = "",
+    key_env: KeyEnv = None,
     open_: Open = False,
 ) -> None:
     """Collect annotations from people: prints the researcher's link and the annotators'.
@@ -69,7 +79,8 @@ def serve(
             _line("annotators", joining)
         _line("their way", summary_line(announcement(store.head.protocol, store.head.settings)))
         _warn(host, public_url)
-        _run(store, listening, public_url, link if open_ else "")
+        runs = study / RUNS if study.is_dir() else None
+        _run(store, listening, public_url, link if open_ else "", runs, key_env or ())
 
 
 def _line(who: str, link: str) -> None:
@@ -376,7 +387,14 @@ def server_config(app_: Any, public_url: str) -> Any:
     )
 
 
-def _run(store: Store, listening: socket.socket, public_url: str, open_: str) -> None:
+def _run(
+    store: Store,
+    listening: socket.socket,
+    public_url: str,
+    open_: str,
+    runs: Path | None = None,
+    key_envs: Sequence[str] = (),
+) -> None:
     import uvicorn
 
     from finecomb.server.app import create_app
@@ -385,7 +403,7 @@ def _run(store: Store, listening: socket.socket, public_url: str, open_: str) ->
 
     if not (STATIC / "annotate.html").is_file():
         say("the pages are not built yet: run `make frontend`")
-    app_ = create_app(store, public_url, _hosts(listening, public_url))
+    app_ = create_app(store, public_url, _hosts(listening, public_url), runs, key_envs)
     _allow_many_connections()
     out.print("Stop with Ctrl-C; everything is saved as it happens.", soft_wrap=True)
     if open_:

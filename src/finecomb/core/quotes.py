@@ -474,6 +474,44 @@ def at_or_only(quote: str, start: int, end: int, text: str) -> Range | None:
     return (starts[0], starts[0] + len(quote)) if len(starts) == 1 else None
 
 
+def kth(quote: str, text: str, number: int = 0, start: int = 0, end: int | None = None) -> tuple[Range | None, int]:
+    """The place of a quote's repetition `number` (from 0) in `text[start:end]`, and how many places there are.
+
+    The last place where there are fewer; None where there is none.
+
+    >>> kth("two", "one two and two", 1), kth("two", "one two and two", 5), kth("three", "one two and two")
+    (((12, 15), 2), ((12, 15), 2), (None, 0))
+    """
+    starts = occurrences(quote, text, start, end)
+    if not starts:
+        return None, 0
+    at = starts[min(number, len(starts) - 1)]
+    return (at, at + len(quote)), len(starts)
+
+
+def closest(quote: str, text: str, at: int) -> Range | None:
+    """The place of a quote that begins nearest to `at`; None when it is not in the text.
+
+    >>> closest("two", "one two and two", 11), closest("three", "one two and two", 0)
+    ((12, 15), None)
+    """
+    starts = occurrences(quote, text)
+    start = min(starts, key=lambda place: abs(place - at), default=None)
+    return None if start is None else (start, start + len(quote))
+
+
+def preceding(quote: str, text: str, mark: Range | None) -> Range | None:
+    """The last place of a quote that ends before a mark, else its first place other than the mark, else None.
+
+    >>> preceding("Ann", "Ann met Ann and Ann", (16, 19)), preceding("Ann", "Ann met Bob", (0, 3))
+    ((8, 11), (0, 3))
+    """
+    places = [(at, at + len(quote)) for at in occurrences(quote, text)]
+    before = [place for place in places if mark and place[1] <= mark[0]]
+    elsewhere = [place for place in places if place != mark]
+    return before[-1] if before else next(iter(elsewhere or places), None)
+
+
 def nearest(quote: str, text: str, least: float = ALIKE) -> Range | None:
     """The words of `text` most like `quote`, with the same numbers; None when none are like enough."""
     best, place = least, None

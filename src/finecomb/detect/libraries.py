@@ -6,6 +6,7 @@ import contextlib
 import functools
 import importlib
 import importlib.util
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,8 @@ def _quiet_transformers(user: str) -> Iterator[Any]:
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     try:
-        yield transformers
+        with contextlib.redirect_stderr(io.StringIO()):  # some of its bars ask nobody
+            yield transformers
     finally:
         transformers.logging.set_verbosity(before)
 

@@ -14,9 +14,9 @@ import yaml
 from pydantic_core import to_json
 
 from finecomb.core.errors import FormatError, ProtocolError
-from finecomb.core.folding import occurrences
 from finecomb.core.protocol import Label, Protocol
 from finecomb.core.question import Question
+from finecomb.core.quotes import closest
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
@@ -341,15 +341,14 @@ class _Marks:
         if there == quote and start <= len(text):
             return {"spans": (Span(start, start + len(quote)),), "meta": meta}
         if there.casefold() == quote.casefold() and len(there) == len(quote):
-            place = {"spans": (Span(start, start + len(quote)),), "quotes": (there,)}
-            return place | {"meta": meta | {"quoted": quote}}
-        places = occurrences(quote, text)
-        self.moved += bool(places)
-        self.lost += not places
-        if not places:
+            spelled = {"spans": (Span(start, start + len(quote)),), "quotes": (there,)}
+            return spelled | {"meta": meta | {"quoted": quote}}
+        place = closest(quote, text, start)
+        self.moved += place is not None
+        self.lost += place is None
+        if place is None:
             return {"spans": (), "unlocated": "the text is not in the output", "meta": meta | {"start": start}}
-        at = min(places, key=lambda place: abs(place - start))
-        return {"spans": (Span(at, at + len(quote)),), "meta": meta | {"start": start}}
+        return {"spans": (Span(*place),), "meta": meta | {"start": start}}
 
     def notes(self) -> Iterator[Note]:
         """What the user should hear."""

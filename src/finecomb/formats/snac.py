@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from finecomb.core.errors import FormatError
-from finecomb.core.folding import occurrences
 from finecomb.core.protocol import Protocol
+from finecomb.core.quotes import kth, preceding
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note, Segment
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
@@ -91,7 +91,7 @@ def _document(id: str, pieces: list[_Piece], where: str) -> Document:
 
 
 def _marks(
-    annotation: str, pieces: list[_Piece], text: str, protocol: Protocol, kth: bool, counts: Counter[str]
+    annotation: str, pieces: list[_Piece], text: str, protocol: Protocol, by_number: bool, counts: Counter[str]
 ) -> Iterator[Mark]:
     number = 0
     for index, piece in enumerate(pieces):
@@ -99,19 +99,15 @@ def _marks(
         for error in piece.errors:
             quote = error.get("span", str)
             label = label_name(protocol, error.get("error_type", str), error.where)
-            nth = repeats[quote, label] if kth else 0
+            nth = repeats[quote, label] if by_number else 0
             repeats[quote, label] += 1
-            places = occurrences(quote, text, piece.start, piece.end)
-            span = _span(quote, places[min(nth, len(places) - 1)]) if places else None
+            place, places = kth(quote, text, nth, piece.start, piece.end)
+            span = Span(*place) if place else None
             counts["unlocated"] += span is None
-            counts["repeated"] += len(places) > 1
+            counts["repeated"] += places > 1
             counts["overvoted"] += error.get("votes", int) > READERS
             yield _mark(f"{annotation}/{number}", error, span, index, label, text, counts)
             number += 1
-
-
-def _span(quote: str, start: int) -> Span:
-    return Span(start, start + len(quote))
 
 
 def _mark(id: str, error: Fields, span: Span | None, segment: int, label: str, text: str, counts: Counter[str]) -> Mark:
@@ -145,11 +141,9 @@ def _antecedents(error: Fields, mark: Span | None, text: str) -> tuple[Anteceden
 
 def _antecedent(quote: str, mark: Span | None, text: str) -> Span | None:
     """The occurrence nearest before the mark, else the first; across segments it has spaces for line breaks."""
-    places = occurrences(quote, text) or occurrences(quote, text.replace("\n", " "))
-    spans = [_span(quote, at) for at in places]
-    before = [span for span in spans if mark and span.end <= mark.start]
-    elsewhere = [span for span in spans if span != mark]
-    return before[-1] if before else next(iter(elsewhere or spans), None)
+    around = (mark.start, mark.end) if mark else None
+    place = preceding(quote, text, around) or preceding(quote, text.replace("\n", " "), around)
+    return Span(*place) if place else None
 
 
 def _notes(counts: Counter[str], options: Options) -> Iterator[Note]:

@@ -12,9 +12,9 @@ from typing import Any, Literal
 from finecomb import protocols
 from finecomb.core.check import misplaced
 from finecomb.core.errors import FormatError, ProtocolError, did_you_mean, shorten
-from finecomb.core.folding import occurrences
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
+from finecomb.core.quotes import kth
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note, storable
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
@@ -446,15 +446,14 @@ class _Placer:
 
     def place(self, quote: str, text: str, part: str) -> Span | None:
         """The k-th repetition of a quote goes to its k-th occurrence (or to the first), else to the last there is."""
-        places = occurrences(quote, text)
-        if not places:
+        number = self.seen[part, quote] if self.repeats == "kth" else 0
+        place, places = kth(quote, text, number)
+        if place is None:
             self.lost += 1
             return None
-        self.doubtful += len(places) > 1
-        kth = self.seen[part, quote] if self.repeats == "kth" else 0
+        self.doubtful += places > 1
         self.seen[part, quote] += 1
-        at = places[min(kth, len(places) - 1)]
-        return Span(at, at + len(quote), part)
+        return Span(*place, part)
 
     def nothing(self) -> str:
         """Why a mark without offsets and quote has no place."""

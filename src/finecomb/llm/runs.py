@@ -8,15 +8,17 @@ import itertools
 import json
 import threading
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+import polars as pl
+
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotation, Annotator, Document, Exclusion, ModelSettings, Record, Time, Unit
+from finecomb.core.records import Annotation, Annotator, Document, Exclusion, ModelSettings, Record, Unit
 from finecomb.core.study import Study
 from finecomb.llm.budget import Price
 from finecomb.llm.calls import Caller, CallProgress, ModelCall, Watcher, reply_text, taken_over
@@ -26,11 +28,20 @@ from finecomb.llm.journal import Journal, ReplyEntry, cached_replies
 from finecomb.llm.local import CONTEXT, LocalEndpoint, is_local, model_file
 from finecomb.llm.prompt import PromptTemplate, PromptWriter, Shot, check_names
 from finecomb.llm.reading import MarkNote, ReadReply, read_reply
+from finecomb.llm.run_folder import (
+    RECORD,
+    RunRecord,
+    TextRetry,
+    only_run,
+    read_record,
+    read_status,
+    write_record,
+    write_status,
+)
 from finecomb.llm.task import ModelTask, mark_tasks, tasks_of
 from finecomb.version import __version__
 
 T = TypeVar("T")
-FILE = "run.json"
 
 
 class ReplyNote(Record):
@@ -50,21 +61,6 @@ class ReplyNote(Record):
     """The model that answered, by the endpoint's own word."""
     reply: str = ""
     """The raw reply, where it could not be read; the journal has every reply."""
-
-
-class RunRecord(Record):
-    """What a run is: who was asked, what, how and since when; `run.json` in the run's folder."""
-
-    name: str
-    """Of the annotator; samples have a number after it."""
-    settings: ModelSettings
-    host: str
-    protocol: str
-    prompt: str
-    """Hash of template, protocol and the form of replies."""
-    template: str
-    created: Time
-    version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +117,13 @@ class ModelPlan:
     def requests(self, task: ModelTask, sample: int) -> list[ChatRequest]:
         """The requests of one task."""
         others = [shot for shot in self.shots if shot[0].id != task.document.id][: self.record.settings.shots]
-        return list(self.writer.requests(task, sample, others))
+        requests = self.writer.requests(task, sample, others)
+        retry = self.record.retries.get(task.document.id)
+        return [_asked_again(request, retry) for request in requests] if retry else list(requests)
+
+    def asking_again(self, retries: Mapping[str, TextRetry]) -> ModelPlan:
+        """The plan with some texts asked once more, in words that the cache does not know."""
+        return replace(self, record=self.record.model_copy(update={"retries": dict(retries)}))
 
     def slots(self) -> Iterator[TaskSlot]:
         """Every annotation to be, with its calls, text by text."""
@@ -184,6 +186,30 @@ def plan(
     run_plan = ModelPlan(record, protocol, todo, tuple(_shots(study, protocol, settings)), writer)
     _check_lengths(run_plan)
     return run_plan
+
+
+def name_clash(study: Study, run_plan: ModelPlan) -> str:
+    """Why the annotator's name is taken, as two prompts or models under one name would be mixed up; empty when free."""
+    samples = range(run_plan.record.settings.samples)
+    names = {annotator.id: annotator for annotator in map(run_plan.annotator, samples)}
+    for annotator in study.iter_annotators():
+        if annotator.id in names and (clash := _clash(study, annotator, names[annotator.id], run_plan.protocol.id)):
+            return clash
+    return ""
+
+
+def _clash(study: Study, before: Annotator, now: Annotator, protocol: str) -> str:
+    if before.kind != "llm":
+        return f"annotator {before.id!r} is a {before.kind} already; name this one with --name"
+    work = study.annotations.filter((pl.col("annotator") == before.id) & (pl.col("protocol") == protocol))
+    changed = [key for key in ("model", "endpoint", "prompt") if before.meta.get(key) != now.meta.get(key)]
+    if work.is_empty() or not changed:
+        return ""
+    key = changed[0]
+    return (
+        f"annotator {before.id!r} was asked with another {key} before"
+        f" ({before.meta.get(key)}, now {now.meta.get(key)}); name this one with --name"
+    )
 
 
 def _host(settings: ModelSettings) -> str:
@@ -254,20 +280,55 @@ def annotate(
     return execute(run_plan, runs, endpoint, watch)
 
 
+Delivery = Callable[[Annotation], None]
+"""Called with every annotation as soon as its replies are there."""
+
+
 def execute(
     run_plan: ModelPlan,
     runs: Path | None = None,
     endpoint: Endpoint | None = None,
     watch: Watcher = lambda progress: None,
+    deliver: Delivery = lambda annotation: None,
 ) -> ModelRun:
     """Carry out a plan; also after a crash, where it goes on from what the journal has."""
-    folder = runs / _folder_name(run_plan) if runs else None
+    if runs is None:
+        return _run_async(_execute(run_plan, None, None, endpoint, watch, deliver))
+    folder = runs / folder_name(run_plan.record)
+    with only_run(folder):
+        run_plan = written_down(run_plan, folder)
+        documents = _documents(run_plan, folder)
+        try:
+            run = _run_async(_execute(run_plan, runs, folder, endpoint, watch, deliver))
+        except BaseException as error:
+            why = str(error) if isinstance(error, FinecombError) else "interrupted"
+            write_status(folder, "stopped", documents, why=why)
+            raise
+        complete = not run.stopped and len(run.unasked) == 0
+        write_status(folder, "finished" if complete else "stopped", documents, run.unasked, run.stopped)
+        return run
+
+
+def written_down(run_plan: ModelPlan, folder: Path) -> ModelPlan:
+    """The plan as the run's folder has it, which says from now on that it is at work."""
     run_plan = _with_record(run_plan, folder)
-    return _run_async(_execute(run_plan, runs, folder, endpoint, watch))
+    write_status(folder, "running", _documents(run_plan, folder))
+    return run_plan
 
 
-def _folder_name(run_plan: ModelPlan) -> str:
-    record = run_plan.record
+def _documents(run_plan: ModelPlan, folder: Path) -> tuple[str, ...]:
+    """The texts that a run is about: those of this plan, and those that it was about before."""
+    status = read_status(folder)
+    before = status.documents if status else ()
+    return tuple(dict.fromkeys([*before, *(task.document.id for task in run_plan.tasks)]))
+
+
+def _asked_again(request: ChatRequest, retry: TextRetry) -> ChatRequest:
+    return request.model_copy(update={"retry": retry.number, "max_tokens": retry.max_tokens or request.max_tokens})
+
+
+def folder_name(record: RunRecord) -> str:
+    """The name of a run's folder: runs that ask the same in the same way share one."""
     limits = {
         "price",
         "budget",
@@ -291,82 +352,82 @@ def _folder_name(run_plan: ModelPlan) -> str:
     return f"{safe}-{short}"
 
 
-def _with_record(run_plan: ModelPlan, folder: Path | None) -> ModelPlan:
+def _with_record(run_plan: ModelPlan, folder: Path) -> ModelPlan:
     """The plan with the date of the run that it goes on with; a new run is written down first."""
-    if folder is None:
-        return run_plan
-    file = folder / FILE
     record = run_plan.record
-    if file.exists():
-        created = RunRecord.model_validate_json(file.read_text(encoding="utf-8")).created
-        record = record.model_copy(update={"created": created})
+    if (folder / RECORD).exists():
+        before = read_record(folder)
+        retries = {**before.retries, **record.retries}
+        record = record.model_copy(update={"created": before.created, "retries": retries})
+        if record != before:
+            write_record(folder, record)
     else:
-        folder.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(".part")
-        part.write_text(record.model_dump_json(indent=1), encoding="utf-8")
-        part.replace(file)
+        write_record(folder, record)
     return replace(run_plan, record=record)
 
 
 async def _execute(
-    run_plan: ModelPlan, runs: Path | None, folder: Path | None, endpoint: Endpoint | None, watch: Watcher
+    run_plan: ModelPlan,
+    runs: Path | None,
+    folder: Path | None,
+    endpoint: Endpoint | None,
+    watch: Watcher,
+    deliver: Delivery,
 ) -> ModelRun:
-    settings = run_plan.record.settings
     journal = Journal(folder)
-    entries = dict(journal.content.replies)
-    elsewhere = cached_replies(runs) if runs else {}
     slots = list(run_plan.slots())
-    calls = [call for slot in slots for call in slot.calls]
-    progress = CallProgress(len(calls))
+    collector = AnnotationCollector(run_plan, slots, deliver)
     journal.open()
-    caller: Caller | None = None
-    made_now = 0
     try:
-        open_calls = []
-        for call in calls:
-            if call.hash not in entries and call.hash in elsewhere:
-                entries[call.hash] = taken_over(elsewhere[call.hash])
-                await journal.add(entries[call.hash])
-            if call.hash not in entries:
-                open_calls.append(call)
-        progress.done = progress.cached = len(calls) - len(open_calls)
-        if open_calls:
-            answering = endpoint or open_endpoint(settings)
-            caller = Caller(answering, settings, journal, Price.of(settings))
-            try:
-                async for call, entry in caller.make(open_calls, progress, watch):
-                    entries[call.hash] = entry
-                    made_now += 1
-            finally:
-                if endpoint is None:
-                    await answering.close()
+        collector.add(journal.content.replies)
+        await _take_over(journal, collector, cached_replies(runs) if runs else {})
+        cached = len(collector.entries)
+        outcome = await _asked(run_plan, journal, collector, endpoint, watch)
     finally:
         await journal.close()
-    outcome = ModelRun(
-        run_plan.record,
-        folder,
-        cost=caller.budget.spent if caller else journal.content.spent,
-        calls=made_now,
-        cached=progress.cached,
-        stopped=caller.stopped if caller else "",
-    )
-    return _collected(run_plan, slots, outcome, entries, caller.failures if caller else {})
+    return collector.run(replace(outcome, folder=folder, cached=cached))
+
+
+async def _take_over(journal: Journal, collector: AnnotationCollector, elsewhere: Mapping[str, ReplyEntry]) -> None:
+    """Replies that other runs have got to the same requests."""
+    entries = {hash: taken_over(elsewhere[hash]) for hash in collector.missing if hash in elsewhere}
+    if entries:
+        await journal.add(*entries.values())
+        collector.add(entries)
+
+
+async def _asked(
+    run_plan: ModelPlan, journal: Journal, collector: AnnotationCollector, endpoint: Endpoint | None, watch: Watcher
+) -> ModelRun:
+    """Ask for the replies that are missing."""
+    calls = list(collector.missing.values())
+    if not calls:
+        return ModelRun(run_plan.record, None, cost=journal.content.spent)
+    settings, cached = run_plan.record.settings, len(collector.entries)
+    progress = CallProgress(cached + len(calls), cached, cached)
+    answering = endpoint or open_endpoint(settings)
+    caller = Caller(answering, settings, journal, Price.of(settings))
+    try:
+        async for call, entry in caller.make(calls, progress, watch):
+            collector.add({call.hash: entry})
+    finally:
+        if endpoint is None:
+            await answering.close()
+    collector.failures = caller.failures
+    made = len(collector.entries) - cached
+    return ModelRun(run_plan.record, None, cost=caller.budget.spent, calls=made, stopped=caller.stopped)
 
 
 def collect(run_plan: ModelPlan, runs: Path) -> ModelRun:
     """What a run has brought so far, without asking anything: after an interruption."""
-    folder = runs / _folder_name(run_plan)
+    folder = runs / folder_name(run_plan.record)
     content = Journal(folder).content
-    run = ModelRun(
-        _with_record(run_plan, folder).record,
-        folder,
-        cost=content.spent,
-        cached=len(content.replies),
-        stopped="interrupted",
-    )
-    failures = {hash: entry.why for hash, entry in content.failures.items()}
     run_plan = _with_record(run_plan, folder)
-    return _collected(run_plan, list(run_plan.slots()), run, content.replies, failures)
+    collector = AnnotationCollector(run_plan, list(run_plan.slots()))
+    collector.add(content.replies)
+    collector.failures = {hash: entry.why for hash, entry in content.failures.items()}
+    run = ModelRun(run_plan.record, folder, cost=content.spent, cached=len(content.replies), stopped="interrupted")
+    return collector.run(run)
 
 
 def open_endpoint(settings: ModelSettings) -> Endpoint:
@@ -402,38 +463,64 @@ def _run_async(work: Coroutine[Any, Any, T]) -> T:
 # --- replies as annotations --------------------------------------------------------------------------------------
 
 
-def _collected(
-    run_plan: ModelPlan,
-    slots: Sequence[TaskSlot],
-    run: ModelRun,
-    entries: Mapping[str, ReplyEntry],
-    failures: Mapping[str, str],
-) -> ModelRun:
-    """The run with the annotations of all texts whose replies are there, in the order of the texts."""
-    annotations: list[Annotation] = []
-    unasked: dict[str, str] = {}
-    for slot in slots:
-        hashes = [call.hash for call in slot.calls]
-        if missing := [hash for hash in hashes if hash not in entries]:
-            reasons = [failures[hash] for hash in missing if hash in failures]
-            unasked[slot.task.document.id] = reasons[0] if reasons else run.stopped or "not asked yet"
-        else:
-            replies = [(hash, entries[hash]) for hash in hashes]
-            annotations.append(annotation_of(run_plan, slot.task, slot.sample, replies))
-    states = Counter(str(note_of(annotation).state) for annotation in annotations)
-    annotators = tuple(run_plan.annotator(sample) for sample in range(run_plan.record.settings.samples))
-    return ModelRun(
-        run.record,
-        run.folder,
-        annotators,
-        tuple(annotations),
-        dict(states),
-        unasked,
-        run.calls,
-        run.cached,
-        run.cost,
-        run.stopped,
-    )
+class AnnotationCollector:
+    """Makes annotations of replies, each as soon as all replies of its text are there."""
+
+    def __init__(
+        self, run_plan: ModelPlan, slots: Sequence[TaskSlot], deliver: Delivery = lambda annotation: None
+    ) -> None:
+        self.plan, self.slots, self.deliver = run_plan, slots, deliver
+        self.entries: dict[str, ReplyEntry] = {}
+        """Replies by the hash of their request."""
+        self.missing = {call.hash: call for slot in slots for call in slot.calls}
+        """Calls without a reply; equal requests are one call."""
+        self.failures: dict[str, str] = {}
+        """Why calls got no reply."""
+        self._annotations: dict[int, Annotation] = {}
+        self._slots_of: dict[str, list[int]] = {}
+        for number, slot in enumerate(slots):
+            for call in slot.calls:
+                self._slots_of.setdefault(call.hash, []).append(number)
+
+    def add(self, entries: Mapping[str, ReplyEntry]) -> None:
+        """Take replies; those to questions that this plan does not ask are left alone."""
+        mine = {hash: entry for hash, entry in entries.items() if hash in self.missing}
+        self.entries |= mine
+        for hash in mine:
+            del self.missing[hash]
+        for number in dict.fromkeys(itertools.chain.from_iterable(self._slots_of[hash] for hash in mine)):
+            self._make(number)
+
+    def _make(self, number: int) -> None:
+        slot = self.slots[number]
+        if any(call.hash in self.missing for call in slot.calls):
+            return
+        replies = [(call.hash, self.entries[call.hash]) for call in slot.calls]
+        annotation = annotation_of(self.plan, slot.task, slot.sample, replies)
+        self._annotations[number] = annotation
+        self.deliver(annotation)
+
+    def run(self, run: ModelRun) -> ModelRun:
+        """The run with the annotations of all texts whose replies are there, in the order of the texts."""
+        annotations = tuple(self._annotations[number] for number in sorted(self._annotations))
+        samples = range(self.plan.record.settings.samples)
+        return replace(
+            run,
+            annotators=tuple(self.plan.annotator(sample) for sample in samples),
+            annotations=annotations,
+            states=dict(Counter(str(note_of(annotation).state) for annotation in annotations)),
+            unasked=self._unasked(run.stopped or "not asked yet"),
+        )
+
+    def _unasked(self, otherwise: str) -> dict[str, str]:
+        """Why texts have no annotation, by document."""
+        open_slots = (slot for number, slot in enumerate(self.slots) if number not in self._annotations)
+        return {
+            slot.task.document.id: next(
+                (self.failures[call.hash] for call in slot.calls if call.hash in self.failures), otherwise
+            )
+            for slot in open_slots
+        }
 
 
 def note_of(annotation: Annotation) -> ReplyNote:
@@ -497,7 +584,7 @@ def _units(task: ModelTask, readings: Sequence[ReadReply]) -> tuple[Unit, ...]:
 
 def _note(readings: Sequence[ReadReply], replies: Sequence[tuple[str, ReplyEntry]], bad: int | None) -> ReplyNote:
     marks = sum(len(reading.marks) for reading in readings)
-    answered = any(reading.answers for reading in readings)
+    answered = any(reading.answers or reading.unit for reading in readings)
     state = readings[bad].state if bad is not None else "marked" if marks else "answered" if answered else "no errors"
     entries = [entry for _, entry in replies]
     return ReplyNote(

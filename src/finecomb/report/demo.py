@@ -31,7 +31,8 @@ def show(study: Study, folder: Path, console: Console) -> None:
     """One text with its marks, counts, coverage by system and agreement by label."""
     ids = study.documents["id"].to_list()
     id = SHOWN if SHOWN in ids else ids[0]
-    readers = study.work().only(pl.col("annotator") != "truth")
+    people = study.annotators.filter(pl.col("kind") == "human")["id"]
+    readers = study.work().only(pl.col("annotator").is_in(people.implode()))
     _heading(console, "A text with the errors that its author put into it")
     truth = [annotation for annotation in study.annotations_on(id) if annotation.annotator == "truth"]
     console.print(document_view(study.document(id), truth, study.protocols, min(96, console.width)))

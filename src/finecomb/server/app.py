@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from pathlib import Path
 
 from fastapi import FastAPI
 
@@ -13,7 +14,7 @@ from finecomb.server.annotators.schema import ErrorResponse
 from finecomb.server.annotators.task_cache import TaskCache
 from finecomb.server.auth import Auth
 from finecomb.server.headers import HeaderMiddleware
-from finecomb.server.researchers import recruitment
+from finecomb.server.researchers import calibration_routes, recruitment, run_routes
 from finecomb.server.researchers import routes as researchers
 from finecomb.store.store import Store
 from finecomb.version import __version__
@@ -22,10 +23,17 @@ _MOST = 1_000_000  # bytes of an annotator's request
 _MOST_UPLOADED = 64_000_000  # bytes of a researcher's
 
 
-def create_app(store: Store, origin: str = "", hosts: Collection[str] | None = None) -> FastAPI:
+def create_app(
+    store: Store,
+    origin: str = "",
+    hosts: Collection[str] | None = None,
+    runs: Path | None = None,
+    key_envs: Collection[str] = (),
+) -> FastAPI:
     """The app that serves one study; `origin` is its public address where that is not the one it listens on.
 
-    `hosts` are the names it answers to, any when None.
+    `hosts` are the names it answers to, any when None. `runs` is where runs of language models are kept, beside the
+    database when None; `key_envs` names the environment variables that they may take keys from.
     """
     app = FastAPI(
         title="Finecomb",
@@ -38,6 +46,7 @@ def create_app(store: Store, origin: str = "", hosts: Collection[str] | None = N
     )
     app.state.auth = Auth(store, origin.rstrip("/"))
     app.state.store = store
+    app.state.runs, app.state.key_envs = runs, frozenset(key_envs)
     app.state.task_cache = TaskCache(store, app.state.auth.signature)
     problems.install(app)
     app.router.routes[:0] = annotators.shortcuts()
@@ -46,6 +55,8 @@ def create_app(store: Store, origin: str = "", hosts: Collection[str] | None = N
     app.include_router(researchers.router)
     app.include_router(adjudication.router)
     app.include_router(recruitment.router)
+    app.include_router(run_routes.router)
+    app.include_router(calibration_routes.router)
     pages.install(app)
     app.add_middleware(
         HeaderMiddleware,

@@ -98,6 +98,7 @@ def test_a_tagger_learns_sees_nothing_that_follows_and_comes_back(settings: Tagg
     assert tagger([Narrative("e", "", ())])[0].sentences.shape == (0, 3)
 
 
+@pytest.mark.long
 def test_surprisals_are_negative_log_probabilities(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     model = Surprisals.of(tiny_models.causal(tmp_path / "causal"))
@@ -139,6 +140,7 @@ def test_a_sequence_to_sequence_model_writes_verdicts(tmp_path: Path) -> None:
     assert model([Narrative("e", "", ())])[0].sentences.shape == (0, 3)
 
 
+@pytest.mark.long
 def test_a_model_that_is_not_there_is_named_with_its_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("transformers")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

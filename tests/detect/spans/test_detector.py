@@ -39,7 +39,7 @@ def study(texts: int = 9) -> Study:
 @pytest.mark.long
 @pytest.mark.parametrize("tune", [False, True])
 def test_it_learns_is_stored_and_marks(tmp_path: Path, tune: bool) -> None:
-    options = SpanTrainingOptions(encoder=tiny_models.encoder(tmp_path / "encoder"), epochs=20, test_folds=2, tune=tune)
+    options = SpanTrainingOptions(encoder=tiny_models.encoder(tmp_path / "encoder"), epochs=60, test_folds=2, tune=tune)
     training = named("spans").training
     assert training is not None
     fitted = training.fit(study(), list(study().iter_annotations()), "", options)
@@ -53,7 +53,9 @@ def test_it_learns_is_stored_and_marks(tmp_path: Path, tune: bool) -> None:
     factory = named("spans")
     assert factory.protocol_of is not None
     assert factory.protocol_of(values) == "snac"
-    annotation = factory.make(shipped("snac"), values)(Document(id="x", text="He opens the letter . Rain ."))
+    annotation = factory.make(shipped("snac"), values)(
+        Document(id="x", text="Nora waits . She opens the letter . Emil leaves the garden .")
+    )
     assert "letter" in " ".join(mark.quotes[0] for mark in annotation.marks)
     assert all(mark.confidence is not None for mark in annotation.marks)
     with pytest.raises(FinecombError, match="has no label 'ref'"):

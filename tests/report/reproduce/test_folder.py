@@ -54,6 +54,7 @@ def test_a_study_with_one_reader_and_one_text_gives_reasons_and_no_traceback(nam
     made = list(outcomes(paper_named(name), PaperStudy(study, 10), False))
     assert all(outcome.rendering or outcome.why for outcome in made)
     assert any(outcome.why for outcome in made)
+    assert not any(outcome.rendering for outcome in made if outcome.exhibit.title == "Agreement on tokens")
 
 
 def test_the_command_lists_exhibits_and_refuses_what_does_not_apply(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ const admin = {
   design: "Design",
   documents: "Documents",
   annotators: "Annotators",
+  runs: "Runs",
+  calibrate: "Calibration",
   adjudicate: "Adjudicate",
   settings: "Settings",
   log: "Log",

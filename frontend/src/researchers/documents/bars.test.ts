@@ -29,6 +29,7 @@ const reader = (name: string, spans: [number, number][], more: Partial<Annotatio
     antecedents: [],
     votes: null,
     unlocated: "",
+    placed: "",
   })),
   ...more,
 });

@@ -129,6 +129,14 @@ def points(findings: Sequence[Finding], *columns: str) -> list[dict[str, object]
     return rows
 
 
+def defined(findings: Sequence[Finding]) -> Sequence[Finding]:
+    """The findings, where one of them has a value; else the exhibit cannot be made, for the reason that they give."""
+    values = [finding.estimate.value for finding in findings]
+    reason = next((finding.estimate.why for finding in findings), "there is nothing to measure")
+    require(any(not math.isnan(value) for value in values), reason)
+    return findings
+
+
 def signature_of(findings: Sequence[Finding]) -> str:
     """How the numbers were made, from the first of them."""
     return str(findings[0].estimate.signature) if findings else ""

@@ -22,6 +22,7 @@ from finecomb.report.reproduce.exhibits import (
     ExhibitRow,
     PaperStudy,
     Rendering,
+    defined,
     pivoted,
     point,
     points,
@@ -404,7 +405,7 @@ def figure_20(study: PaperStudy) -> Rendering:
 def table_2(study: PaperStudy) -> Rendering:
     """Each reader against all others together, by kind; machines of the study in the reader's place beside them."""
     part = _view(study, equal=False)
-    findings = agree(part, ["one-vs-rest"], **study.inference)
+    findings = defined(agree(part, ["one-vs-rest"], **study.inference))
     rows = pivoted([_judged("Human", finding) for finding in findings], "error", "score")
     return Rendering(tuple(rows), "Tokens; the others together are everybody's marks but one's.",
                      signature=signature_of(findings))  # fmt: skip
@@ -419,7 +420,7 @@ def _judged(who: str, finding: Finding) -> dict[str, object]:
 
 def table_4(study: PaperStudy) -> Rendering:
     """Agreement on tokens by kind: alpha as the mean over texts, and two-agree."""
-    findings = agree(_view(study, equal=False), ["alpha-mean-one", "two-agree"], **study.inference)
+    findings = defined(agree(_view(study, equal=False), ["alpha-mean-one", "two-agree"], **study.inference))
     names = {"alpha-mean-one": "Krippendorff’s α", "two-agree": "Two Agree (%)"}
     rows = [
         {"error": f.columns["label"], "m": names[str(f.columns["measure"])], "value": point(f.estimate)["value"]}

@@ -27,6 +27,7 @@ from finecomb.report.reproduce.exhibits import (
     ExhibitRow,
     PaperStudy,
     Rendering,
+    defined,
     pivoted,
     point,
     points,
@@ -100,7 +101,7 @@ def table_1(study: PaperStudy) -> Rendering:
     name = _named(study, RATINGS)
     require(name, "needs ratings of whole texts under the protocol `likert`")
     part = study.view(protocol=name)
-    findings = agree(part, ["alpha-ordinal"], level="document", question="coherence", **study.inference)
+    findings = defined(agree(part, ["alpha-ordinal"], level="document", question="coherence", **study.inference))
     rows = [
         {"agreement": "Krippendorff’s α, ordinal", "texts": point(finding.estimate)["value"]} for finding in findings
     ]
@@ -167,7 +168,7 @@ def _need_individuals(study: PaperStudy) -> None:
 
 def table_5(study: PaperStudy) -> Rendering:
     """Agreement on tokens by kind: alpha and two-agree."""
-    findings = agree(_marks(study), ["alpha", "two-agree"], **study.inference)
+    findings = defined(agree(_marks(study), ["alpha", "two-agree"], **study.inference))
     long = [
         {"error": f.columns["label"], "m": _SHORT[str(f.columns["measure"])], "value": point(f.estimate)["value"]}
         for f in findings

@@ -200,8 +200,7 @@ def readers(annotations: Iterable[Annotation], kinds: Mapping[str, str]) -> list
 
 def _listing(content: Report, words: Sequence[tuple[str, str, int, str]], pages: Mapping[str, str]) -> str:
     rows = "".join(
-        f'<tr data-words="{escape(f"{id} {system} {text}".lower(), quote=True)}"><td>'
-        f'<a href="{pages[id]}">{escape(id)}</a></td>'
+        f'<tr><td><a href="{pages[id]}">{escape(id)}</a></td>'
         f'<td>{escape(system)}</td><td class="n">{marks:,}</td><td><bdi>{escape(text)}…</bdi></td></tr>'
         for id, system, marks, text in words
     )
@@ -210,7 +209,7 @@ def _listing(content: Report, words: Sequence[tuple[str, str, int, str]], pages:
         f'<span id="left">{len(words):,} texts</span></header>'
         '<main class="leaf"><h1>Texts</h1><p><label>Find '
         '<input id="find" type="search" placeholder="words, id or system"></label></p>'
-        '<div class="scroll" tabindex="0"><table class="data"><tr><th scope="col">text</th>'
+        '<div class="scroll" tabindex="0"><table class="data texts"><tr><th scope="col">text</th>'
         '<th scope="col">system</th><th scope="col" class="n">marks</th><th scope="col">begins</th>'
         f"</tr>{rows}</table></div></main>"
     )

@@ -210,7 +210,7 @@ def _piece(words: str, owners: Sequence[_ReaderMark], text: TextPage, staff: Sta
     share = len({entry.row for entry in owners if not entry.reader.machine}) / (staff.people or 1)
     layers = ",".join([*strokes, f"var(--D{round(DEPTHS * share)})", "var(--s)"])
     marks = " ".join(str(entry.number) for entry in owners)
-    return f'<span class="sc" data-marks="{marks}" style="background:{layers}">{escape(words) or "&#8203;"}</span>'
+    return f'<span class="sc" data-m="{marks}" style="background:{layers}">{escape(words) or "&#8203;"}</span>'
 
 
 # --- how the text moved the numbers ------------------------------------------------------------------------------
@@ -235,15 +235,12 @@ def _moves(influences: Sequence[TextInfluence]) -> str:
 
 
 def _move_plot(one: TextInfluence) -> str:
-    """The open dot, the filled dot, and the way from one to the other."""
+    """The open dot, the filled dot, and the way from one to the other; both numbers stand beside it as words."""
     start, end = (one.axis.place(number, _WIDE) for number in (one.without, one.value))
-    said = f"from {one.axis.number(one.without)} to {one.axis.number(one.value)}"
     return (
-        f'<svg width="{_WIDE}" height="16" role="img" aria-label="{said}">'
-        f'<path d="M6 8H{_WIDE - 6}" stroke="var(--line)" stroke-width="2"/>'
-        f'<path d="M{start:.0f} 8H{end:.0f}" stroke="var(--ink)" stroke-width="2"/>'
-        f'<circle cx="{start:.0f}" cy="8" r="4" fill="var(--paper)" stroke="var(--ink)" stroke-width="2"/>'
-        f'<circle cx="{end:.0f}" cy="8" r="4.5" fill="var(--ink)"/></svg>'
+        f'<svg class="mv" width="{_WIDE}" height="16" aria-hidden="true"><path d="M6 8H{_WIDE - 6}"/>'
+        f'<path d="M{start:.0f} 8H{end:.0f}"/><circle cx="{start:.0f}" cy="8" r="4"/>'
+        f'<circle cx="{end:.0f}" cy="8" r="4"/></svg>'
     )
 
 

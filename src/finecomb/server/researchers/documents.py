@@ -165,7 +165,26 @@ def _mark(mark: Mark) -> ReaderMark:
         antecedents=mark.antecedents.spans if mark.antecedents else (),
         votes=mark.votes,
         unlocated=mark.unlocated,
+        placed=_placed(mark),
     )
+
+
+_PLACED = {
+    "exact": "quote placed exactly",
+    "spelling": "quote placed in another spelling",
+    "elided": "quote placed from its first to its last words",
+    "near": "quote placed approximately",
+}
+
+
+def _placed(mark: Mark) -> str:
+    """How a language model's quote found its place; empty for marks of others."""
+    note = mark.meta.get("llm")
+    if not isinstance(note, dict):
+        return ""
+    flags = note.get("flags")
+    doubts = [str(flag) for flag in flags] if isinstance(flags, list | tuple) else []
+    return "; ".join(filter(None, [_PLACED.get(str(note.get("placed", "")), ""), *doubts]))
 
 
 def _options(protocols: Iterable[Protocol]) -> dict[str, tuple[int | float | str | bool, ...]]:

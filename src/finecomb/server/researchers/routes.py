@@ -261,6 +261,8 @@ async def set_state(snapshots: Snapshots, session: Editor, new: schema.NewState)
 async def set_settings(snapshots: Snapshots, session: Editor, changes: Settings) -> Settings:
     """Change those settings that are sent; the others stay."""
     named = {name: getattr(changes, name) for name in changes.model_fields_set}
+    if "models" in named and session.role != "owner":
+        raise ProblemError("not-allowed", "Which language models are asked, and where, is for owners of the study.")
     try:
         settings = Settings.model_validate(dict(snapshots.store.head.settings) | named)
     except ValidationError as error:

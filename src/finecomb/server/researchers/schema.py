@@ -219,6 +219,8 @@ class ReaderMark(Sent):
     antecedents: tuple[Span, ...] = ()
     votes: int | None = None
     unlocated: str = ""
+    placed: str = ""
+    """How a machine's quote found its place, in words; empty for people."""
 
 
 class AnnotationBars(Sent):

@@ -13,10 +13,12 @@
     for (const link of links) { const part = document.getElementById(link.hash.slice(1)); if (part) watch.observe(part); }
   }
   const search = document.getElementById("find");
+  let rows; // of the list of texts with their words, read when somebody searches
   if (search) search.addEventListener("input", () => {
     const words = search.value.toLowerCase();
     let left = 0;
-    for (const row of all("[data-words]")) { row.hidden = !row.dataset.words.includes(words); left += row.hidden ? 0 : 1; }
+    rows ??= all(".texts tr:not(:first-child)").map((row) => [row, row.textContent.toLowerCase()]);
+    for (const [row, text] of rows) { row.hidden = !text.includes(words); left += row.hidden ? 0 : 1; }
     const count = document.getElementById("left");
     if (count) count.textContent = `${left.toLocaleString()} texts`;
   });
@@ -29,14 +31,14 @@
   const show = (ids) => {
     const chosen = new Set(ids);
     for (const item of items) item.hidden = chosen.size > 0 && !chosen.has(markOf(item));
-    for (const piece of pieces) piece.classList.toggle("chosen", chosen.size > 0 && piece.dataset.marks.split(" ").some((id) => chosen.has(id)));
+    for (const piece of pieces) piece.classList.toggle("chosen", chosen.size > 0 && piece.dataset.m.split(" ").some((id) => chosen.has(id)));
     const head = document.getElementById("chosen");
     if (head) head.textContent = chosen.size ? `${chosen.size} marks here` : head.dataset.all;
   };
   for (const piece of pieces) {
     piece.tabIndex = 0;
     piece.setAttribute("role", "button");
-    piece.addEventListener("click", () => show(piece.classList.contains("chosen") ? [] : piece.dataset.marks.split(" ")));
+    piece.addEventListener("click", () => show(piece.classList.contains("chosen") ? [] : piece.dataset.m.split(" ")));
     piece.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); piece.click(); } });
   }
   for (const box of all(".rail input")) box.addEventListener("change", () => {
@@ -45,7 +47,7 @@
     const isOff = (number) => facts[number].some((fact) => off.has(fact));
     items.forEach((item, number) => { item.hidden = isOff(number); });
     for (const piece of pieces) {
-      const hidden = piece.dataset.marks.split(" ").map((id) => isOff(Number(id)));
+      const hidden = piece.dataset.m.split(" ").map((id) => isOff(Number(id)));
       piece.style.backgroundSize = sizes.get(piece).map((size, at) => (hidden[at] ? "0 0" : size)).join(",");
     }
   });

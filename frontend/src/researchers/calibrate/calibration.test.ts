@@ -1,0 +1,38 @@
+import { describe, expect, test } from "vitest";
+import { axisEnd, inOrder, ratioEnd, ratioPlace, ticks, type Estimate } from "./calibration";
+
+const number = (value: number | null, low: number | null = null, high: number | null = null): Estimate => ({
+  value,
+  low,
+  high,
+  why: "",
+  signature: "",
+});
+
+describe("axes", () => {
+  test.each([
+    [[number(0.3, 0.2, 0.41)], 0.6],
+    [[number(0.3, 0.2, 0.71)], 1],
+    [[number(null)], 0.2],
+  ])("ends on a round number that every interval fits into", (estimates, end) =>
+    expect(axisEnd(estimates)).toBeCloseTo(end),
+  );
+  test("ticks are round", () => expect(ticks(0.6)).toEqual([0, 0.2, 0.4, 0.6]));
+  test("ratios are logarithmic and stay on their axis", () => {
+    expect(ratioPlace(1 / 8)).toBe(0);
+    expect(ratioPlace(2)).toBe(1);
+    expect(ratioPlace(1)).toBeCloseTo(0.75);
+    expect(ratioPlace(0)).toBe(0);
+    expect(ratioPlace(100)).toBe(1);
+  });
+  test("the axis of ratios grows to the next power of two", () => {
+    expect(ratioEnd([number(1, 0.5, 1.9)])).toBe(2);
+    expect(ratioEnd([number(1, 0.5, 2.2)])).toBe(4);
+    expect(ratioEnd([number(1, 0.5, 20)])).toBe(8);
+  });
+});
+
+test("labels stand in the order of the protocol, all together last", () => {
+  const rows = ["any", "b", "strange", "a"].map((label) => ({ label }));
+  expect(inOrder(rows, ["a", "b"]).map(({ label }) => label)).toEqual(["a", "b", "strange", "any"]);
+});

@@ -1,0 +1,55 @@
+import type { CalibrationPage } from "../api-types";
+
+export type Calibration = NonNullable<CalibrationPage["record"]>;
+export type Estimate = Calibration["test"]["advantage"];
+export type Comparison = Calibration["agreement"][number];
+
+/** The rows of the figure: one level, alpha, labels in the order of the protocol, all labels together last. */
+export function agreementRows(record: Calibration, labels: readonly string[]): Comparison[] {
+  const level = record.agreement[0]?.level;
+  const rows = record.agreement.filter((row) => row.level === level && row.measure === "alpha");
+  return inOrder(rows, labels);
+}
+
+/** Rows with a label in the order of the protocol; what is no label of it comes after, `any` last. */
+export function inOrder<T extends { label: string }>(rows: readonly T[], labels: readonly string[]): T[] {
+  const place = ({ label }: T) =>
+    label === "any" ? labels.length + 1 : (labels.indexOf(label) + labels.length + 1) % (labels.length + 1);
+  return [...rows].sort((a, b) => place(a) - place(b));
+}
+
+/** The end of a shared axis that starts at 0: 1, or the next round number when every interval ends below 0.7. */
+export function axisEnd(estimates: readonly Estimate[]): number {
+  const highest = Math.max(0, ...estimates.map(({ value, high }) => high ?? value ?? 0));
+  return highest >= 0.7 ? 1 : Math.max(0.2, Math.ceil(highest / 0.2) * 0.2);
+}
+
+/** Ticks on round numbers from 0 to `end`. */
+export const ticks = (end: number): number[] =>
+  Array.from({ length: Math.round(end / 0.2) + 1 }, (_, index) => (2 * index) / 10);
+
+/** Where a ratio stands on a logarithmic axis from ⅛ to the next power of two beyond 2, as a share of its width. */
+export function ratioPlace(ratio: number, high = 2): number {
+  const [low, top] = [Math.log2(1 / 8), Math.log2(high)];
+  return Math.min(1, Math.max(0, (Math.log2(Math.max(ratio, 1e-9)) - low) / (top - low)));
+}
+
+/** `⅛ ¼ ½ 1 2 4`: the ticks of that axis. */
+export const RATIOS: readonly (readonly [number, string])[] = [
+  [1 / 8, "⅛"],
+  [1 / 4, "¼"],
+  [1 / 2, "½"],
+  [1, "1"],
+  [2, "2"],
+  [4, "4"],
+  [8, "8"],
+];
+
+/** The end of the axis of ratios: 2, or as far as the largest of them goes, at most 8. */
+export const ratioEnd = (ratios: readonly Estimate[]): number => {
+  const highest = Math.max(2, ...ratios.map(({ value, high }) => high ?? value ?? 0));
+  return highest <= 2 ? 2 : highest <= 4 ? 4 : 8;
+};
+
+/** Whether any of a contract's conditions has come about. */
+export const isStale = (page: CalibrationPage): boolean => page.stale.some(({ state }) => state === "yes");

@@ -1,0 +1,116 @@
+"""The researcher's side of the API about judges: may one stand in for people, and does its contract still hold?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
+
+from finecomb.core.records import Id as Name
+from finecomb.core.study import Study
+from finecomb.judges.calibrate import calibrate, judge_binding
+from finecomb.judges.calibration_record import CALIBRATIONS, CalibrationRecord, calibration_record
+from finecomb.judges.contract import CONTRACTS, StaleCondition, stale_conditions
+from finecomb.server.problems import ProblemError
+from finecomb.server.researchers.routes import Editor, Id, Snapshots, Viewer
+from finecomb.server.researchers.schema import Sent
+from finecomb.server.researchers.snapshot import MACHINES, Snapshot, shown
+from finecomb.server.schema import LabelLook
+from finecomb.store import audit
+from finecomb.store.location import FILE
+from finecomb.store.store import Store
+
+router = APIRouter(prefix="/api/admin", tags=["researchers"])
+
+
+class CalibrationPage(Sent):
+    """One judge beside people, as it was last checked, and whether that still holds."""
+
+    judge: str
+    judges: tuple[Name, ...]
+    """Who could be checked: models, detectors, checkers."""
+    record: CalibrationRecord | None
+    """Null where it was never checked."""
+    stale: tuple[StaleCondition, ...]
+    looks: tuple[LabelLook, ...]
+    names: dict[str, str]
+    """What researchers call people, by id."""
+
+
+@router.get("/calibration")
+def calibration(request: Request, snapshots: Snapshots, _: Viewer, judge: Id) -> CalibrationPage:
+    """What is known of a judge; nothing is computed."""
+    folder = _folder(request, snapshots.store)
+    snapshot = snapshots.ask(lambda pages: pages.snapshot)
+    return _page(snapshot, judge, _read(folder, judge) if judge in snapshot.kinds else None)
+
+
+@router.post("/calibration")
+async def check_judge(request: Request, snapshots: Snapshots, session: Editor, judge: Id) -> CalibrationPage:
+    """Check a judge against people now, and keep the result and its contract with the study."""
+    folder = _folder(request, snapshots.store)
+    snapshot = await run_in_threadpool(snapshots.ask, lambda pages: pages.snapshot)
+    record = await run_in_threadpool(_checked, snapshot.study, judge)
+    _keep(folder, record)
+    await snapshots.store.do(
+        audit.record_one, session.who, "checked judge", {"judge": judge, "verdict": record.verdict}
+    )
+    return await run_in_threadpool(_page, snapshot, judge, record)
+
+
+def _checked(study: Study, judge: str) -> CalibrationRecord:
+    return calibration_record(calibrate(study, judge), made=datetime.now(UTC))
+
+
+def _page(snapshot: Snapshot, judge: str, record: CalibrationRecord | None) -> CalibrationPage:
+    judges = [id for id, kind in snapshot.kinds.items() if kind in MACHINES]
+    return CalibrationPage(
+        judge=judge,
+        judges=tuple(judges),
+        record=record,
+        stale=tuple(_stale(snapshot.study, record)) if record else (),
+        looks=shown(snapshot.protocol),
+        names={id: name for id, name in snapshot.names.items() if name != id},
+    )
+
+
+def _stale(study: Study, record: CalibrationRecord) -> list[StaleCondition]:
+    binding = judge_binding(study, record.judge, record.contract.binding.protocol)
+    return stale_conditions(record.contract, binding, datetime.now(UTC))
+
+
+# --- files -------------------------------------------------------------------------------------------------------
+
+
+def _folder(request: Request, store: Store) -> Path:
+    """The study's folder, where calibrations and contracts are kept."""
+    runs: Path | None = request.app.state.runs
+    file = store.database.place.file
+    if runs is not None:
+        return runs.parent
+    if file is not None and file.name == FILE:
+        return file.parent
+    raise ProblemError(
+        "refused", "Calibrations are kept in the study's folder: serve the folder, with --db for its work."
+    )
+
+
+def _file_name(judge: str) -> str:
+    return f"{judge.replace('/', '-')}.json"
+
+
+def _read(folder: Path, judge: str) -> CalibrationRecord | None:
+    file = folder / CALIBRATIONS / _file_name(judge)
+    return CalibrationRecord.model_validate_json(file.read_bytes()) if file.is_file() else None
+
+
+def _keep(folder: Path, record: CalibrationRecord) -> None:
+    """Write calibration and contract, each as a whole."""
+    for place, kept in ((CALIBRATIONS, record), (CONTRACTS, record.contract)):
+        file = folder / place / _file_name(record.judge)
+        file.parent.mkdir(exist_ok=True)
+        part = file.with_suffix(".part")
+        part.write_text(kept.model_dump_json(indent=1), encoding="utf-8")
+        part.replace(file)

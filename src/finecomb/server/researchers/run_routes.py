@@ -1,0 +1,155 @@
+"""The researcher's side of the API about runs of language models: see them, start and stop, decide about failures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Depends, Request
+from starlette.concurrency import run_in_threadpool
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.records import ModelSettings
+from finecomb.core.study import Study
+from finecomb.server.problems import ProblemError
+from finecomb.server.researchers.routes import Editor, Id, Owner, Snapshots, Viewer
+from finecomb.server.researchers.run_schema import (
+    AskAgain,
+    NewRun,
+    PlacementDecision,
+    RunList,
+    RunPage,
+    RunPreview,
+    StudyModels,
+)
+from finecomb.server.researchers.snapshot_cache import SnapshotCache
+from finecomb.store import audit, researcher_actions
+
+if TYPE_CHECKING:
+    from finecomb.server.researchers.model_runs import RunManager
+    from finecomb.server.researchers.run_view import JournalCache
+
+router = APIRouter(prefix="/api/admin", tags=["researchers"])
+
+
+class RunDesk:
+    """Everything that routes about runs need."""
+
+    def __init__(self, snapshots: SnapshotCache, manager: RunManager, journals: JournalCache) -> None:
+        self.snapshots, self.manager, self.journals = snapshots, manager, journals
+
+    def study(self) -> Study:
+        """The study of this moment."""
+        return self.snapshots.ask(lambda pages: pages.snapshot.study)
+
+
+def _desk(request: Request, snapshots: Snapshots) -> RunDesk:
+    """Made when the first researcher looks."""
+    state = request.app.state
+    if not hasattr(state, "run_desk"):
+        try:
+            from finecomb.server.researchers.model_runs import RunManager, default_folder
+            from finecomb.server.researchers.run_view import JournalCache
+        except ModuleNotFoundError as error:
+            message = (
+                f"Language models need the package {error.name} where the server runs; pip install 'finecomb[llm]'"
+            )
+            raise ProblemError("refused", message) from None
+        runs = state.runs or default_folder(snapshots.store)
+        manager = RunManager(snapshots.store, runs, state.key_envs, snapshots.forget)
+        state.run_desk = RunDesk(snapshots, manager, JournalCache())
+    desk: RunDesk = state.run_desk
+    return desk
+
+
+Desk = Annotated[RunDesk, Depends(_desk)]
+
+
+@router.get("/runs")
+def runs(desk: Desk, _: Viewer) -> RunList:
+    """All runs with state, cost and failures, and the models that can be asked."""
+    from finecomb.server.researchers.run_view import run_list
+
+    return run_list(desk.manager, desk.journals, desk.study())
+
+
+@router.get("/run")
+def run(desk: Desk, _: Viewer, id: Id) -> RunPage:
+    """One run: its failures with their raw reply, and quotes that do not stand in their text as given."""
+    from finecomb.server.researchers.run_view import run_page
+
+    return run_page(desk.manager, desk.journals, desk.study(), id)
+
+
+@router.post("/runs/preview")
+def preview(desk: Desk, _: Editor, new: NewRun) -> RunPreview:
+    """Exactly what would be sent for one text, and what the whole would cost. Nothing is sent."""
+    from finecomb.server.researchers.run_view import run_preview
+
+    return run_preview(desk.manager, desk.study(), new)
+
+
+@router.post("/runs")
+async def start_run(desk: Desk, session: Editor, new: NewRun) -> str:
+    """Start a run, or go on with one; what it has got already is not asked again."""
+    _check_budget(desk, session.role or "", new)
+    id = await run_in_threadpool(lambda: desk.manager.start(desk.study(), new))
+    about = new.model_dump(mode="json", exclude_defaults=True, exclude={"template"})
+    await desk.manager.store.do(audit.record_one, session.who, "started run", {"run": id, **about})
+    return id
+
+
+def _check_budget(desk: RunDesk, role: str, new: NewRun) -> None:
+    """A model with a budget is asked for more only by an owner, and one with a price never without a limit."""
+    settings = desk.manager.store.head.settings.models.get(new.model)
+    if settings is None or settings.price is None:
+        return
+    if new.budget is None:
+        raise FinecombError("say where the run stops: a budget in dollars")
+    if settings.budget is not None and new.budget > settings.budget and role != "owner":
+        raise ProblemError("not-allowed", f"More than ${settings.budget:.2f} needs an owner of the study.")
+
+
+@router.delete("/run")
+async def stop_run(desk: Desk, session: Editor, id: Id) -> None:
+    """Stop a run. All it has got is kept, and it can go on later."""
+    desk.manager.stop(id)
+    await desk.manager.store.do(audit.record_one, session.who, "stopped run", {"run": id})
+
+
+@router.post("/run/text")
+async def ask_again(desk: Desk, session: Editor, id: Id, text: AskAgain) -> None:
+    """Ask for one text once more, with a longer reply where that is wanted."""
+    await run_in_threadpool(lambda: desk.manager.ask_again(desk.study(), id, text.document, text.max_tokens))
+    about = {"run": id, **text.model_dump(mode="json", exclude_defaults=True)}
+    await desk.manager.store.do(audit.record_one, session.who, "asked again", about)
+
+
+@router.put("/run/quote")
+async def decide_quote(desk: Desk, session: Editor, decision: PlacementDecision) -> None:
+    """Accept the place of a quote that is not in the text as given, or refuse it."""
+    from finecomb.llm.reading import decided
+    from finecomb.store.machine_work import put_machine_work
+
+    study = await run_in_threadpool(desk.study)
+    work = [annotation for annotation in study.iter_annotations() if annotation.id == decision.annotation]
+    if not work:
+        raise ProblemError("not-found", f"No annotation is called {decision.annotation!r}.")
+    changed = decided(work[0], decision.mark, decision.accept, session.who)
+    await desk.manager.store.change(put_machine_work, (), (changed,))
+    about = decision.model_dump(mode="json")
+    await desk.manager.store.do(audit.record_one, session.who, "decided about a quote", about)
+    desk.snapshots.forget()
+
+
+@router.put("/runs/model")
+async def add_model(desk: Desk, session: Owner, new: StudyModels) -> None:
+    """A model that the study may ask; of its key only the name of a variable of the server is kept."""
+    from finecomb.llm.endpoint import host_of
+
+    host_of(new.base_url)
+    settings = desk.manager.store.head.settings
+    fields = new.model_dump(exclude={"name"})
+    models = {**settings.models, new.name: ModelSettings.model_validate(fields)}
+    changed = settings.model_copy(update={"models": models})
+    await desk.manager.store.change(researcher_actions.set_settings, session.who, changed)
+    desk.snapshots.forget()

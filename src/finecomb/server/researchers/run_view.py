@@ -1,0 +1,327 @@
+"""Runs of language models as the researcher's page shows them: states, failures with their raw reply, quotes, cost."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from finecomb.core.records import Annotation, Mark
+from finecomb.core.study import Study
+from finecomb.llm.budget import Price
+from finecomb.llm.journal import FILE, JournalContent, entries_of
+from finecomb.llm.local import PACKAGES
+from finecomb.llm.prompt import PromptTemplate, prompt_text
+from finecomb.llm.reading import MarkNote, complete_marks
+from finecomb.llm.run_folder import RunRecord, RunStatus, is_locked, read_record, read_status, run_folders
+from finecomb.llm.runs import ModelPlan, name_clash, note_of
+from finecomb.server.researchers.model_runs import RunManager, annotator_ids, protocol_ids
+from finecomb.server.researchers.run_schema import (
+    FailedText,
+    ModelChoice,
+    NewRun,
+    PlacedQuote,
+    QuoteCounts,
+    RunList,
+    RunPage,
+    RunPreview,
+    RunRow,
+    SentMessage,
+    SentPiece,
+    TextState,
+)
+
+READ: tuple[TextState, ...] = ("marked", "no errors", "answered")
+"""States that count as having read the text."""
+_MOST_QUOTES = 300
+_MOST_CHANGES = 12
+
+
+class JournalCache:
+    """What the journals of runs say, read again only when they have grown."""
+
+    def __init__(self) -> None:
+        self._contents: dict[Path, tuple[int, JournalContent]] = {}
+
+    def content(self, folder: Path) -> JournalContent:
+        """The journal of a run."""
+        path = folder / FILE
+        size = path.stat().st_size if path.exists() else 0
+        if self._contents.get(path, (-1,))[0] != size:
+            self._contents[path] = (size, JournalContent.of(entries_of(path)))
+        return self._contents[path][1]
+
+
+def run_list(manager: RunManager, journals: JournalCache, study: Study) -> RunList:
+    """All runs, the newest first, and what can be asked."""
+    runs = tuple(run_row(manager, journals, study, folder) for folder in run_folders(manager.runs))
+    return RunList(
+        runs=runs,
+        models=tuple(_choices(manager)),
+        protocols=protocol_ids(manager.store.head.protocol, study),
+        texts=len(study.documents),
+        cost=sum(run.cost for run in runs),
+        keys=tuple(sorted(manager.key_envs)),
+    )
+
+
+def _choices(manager: RunManager) -> Iterator[ModelChoice]:
+    for name, settings in manager.store.head.settings.models.items():
+        endpoint = settings.base_url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+        yield ModelChoice(
+            name=name,
+            model=settings.model,
+            endpoint=endpoint or "local",
+            priced=settings.price is not None,
+            problem=manager.key_problem(settings),
+            **settings.model_dump(include={"samples", "max_tokens", "budget"}),
+        )
+    for name in PACKAGES:
+        settings = manager.settings(NewRun(model=f"local:{name}"))
+        yield ModelChoice(
+            name=settings.model,
+            model=settings.model,
+            endpoint="local",
+            priced=False,
+            samples=1,
+            max_tokens=600,
+            budget=None,
+            problem=manager.key_problem(settings),
+        )
+
+
+# --- one run -----------------------------------------------------------------------------------------------------
+
+
+def run_row(manager: RunManager, journals: JournalCache, study: Study, folder: Path) -> RunRow:
+    """One run's row."""
+    record, status = read_record(folder), read_status(folder)
+    content = journals.content(folder)
+    active = manager.active.get(folder.name)
+    work = work_of_run(manager, study, record, content, folder.name)
+    running = active is not None or is_locked(folder)
+    error = manager.errors.get(folder.name, "")
+    return RunRow(
+        id=folder.name,
+        name=record.name,
+        model=record.settings.model,
+        endpoint=record.host,
+        choice=_choice(manager, record),
+        protocol=record.protocol,
+        prompt=record.prompt,
+        temperature=record.settings.temperature,
+        state="running" if running else "stopped" if error or status is None else status.state,
+        why="" if running else error or (status.why if status else ""),
+        created=record.created,
+        when=status.when if status else record.created,
+        teeth=tuple(_teeth(record, status, work)),
+        look=sum(not failure.settled for failure in _failures(work, status, content)),
+        quotes=_quote_counts(work),
+        cost=max(content.spent, active.cost if active else 0.0),
+        priced=record.settings.price is not None,
+        seconds_left=active.seconds_left if active else None,
+        **record.settings.model_dump(include={"samples", "max_tokens", "budget"}),
+    )
+
+
+def _choice(manager: RunManager, record: RunRecord) -> str:
+    """The name under the study's models by which a run can go on."""
+    models = manager.store.head.settings.models
+    same = [name for name, settings in models.items() if settings.model == record.settings.model]
+    if record.settings.model.removeprefix("local:") in PACKAGES:
+        same.append(record.settings.model)
+    return record.name if record.name in same else same[0] if same else ""
+
+
+def work_of_run(
+    manager: RunManager, study: Study, record: RunRecord, content: JournalContent, id: str
+) -> list[Annotation]:
+    """The annotations that were made of a run's replies, those just come in among them."""
+    work = {annotation.id: annotation for annotation in manager.work(study, record)}
+    active = manager.active.get(id)
+    if active:
+        work |= {key: value for key, value in active.annotations.items() if key not in work}
+        work |= {key: value for key, value in active.annotations.items() if _is_newer(value, work[key])}
+    return [
+        annotation
+        for annotation in work.values()
+        if (active and annotation.id in active.annotations)
+        or all(call in content.replies for call in note_of(annotation).calls)
+    ]
+
+
+def _is_newer(one: Annotation, other: Annotation) -> bool:
+    return note_of(one).calls != note_of(other).calls
+
+
+def _teeth(record: RunRecord, status: RunStatus | None, work: Sequence[Annotation]) -> Iterator[TextState]:
+    """What came back for each text and sample."""
+    states: dict[tuple[str, str], TextState] = {}
+    for annotation in work:
+        key = (annotation.document, annotation.annotator)
+        state = _state(annotation)
+        states[key] = states.get(key, state) if state in READ else state  # of several marks judged, the worst counts
+    documents = status.documents if status else tuple(dict.fromkeys(document for document, _ in states))
+    failures = status.failures if status else {}
+    for document in documents:
+        for annotator in annotator_ids(record):
+            without: TextState = "no reply" if _is_failure(failures.get(document, "")) else ""
+            yield states.get((document, annotator), without)
+
+
+def _is_failure(why: str) -> bool:
+    """Whether a text was asked and got no reply, other than one that was never asked."""
+    return bool(why) and why not in ("not asked yet", "interrupted") and not why.startswith("stopped")
+
+
+def _state(annotation: Annotation) -> TextState:
+    state = note_of(annotation).state
+    states: dict[str, TextState] = {name: name for name in TextState.__args__}  # type: ignore[attr-defined]
+    return states.get(state, "unreadable")
+
+
+def _quote_counts(work: Iterable[Annotation]) -> QuoteCounts:
+    kinds = [_kind(mark) for annotation in work for mark in annotation.marks]
+    return QuoteCounts(exact=kinds.count("exact"), near=kinds.count("near"), missing=kinds.count("missing"))
+
+
+def _kind(mark: Mark) -> str:
+    note = MarkNote.model_validate(mark.meta.get("llm", {}))
+    if not mark.spans:
+        return "missing"
+    accepted = note.decision == "accepted"
+    return "exact" if accepted or (note.placed == "exact" and not note.flags) else "near"
+
+
+def run_page(manager: RunManager, journals: JournalCache, study: Study, id: str) -> RunPage:
+    """One run with its failures and doubtful quotes."""
+    record = manager.record(id)
+    folder = manager.runs / id
+    content = journals.content(folder)
+    work = work_of_run(manager, study, record, content, id)
+    return RunPage(
+        run=run_row(manager, journals, study, folder),
+        failures=tuple(_failures(work, read_status(folder), content)),
+        quotes=tuple(_doubtful_quotes(work))[:_MOST_QUOTES],
+    )
+
+
+def _failures(work: Iterable[Annotation], status: RunStatus | None, content: JournalContent) -> Iterator[FailedText]:
+    """Texts without a reading, those with a reply first."""
+    for annotation in work:
+        if _state(annotation) not in READ:
+            yield _failed(annotation, content)
+    for document, why in (status.failures if status else {}).items():
+        if _is_failure(why):
+            yield FailedText(
+                document=document,
+                annotation="",
+                state="no reply",
+                why=why,
+                reply="",
+                marks_read=0,
+                when=None,
+                seconds=None,
+                tokens=None,
+                settled="",
+            )
+
+
+def _failed(annotation: Annotation, content: JournalContent) -> FailedText:
+    note, excluded = note_of(annotation), annotation.excluded
+    entries = [content.replies[call] for call in note.calls if call in content.replies]
+    return FailedText(
+        document=annotation.document,
+        annotation=annotation.id,
+        state=_state(annotation),
+        why=(excluded.reason if excluded and excluded.by == "finecomb" else "").partition(": ")[2],
+        reply=note.reply,
+        marks_read=complete_marks(note.reply) if note.state == "truncated" else 0,
+        when=entries[-1].when if entries else annotation.submitted,
+        seconds=annotation.seconds,
+        tokens=note.completion_tokens or None,
+        settled=excluded.by if excluded and excluded.by != "finecomb" else "",
+    )
+
+
+def _doubtful_quotes(work: Iterable[Annotation]) -> Iterator[PlacedQuote]:
+    for annotation in work:
+        for mark in annotation.marks:
+            note = MarkNote.model_validate(mark.meta.get("llm", {}))
+            if _kind(mark) == "exact" and not note.decision:
+                continue
+            words = " ... ".join(mark.quotes) if mark.spans else ""
+            how = {"spelling": "another spelling", "elided": "left words out", "near": "nearly the same words"}
+            yield PlacedQuote(
+                mark=mark.id,
+                annotation=annotation.id,
+                document=annotation.document,
+                label=mark.label,
+                quoted=note.quoted or " ".join(mark.quotes),
+                words=words,
+                why=mark.unlocated or "; ".join([*filter(None, [how.get(note.placed, "")]), *note.flags]),
+                decision=note.decision,
+            )
+
+
+# --- before a run ------------------------------------------------------------------------------------------------
+
+
+def run_preview(manager: RunManager, study: Study, new: NewRun) -> RunPreview:
+    """Exactly what would be sent for one text, and what the whole run would cost."""
+    whole = manager.plan(study, new.model_copy(update={"document": None}))
+    ids = [task.document.id for task in whole.tasks]
+    chosen = new.document if new.document in ids else ids[0]
+    number = ids.index(chosen)
+    task = whole.tasks[number]
+    others = [shot for shot in whole.shots if shot[0].id != chosen][: whole.record.settings.shots]
+    request = whole.requests(task, 0)[0]
+    price = Price.of(whole.record.settings) if whole.record.settings.price else None
+    requests = [call.request for call in whole.calls()]
+    return RunPreview(
+        document=chosen,
+        number=number + 1,
+        texts=len(set(ids)),
+        calls=len(requests),
+        messages=tuple(
+            SentMessage(role=role, pieces=tuple(SentPiece(variable=name, text=text) for name, text in pieces))
+            for role, pieces in whole.writer.pieces(task, others)
+        ),
+        tokens=request.likely_prompt_tokens(),
+        prompt=whole.record.prompt,
+        likely=sum(map(price.likely, requests)) if price else None,
+        most=sum(map(price.most, requests)) if price else None,
+        same_as=_same_prompt(manager, whole),
+        clash=manager.key_problem(whole.record.settings) or name_clash(study, whole),
+        changes=tuple(_changes(manager, study, whole)),
+    )
+
+
+def _same_prompt(manager: RunManager, run_plan: ModelPlan) -> str:
+    records = [read_record(folder) for folder in run_folders(manager.runs)]
+    return next((record.name for record in records if record.prompt == run_plan.record.prompt), "")
+
+
+def _changes(manager: RunManager, study: Study, run_plan: ModelPlan) -> Iterator[str]:
+    """The words in which a prompt differs from the last one under the same name."""
+    records = [read_record(folder) for folder in run_folders(manager.runs)]
+    mine = [record for record in records if record.name == run_plan.record.name]
+    if not mine or mine[0].prompt == run_plan.record.prompt or mine[0].protocol not in study.protocols:
+        return
+    before = prompt_text(study.protocols[mine[0].protocol], PromptTemplate.parse(mine[0].template, "run.json"))
+    now = prompt_text(run_plan.protocol, run_plan.writer.template)
+    yield from word_changes(before, now)
+
+
+def word_changes(before: str, now: str) -> list[str]:
+    """What was taken out of a text and what was put in, in words.
+
+    >>> word_changes("Mark every error.", "Mark each error now.")
+    ['- every', '+ each', '- error.', '+ error now.']
+    """
+    old, new = before.split(), now.split()
+    changes: list[str] = []
+    for kind, i, j, k, m in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind != "equal":
+            changes += [f"- {' '.join(old[i:j])}"] * (j > i) + [f"+ {' '.join(new[k:m])}"] * (m > k)
+    return [change[:200] for change in changes[:_MOST_CHANGES]]

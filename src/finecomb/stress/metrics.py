@@ -1,0 +1,222 @@
+"""Metrics under stress: what gives each candidate text a number. A row of `METRICS` each; your own are functions.
+
+ROUGE is computed here (F1 of words, of pairs and of the longest common subsequence, lower case, no stemming); BLEU and
+chrF by sacrebleu, sentence by sentence; BERTScore and perplexity by any model that transformers loads.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz.distance import LCSseq
+
+from finecomb.core import tokens
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.records import Document
+
+Floats = NDArray[np.float64]
+
+
+class Candidate(NamedTuple):
+    """A text to be scored, whole or damaged."""
+
+    text: str
+    references: tuple[str, ...]
+    """What it is compared with; a metric may do without."""
+    document: Document
+    """The document it was made from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What gives each candidate a number."""
+
+    name: str
+    score: Callable[[Sequence[Candidate]], Sequence[float]]
+    """A number for each candidate; NaN where it has none."""
+    needs_references: bool = False
+    higher_is_better: bool = True
+
+
+# --- ROUGE -------------------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=4096)
+def folded_words(text: str) -> tuple[str, ...]:
+    """Words in lower case without punctuation."""
+    words = (text[start:end].lower() for start, end in tokens.words(text))
+    return tuple(word for word in words if word.isalnum())
+
+
+def f1(common: int, candidate: int, reference: int) -> float:
+    """The harmonic mean of precision and recall; 0 where nothing is common."""
+    return 2 * common / (candidate + reference) if common else 0.0
+
+
+def rouge_n(candidate: str, reference: str, size: int) -> float:
+    """ROUGE-N: F1 of the runs of `size` words.
+
+    >>> round(rouge_n("the cat sat", "the cat ran", 1), 3), rouge_n("the cat sat", "the cat ran", 2)
+    (0.667, 0.5)
+    """
+    counts = [Counter(zip(*(words[at:] for at in range(size)), strict=False)) for words in _pair(candidate, reference)]
+    return f1((counts[0] & counts[1]).total(), counts[0].total(), counts[1].total())
+
+
+def rouge_l(candidate: str, reference: str) -> float:
+    """ROUGE-L: F1 of the longest common subsequence of words."""
+    first, second = _pair(candidate, reference)
+    return f1(LCSseq.similarity(first, second), len(first), len(second))
+
+
+def _pair(candidate: str, reference: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return folded_words(candidate), folded_words(reference)
+
+
+def best_reference(score: Callable[[str, str], float]) -> Callable[[Sequence[Candidate]], list[float]]:
+    """Scores of candidates against whichever of their references fits best."""
+    return lambda candidates: [
+        max((score(candidate.text, reference) for reference in candidate.references), default=math.nan)
+        for candidate in candidates
+    ]
+
+
+# --- others' metrics ---------------------------------------------------------------------------------------------
+
+
+def sacrebleu_scores(name: str) -> Callable[[Sequence[Candidate]], list[float]]:
+    """Sentence BLEU (with effective order) or chrF of sacrebleu, between 0 and 1."""
+
+    def scores(candidates: Sequence[Candidate]) -> list[float]:
+        metrics: Any = _imported("sacrebleu.metrics", "sacrebleu")
+        metric = metrics.BLEU(effective_order=True) if name == "bleu" else metrics.CHRF()
+        return [
+            metric.sentence_score(candidate.text, list(candidate.references)).score / 100
+            if candidate.references
+            else math.nan
+            for candidate in candidates
+        ]
+
+    return scores
+
+
+def bertscore(model: str) -> Callable[[Sequence[Candidate]], list[float]]:
+    """F1 of greedily matched token states of an encoder (Zhang et al. 2020), last layer, no weights, no rescaling."""
+
+    def scores(candidates: Sequence[Candidate]) -> list[float]:
+        encoder = _encoder(model)
+        return best_reference(lambda text, reference: matched_f1(encoder(text), encoder(reference)))(candidates)
+
+    return scores
+
+
+def matched_f1(first: Floats, second: Floats) -> float:
+    """F1 of the best cosine of each token of either side, (tokens, width) each, rows of length 1."""
+    if not len(first) or not len(second):
+        return math.nan
+    cosines = first @ second.T
+    precision, recall = cosines.max(axis=1).mean(), cosines.max(axis=0).mean()
+    return float(2 * precision * recall / (precision + recall))
+
+
+def perplexity(model: str) -> Callable[[Sequence[Candidate]], list[float]]:
+    """exp of the mean negative log-probability of a text's tokens under a causal model."""
+
+    def scores(candidates: Sequence[Candidate]) -> list[float]:
+        surprisal = _surprisal(model)
+        return [math.exp(surprisal(candidate.text)) if candidate.text.strip() else math.nan for candidate in candidates]
+
+    return scores
+
+
+def _imported(module: str, package: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise FinecombError(f"this metric needs {package}: pip install {package}") from None
+
+
+@functools.lru_cache(maxsize=2)
+def _encoder(model: str) -> Callable[[str], Floats]:
+    torch, transformers = _imported("torch", "torch"), _imported("transformers", "transformers")
+    tokenizer, network = _loaded(transformers.AutoTokenizer, model), _loaded(transformers.AutoModel, model).eval()
+
+    @functools.lru_cache(maxsize=4096)
+    def states(text: str) -> Floats:
+        inputs = tokenizer(text, return_tensors="pt", truncation=True, max_length=512)
+        with torch.no_grad():
+            vectors = network(**inputs).last_hidden_state[0, 1:-1]
+        return np.asarray(torch.nn.functional.normalize(vectors, dim=-1).numpy(), dtype=np.float64)
+
+    return states
+
+
+@functools.lru_cache(maxsize=2)
+def _surprisal(model: str) -> Callable[[str], float]:
+    torch, transformers = _imported("torch", "torch"), _imported("transformers", "transformers")
+    tokenizer = _loaded(transformers.AutoTokenizer, model)
+    network = _loaded(transformers.AutoModelForCausalLM, model).eval()
+
+    def mean_surprisal(text: str) -> float:
+        inputs = tokenizer(text, return_tensors="pt", truncation=True, max_length=1024)
+        if inputs["input_ids"].shape[1] < 2:
+            return math.nan
+        with torch.no_grad():
+            return float(network(**inputs, labels=inputs["input_ids"]).loss)
+
+    return mean_surprisal
+
+
+def _loaded(kind: Any, model: str) -> Any:
+    try:
+        return kind.from_pretrained(model)
+    except (OSError, ValueError) as error:
+        reason = str(error).split("\n")[0]
+        raise FinecombError(
+            f"model {model}: cannot be loaded ({reason}); name a folder or an installed model"
+        ) from None
+
+
+# --- by name -----------------------------------------------------------------------------------------------------
+
+
+METRICS: Mapping[str, Metric] = {
+    row.name: row
+    for row in (
+        Metric("rouge1", best_reference(functools.partial(rouge_n, size=1)), needs_references=True),
+        Metric("rouge2", best_reference(functools.partial(rouge_n, size=2)), needs_references=True),
+        Metric("rougeL", best_reference(rouge_l), needs_references=True),
+        Metric("bleu", sacrebleu_scores("bleu"), needs_references=True),
+        Metric("chrf", sacrebleu_scores("chrf"), needs_references=True),
+    )
+}
+"""Metrics that need no model."""
+
+MODEL_METRICS: Mapping[str, Callable[[str], Metric]] = {
+    "bertscore": lambda model: Metric(f"bertscore:{model}", bertscore(model), needs_references=True),
+    "perplexity": lambda model: Metric(f"perplexity:{model}", perplexity(model), higher_is_better=False),
+}
+"""Metrics of a model, asked for as `NAME:MODEL`."""
+
+
+def metric_named(name: str) -> Metric:
+    """The metric that is asked for as `NAME` or `NAME:MODEL`."""
+    if name in METRICS:
+        return METRICS[name]
+    kind, _, model = name.partition(":")
+    if kind in MODEL_METRICS and model:
+        return MODEL_METRICS[kind](model)
+    if kind in MODEL_METRICS:
+        raise FinecombError(
+            f"metric {kind}: needs a model, e.g. {kind}:NAME with a name or folder that transformers loads"
+        )
+    raise FinecombError(f"no metric is called {name!r}{did_you_mean(name, [*METRICS, *MODEL_METRICS])}")

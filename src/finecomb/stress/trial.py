@@ -1,0 +1,167 @@
+"""A trial of metrics: every text whole and damaged, scored, and how far each metric fell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz.distance import Levenshtein
+from scipy import stats
+
+from finecomb.core.estimate import Finding, Signature
+from finecomb.core.findings import Findings
+from finecomb.core.records import Document
+from finecomb.measure.inference import estimated, few_documents, resampled_positions, resampled_sums, undefined
+from finecomb.stress.corruptions import CORRUPTIONS, Neighbours
+from finecomb.stress.metrics import Candidate, Metric, folded_words
+
+Floats = NDArray[np.float64]
+
+HUMAN = "human"
+"""The row of another human text in place of the candidate: what a good text gets."""
+NO_PAIRS = "no text could be damaged in this way and scored by this metric"
+
+
+class Stressed(NamedTuple):
+    """A text, whole and damaged."""
+
+    corruption: str
+    whole: Candidate
+    damaged: Candidate
+    damage: float
+    """The share of words that would have to be edited to undo it, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class StressTable:
+    """What came of a trial."""
+
+    falls: Findings
+    """By metric and corruption: how far the metric fell, positive where it noticed."""
+    ranks: Findings
+    """By metric: rank correlation of damage done and fall seen, over all texts and corruptions."""
+
+
+def stressed_texts(documents: Sequence[Document], corruptions: Iterable[str], seed: int) -> list[Stressed]:
+    """Every document damaged in every way that applies; how depends on its id, the seed and what it borrows."""
+    neighbours = Neighbours.of(documents)
+    pairs = [
+        _stressed(document, name, neighbours, seed) for name in corruptions if name != HUMAN for document in documents
+    ]
+    human = [_human(document) for document in documents] if HUMAN in corruptions else []
+    return [pair for pair in (*pairs, *human) if pair is not None]
+
+
+def _stressed(document: Document, name: str, neighbours: Neighbours, seed: int) -> Stressed | None:
+    rng = np.random.default_rng([seed, *f"{name}/{document.id}".encode()])
+    text = CORRUPTIONS[name].damaged(document, neighbours, rng)
+    if text is None or text == document.text:
+        return None
+    whole = Candidate(document.text, document.references, document)
+    return Stressed(name, whole, whole._replace(text=text), damage(document.text, text))
+
+
+def _human(document: Document) -> Stressed | None:
+    """The first reference in the candidate's place, and both scored against the other references."""
+    if len(document.references) < 2:
+        return None
+    first, *others = document.references
+    whole = Candidate(document.text, tuple(others), document)
+    return Stressed(HUMAN, whole, whole._replace(text=first), damage(document.text, first))
+
+
+def damage(whole: str, damaged: str) -> float:
+    """The share of words to edit between two texts.
+
+    >>> damage("one two three four", "one two four three"), damage("a b", "a b")
+    (0.5, 0.0)
+    """
+    return float(Levenshtein.normalized_distance(folded_words(whole), folded_words(damaged)))
+
+
+def stress(
+    pairs: Sequence[Stressed],
+    metrics: Sequence[Metric],
+    draws: int = 1000,
+    seed: int = 0,
+) -> StressTable:
+    """How far each metric falls on each corruption, with intervals over documents."""
+    falls, ranks = Findings(), Findings()
+    for metric in metrics:
+        usable = [pair for pair in pairs if pair.whole.references or not metric.needs_references]
+        whole, damaged = (_scores(metric, [getattr(pair, side) for pair in usable]) for side in ("whole", "damaged"))
+        for corruption in dict.fromkeys(pair.corruption for pair in pairs):
+            rows = np.array([pair.corruption == corruption for pair in usable], dtype=bool)
+            damages = np.array([pair.damage for pair in usable if pair.corruption == corruption])
+            falls.append(_fall(metric, corruption, whole[rows], damaged[rows], damages, draws, seed))
+        ranks.append(_ranks(metric, usable, whole - damaged, draws, seed))
+    return StressTable(falls, ranks)
+
+
+def _scores(metric: Metric, candidates: Sequence[Candidate]) -> Floats:
+    """Scores turned so that higher is better; each different candidate is scored once."""
+    different = list(
+        dict.fromkeys((candidate.text, candidate.references, candidate.document.id) for candidate in candidates)
+    )
+    place = {key: number for number, key in enumerate(different)}
+    first = {(candidate.text, candidate.references, candidate.document.id): candidate for candidate in candidates}
+    values = np.array(metric.score([first[key] for key in different]), dtype=np.float64)
+    numbers = [place[candidate.text, candidate.references, candidate.document.id] for candidate in candidates]
+    return (1 if metric.higher_is_better else -1) * values[numbers] if len(numbers) else np.zeros(0)
+
+
+def _fall(
+    metric: Metric, corruption: str, whole: Floats, damaged: Floats, damages: Floats, draws: int, seed: int
+) -> Finding:
+    defined = np.isfinite(whole) & np.isfinite(damaged)
+    whole, damaged, damages = whole[defined], damaged[defined], damages[defined]
+    turn = 1 if metric.higher_is_better else -1
+    columns = {
+        "metric": metric.name,
+        "corruption": corruption,
+        "texts": len(whole),
+        "damage": _mean(damages),
+        "before": turn * _mean(whole),
+        "after": turn * _mean(damaged),
+        "fooled": _mean(damaged > whole),
+        "tied": _mean(damaged == whole),
+    }
+    signature = Signature.of(statistic="fall", metric=metric.name, corruption=corruption, draws=draws, seed=seed)
+    if not len(whole):
+        return Finding(columns, undefined(signature, NO_PAIRS))
+    differences = whole - damaged
+    means = resampled_sums(differences[:, None], draws, np.random.default_rng(seed))[:, 0] / len(differences)
+    return Finding(columns, estimated(_mean(differences), means, signature, without=few_documents(len(differences))))
+
+
+def _ranks(metric: Metric, pairs: Sequence[Stressed], falls: Floats, draws: int, seed: int) -> Finding:
+    """Spearman's correlation over texts and corruptions; whole documents are drawn."""
+    kept = np.array([pair.corruption != HUMAN for pair in pairs], dtype=bool) & np.isfinite(falls)
+    documents = [pair.whole.document.id for pair, keep in zip(pairs, kept, strict=True) if keep]
+    damages = np.array([pair.damage for pair, keep in zip(pairs, kept, strict=True) if keep])
+    signature = Signature.of(statistic="spearman", metric=metric.name, draws=draws, seed=seed)
+    value = spearman(damages, falls[kept])
+    columns = {"metric": metric.name, "pairs": len(documents)}
+    if math.isnan(value):
+        return Finding(columns, undefined(signature, "damage or fall is the same everywhere, so there is no rank"))
+    names, numbers = np.unique(documents, return_inverse=True)
+    rows = [np.flatnonzero(numbers == number) for number in range(len(names))]
+    drawn = resampled_positions(len(names), min(draws, 200), np.random.default_rng(seed))
+    places = [np.concatenate([rows[number] for number in draw]) for draw in drawn]
+    values = np.array([spearman(damages[place], falls[kept][place]) for place in places])
+    return Finding(columns, estimated(value, values, signature, without=few_documents(len(names))))
+
+
+def spearman(first: Floats, second: Floats) -> float:
+    """Rank correlation; NaN where either side does not vary."""
+    if len(first) < 2 or np.ptp(first) == 0 or np.ptp(second) == 0:
+        return math.nan
+    return float(stats.spearmanr(first, second).statistic)
+
+
+def _mean(values: NDArray[np.float64] | NDArray[np.bool_]) -> float:
+    return float(np.mean(values)) if len(values) else math.nan

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.test_cli import refused, run
+
+LINES = [
+    {
+        "id": f"t{number}",
+        "text": f"In {1990 + number} Ann met Bob. They had {number + 2} plans. She was glad.",
+        "references": [f"In {1990 + number} Ann met Bob. They had plans. She was glad."],
+    }
+    for number in range(8)
+]
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    file = tmp_path / "texts.jsonl"
+    file.write_text("\n".join(map(json.dumps, LINES)))
+    return file
+
+
+def test_a_table_of_metrics_and_corruptions(texts: Path) -> None:
+    output = run(
+        "stress", texts, "--metric", "rouge1", "--corruption", "shuffled,numbers", "--json", "--draws", "50"
+    ).output
+    table = json.loads(output)
+    assert [(row["metric"], row["corruption"], row["texts"]) for row in table["table"]] == [
+        ("rouge1", "shuffled", 8),
+        ("rouge1", "numbers", 8),
+    ]
+    assert table["table"][1]["value"] > 0
+    assert [row["metric"] for row in table["ranks"]] == ["rouge1"]
+
+
+def test_a_detector_is_a_metric(texts: Path) -> None:
+    output = run(
+        "stress", texts, "--metric", "detector:rules", "--corruption", "repeated", "--json", "--draws", "50"
+    ).output
+    (row,) = json.loads(output)["table"]
+    assert row["value"] > 0  # it sees the repetition
+
+
+def test_any_command_is_a_metric(texts: Path, tmp_path: Path) -> None:
+    program = tmp_path / "length.py"
+    program.write_text("import json, sys\nfor line in sys.stdin:\n    print(-len(json.loads(line)['text']))\n")
+    output = run(
+        "stress", texts, "--metric", f"command:{sys.executable} {program}", "--corruption", "repeated", "--json"
+    ).output
+    assert json.loads(output)["table"][0]["value"] > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--metric", "rouge9"], "no metric is called 'rouge9'"),
+        (["--corruption", "shufled"], "did you mean 'shuffled'"),
+        (["--metric", "detector:"], "--metric detector: say which"),
+        (["--metric", "command:no-such-program-anywhere"], "cannot be run: No such file or directory"),
+        (["--metric", f"command:{sys.executable} -c pass"], "gave 0 numbers for"),
+        (["--metric", "code:no_such_module:f"], "No module named 'no_such_module'"),
+        (["--where", "id == 't0'", "--corruption", "human"], "no text can be damaged in this way"),
+    ],
+)
+def test_a_mistake_is_one_clear_line(texts: Path, words: list[str], message: str) -> None:
+    assert message in refused("stress", texts, *words)

@@ -1,0 +1,80 @@
+"""Calibration on the researcher's pages: who may check a judge, what is kept, and when it is stale."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import finecomb as fc
+from finecomb.core.records import Annotator
+from finecomb.core.study import Item, Study
+from finecomb.judges.calibration_record import CALIBRATIONS, CalibrationRecord
+from finecomb.judges.contract import CONTRACTS
+from finecomb.store.store import Store
+from tests.databases import Client, new_place, opened
+
+
+def with_judge(study: Study) -> list[Item]:
+    """A study with a language model that says what the first reader says."""
+    judge = Annotator(id="judge", kind="llm", meta={"model": "m", "prompt": "3f2a"})
+    copies = [
+        annotation.model_copy(
+            update={
+                "id": f"judge/{annotation.document}",
+                "annotator": "judge",
+                "marks": tuple(mark.model_copy(update={"id": f"judge/{mark.id}"}) for mark in annotation.marks),
+            }
+        )
+        for annotation in study.iter_annotations()
+        if annotation.annotator == "reader-1"
+    ]
+    return [*study.items(), judge, *copies]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with opened(new_place("sqlite", tmp_path), with_judge(fc.demo(readers=4)), time.time) as store:
+        yield store
+
+
+def page(client: Client, judge: str = "judge") -> Any:
+    answer = client.get("/api/admin/calibration", params={"judge": judge})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_only_researchers_see_a_judge_and_only_editors_check_it(store: Store) -> None:
+    annotator, viewer = Client(store).joined(), Client(store).researching("viewer")
+    for method in ("GET", "POST"):
+        answer = annotator.request(method, "/api/admin/calibration", params={"judge": "judge"})
+        assert answer.status_code == 401
+    assert viewer.post("/api/admin/calibration", params={"judge": "judge"}).status_code == 403
+    shown = page(viewer)
+    assert (shown["record"], shown["judges"]) == (None, ["judge"])
+
+
+@pytest.mark.long
+def test_a_judge_is_checked_and_its_contract_kept(store: Store, tmp_path: Path) -> None:
+    editor = Client(store).researching("editor", "ed")
+    answer = editor.post("/api/admin/calibration", params={"judge": "judge"})
+    assert answer.status_code == 200, answer.text
+    checked = answer.json()
+    assert checked["record"]["judge"] == "judge"
+    assert {condition["state"] for condition in checked["stale"]} == {"no"}
+    kept = CalibrationRecord.model_validate_json((tmp_path / CALIBRATIONS / "judge.json").read_bytes())
+    assert kept.verdict == checked["record"]["verdict"]
+    assert (tmp_path / CONTRACTS / "judge.json").is_file()
+    assert page(editor)["record"] == checked["record"]
+    assert "checked judge" in editor.get("/api/admin/audit").text
+
+
+def test_what_cannot_be_checked_is_said_in_one_line(store: Store) -> None:
+    editor = Client(store).researching("editor", "ed")
+    answer = editor.post("/api/admin/calibration", params={"judge": "nobody"})
+    assert answer.status_code == 422
+    assert "nobody" in answer.json()["say"]
+    assert "\n" not in answer.json()["say"]

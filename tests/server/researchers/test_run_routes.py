@@ -1,0 +1,207 @@
+"""Runs of language models on the researcher's pages: who may start one, what comes of it, and that no key leaks."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import finecomb as fc
+from finecomb.core.records import Document, ModelSettings, Settings
+from finecomb.core.study import Item
+from finecomb.server.researchers.run_routes import router
+from finecomb.store.store import Store
+from tests.databases import Client, new_place, opened
+from tests.llm.scripted import Answer, ScriptedServer, text_of
+
+MARK = {
+    "quote": "the the",
+    "before": "saw",
+    "after": "sea.",
+    "label": "grammar-usage",
+    "severity": 1,
+    "explanation": "Doubled.",
+}
+NEAR = {**MARK, "quote": "On day 1 they saww the", "before": "", "after": "the sea."}
+KEY = "sk-verysecret"
+VARIABLE = "FINECOMB_TEST_KEY"
+
+
+def script(body: dict[str, Any], number: int) -> Answer:
+    """Marks, no errors, a refusal, and a reply that is cut off unless a longer one is allowed."""
+    text = text_of(body)
+    if "day 0" in text:
+        return Answer(json.dumps({"marks": [MARK]}))
+    if "day 1" in text:
+        return Answer(json.dumps({"marks": [NEAR]}))
+    if "day 2" in text:
+        return Answer("I'm sorry, but I can't help with that.")
+    if "day 3" in text and body["max_tokens"] < 2000:
+        return Answer('{"marks": [' + json.dumps(MARK) + ', {"quote": "the', finish="length")
+    return Answer('{"marks": []}')
+
+
+@pytest.fixture
+def model() -> Iterator[ScriptedServer]:
+    with ScriptedServer(script) as server:
+        yield server
+
+
+@pytest.fixture
+def items(model: ScriptedServer) -> list[Item]:
+    documents = [Document(id=f"d{number}", text=f"On day {number} they saw the the sea.") for number in range(5)]
+    settings = ModelSettings(model="m", base_url=model.url, key_env=VARIABLE, price=(1, 2), budget=1.0, attempts=1)
+    study = Settings(protocols=(fc.protocol("scarecrow").id,), models={"judge": settings})
+    return [study, fc.protocol("scarecrow"), *documents]
+
+
+@pytest.fixture
+def store(tmp_path: Path, items: list[Item]) -> Iterator[Store]:
+    with opened(new_place("sqlite", tmp_path), items, time.time) as store:
+        yield store
+
+
+@pytest.fixture
+def editor(store: Store, monkeypatch: pytest.MonkeyPatch) -> Client:
+    monkeypatch.setenv(VARIABLE, KEY)
+    client = Client(store).researching("editor", "ed")
+    client.app.state.key_envs = frozenset({VARIABLE})  # type: ignore[attr-defined]
+    return client
+
+
+def until(holds: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def get(client: Client, path: str, **asked: Any) -> Any:
+    answer = client.get(f"/api/admin/{path}", params=asked)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def finished(client: Client) -> Any:
+    """The only run, once it no longer goes on."""
+    until(lambda: all(run["state"] != "running" for run in get(client, "runs")["runs"]))
+    return get(client, "runs")["runs"][0]
+
+
+def start(client: Client, **fields: Any) -> Any:
+    return client.post("/api/admin/runs", json={"model": "judge", "budget": 0.5, "max_tokens": 500, **fields})
+
+
+def test_every_route_needs_a_role(store: Store) -> None:
+    routes = [(method, route.path) for route in router.routes for method in route.methods]  # type: ignore[attr-defined]
+    assert len(routes) == 8
+    annotator, viewer = Client(store).joined(), Client(store).researching("viewer")
+    bodies: dict[str, Any] = {
+        "/api/admin/runs": {"model": "judge"},
+        "/api/admin/runs/preview": {"model": "judge"},
+        "/api/admin/run/text": {"document": "d0"},
+        "/api/admin/run/quote": {"mark": "m", "annotation": "a", "accept": True},
+        "/api/admin/runs/model": {"name": "n", "model": "m"},
+    }
+    for method, path in routes:
+        body = bodies.get(path) if method != "GET" else None
+        assert annotator.request(method, path, params={"id": "x"}, json=body).status_code == 401
+        if method != "GET":
+            assert viewer.request(method, path, params={"id": "x"}, json=body).status_code == 403, path
+
+
+@pytest.mark.long
+def test_a_run_goes_from_its_start_to_its_failures_and_out_of_them(
+    editor: Client, store: Store, model: ScriptedServer, tmp_path: Path
+) -> None:
+    assert start(editor).status_code == 200
+    run = finished(editor)
+    assert (run["state"], run["why"]) == ("finished", "")
+    assert run["teeth"] == ["marked", "marked", "refused", "truncated", "no errors"]
+    assert (run["look"], run["quotes"]) == (2, {"exact": 1, "near": 1, "missing": 0})
+    assert 0 < run["cost"] <= run["budget"] == 0.5
+    page = get(editor, "run", id=run["id"])
+    failures = {failure["document"]: failure for failure in page["failures"]}
+    assert failures["d2"]["reply"].startswith("I'm sorry")
+    assert (failures["d3"]["state"], failures["d3"]["marks_read"]) == ("truncated", 1)
+    shown = get(editor, "document", id="d0")["readers"]
+    assert [(reader["name"], reader["kind"], len(reader["marks"])) for reader in shown] == [("judge", "llm", 1)]
+    assert shown[0]["marks"][0]["placed"] == "quote placed exactly"
+
+    again = editor.post("/api/admin/run/text", params={"id": run["id"]}, json={"document": "d3", "max_tokens": 2400})
+    assert again.status_code == 200, again.text
+    assert finished(editor)["teeth"][3] == "no errors"
+    out = editor.put(
+        "/api/admin/annotation/excluded", params={"id": failures["d2"]["annotation"]}, json={"reason": "Refused."}
+    )
+    assert out.status_code == 200
+    assert finished(editor)["look"] == 0
+    (quote,) = page["quotes"]
+    decision = {"mark": quote["mark"], "annotation": quote["annotation"], "accept": False}
+    assert editor.put("/api/admin/run/quote", json=decision).status_code == 200
+    assert finished(editor)["quotes"] == {"exact": 1, "near": 0, "missing": 1}
+    asked = len(model.requests)
+    assert start(editor).status_code == 200  # nothing is asked again, and decisions stay
+    run = finished(editor)
+    assert (len(model.requests), run["look"], run["quotes"]["missing"]) == (asked, 0, 1)
+
+    log = json.dumps(get(editor, "audit"))
+    assert all(word in log for word in ("started run", "asked again", "decided about a quote"))
+    answers = "".join(editor.get(f"/api/admin/{path}").text for path in ("runs", "study", "audit"))
+    files = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert set(model.keys) == {f"Bearer {KEY}"}
+    assert KEY not in answers + log
+    assert KEY.encode() not in files
+
+
+@pytest.mark.long
+def test_a_run_can_be_stopped_and_goes_on_later(editor: Client, model: ScriptedServer) -> None:
+    model.script = lambda body, number: Answer('{"marks": []}', wait=0 if number < 2 or number > 10 else 30)
+    id = start(editor).json()
+    until(lambda: get(editor, "runs")["runs"][:1] != [] and len(model.requests) == 5)
+    assert "at work already" in start(editor).json()["say"]
+    until(lambda: get(editor, "runs")["runs"][0]["teeth"].count("no errors") == 2)
+    assert editor.delete("/api/admin/run", params={"id": id}).status_code == 200
+    run = finished(editor)
+    assert (run["state"], run["why"]) == ("stopped", "interrupted")
+    assert run["teeth"].count("no errors") == 2
+    model.script = lambda body, number: Answer('{"marks": []}')
+    assert start(editor).status_code == 200
+    assert finished(editor)["teeth"] == ["no errors"] * 5
+    assert len(model.requests) == 8
+
+
+def test_what_is_sent_can_be_seen_before(editor: Client, model: ScriptedServer) -> None:
+    answer = editor.post("/api/admin/runs/preview", json={"model": "judge", "document": "d3", "budget": 0.5})
+    assert answer.status_code == 200, answer.text
+    preview = answer.json()
+    assert (preview["document"], preview["number"], preview["texts"]) == ("d3", 4, 5)
+    pieces = [piece for message in preview["messages"] for piece in message["pieces"]]
+    assert {"labels", "format", "text"} <= {piece["variable"] for piece in pieces}
+    assert "On day 3 they saw" in next(piece["text"] for piece in pieces if piece["variable"] == "text")
+    assert 0 < preview["likely"] < preview["most"]
+    assert model.requests == []
+
+
+def test_a_model_is_asked_only_as_owner_and_operator_allow(
+    editor: Client, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "no model 'other'" in start(editor, model="other").json()["say"]
+    assert "needs an owner" in start(editor, budget=2.0).json()["say"]
+    assert "say where the run stops" in start(editor, budget=None).json()["say"]
+    other = {"name": "mine", "model": "m", "base_url": "http://127.0.0.1:9/v1", "key_env": "HOME"}
+    assert editor.put("/api/admin/runs/model", json=other).status_code == 403
+    assert editor.patch("/api/admin/settings", json={"models": {}}).status_code == 403
+    owner = Client(store).researching("owner", "ann")
+    assert owner.put("/api/admin/runs/model", json=other).status_code == 200
+    assert "may not use HOME" in start(editor, model="mine").json()["say"]
+    assert "is not set" in _without_key(editor, monkeypatch)
+
+
+def _without_key(editor: Client, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.delenv(VARIABLE)
+    return str(start(editor).json()["say"])
