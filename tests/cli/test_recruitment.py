@@ -93,7 +93,9 @@ def test_pay_writes_a_file_for_its_owner_only(where: str, tmp_path: Path) -> Non
     assert "exists already" in refused("pay", where, "-o", target)
     run("pay", where, "-o", target, "--form", "prolific", "--force")
     assert target.read_text() == ""  # nobody has a bonus
-    assert "choose among pay, prolific, mturk" in refused("pay", where, "-o", tmp_path / "x.csv", "--form", "paypal")
+    assert "choose among pay, tasks, prolific, mturk" in refused(
+        "pay", where, "-o", tmp_path / "x.csv", "--form", "paypal"
+    )
 
 
 def test_a_study_that_was_never_served_has_nothing_to_forget_or_pay(tmp_path: Path) -> None:

@@ -122,3 +122,63 @@ def test_new_takes_a_design_and_the_table_of_cells_has_overall_accuracy(tmp_path
         ("n", "0.500", "x", "0.500"),
         ("n", "", "y", "0.500"),
     ]
+
+
+def test_planned_tables_are_computed_and_planned_tests_have_their_power(study: Path) -> None:
+    file = study / "study.yaml"
+    planned = "planned: [test --what scores --by condition]\n"
+    more = file.read_text(encoding="utf-8").replace("people: 1", "people: 12")
+    file.write_text(more + planned, encoding="utf-8")
+    words = ["rehearse", str(study), "--skill", "none=0.15", "--skill", "examples=0.9", "--runs", "3"]
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert "Planned: test --what scores --by condition" in result.output
+    _, power = result.output.split("Power of the planned tests")
+    rows = [line.split() for line in power.splitlines() if line.startswith("test --what")]
+    assert {row[-1] for row in rows} == {"3"}
+    assert {row[-4] for row in rows} == {"1.000"}
+
+
+def test_a_planned_table_that_is_none_is_one_line_of_check(study: Path) -> None:
+    file = study / "study.yaml"
+    file.write_text(file.read_text(encoding="utf-8") + "planned: [tset --what scores]\n", encoding="utf-8")
+    result = CliRunner().invoke(app, ["check", str(study)])
+    assert result.exit_code == 1
+    assert "planned 'tset --what scores' is no table; begin with measure, agree, test or stats" in result.output
+
+
+@pytest.mark.parametrize(
+    ("design", "message"),
+    [
+        ("{people: 1, texts: 9, cross: {condition: none, model: m, domain: news}}", "cannot be filled: 1 text fits"),
+        (
+            (
+                "{people: 1, texts: 1, cells: [{factors: {condition: none, model: m, domain: news}},"
+                " {factors: {condition: none, model: m, domain: news}}]}"
+            ),
+            "cells overlap: 2 of them are condition none",
+        ),
+        ("{people: 1, pay: 2, cross: {condition: none, model: m, domain: news}}", "does not say in which currency"),
+    ],
+)
+def test_a_bad_design_is_one_line_of_new_and_nothing_is_made(tmp_path: Path, design: str, message: str) -> None:
+    text = {"id": "a", "text": "The ferry left.", "meta": {"model": "m", "domain": "news"}}
+    (tmp_path / "texts.jsonl").write_text(json.dumps(text) + "\n", encoding="utf-8")
+    (tmp_path / "settings.yaml").write_text(f"design: {design}\n", encoding="utf-8")
+    words = ["new", str(tmp_path / "made"), "-p", "turing", "-d", str(tmp_path / "texts.jsonl")]
+    result = CliRunner().invoke(app, [*words, "--settings", str(tmp_path / "settings.yaml")])
+    assert message in str(result.exception)
+    assert len(str(result.exception).splitlines()) == 1
+    assert not (tmp_path / "made").exists()
+
+
+def test_new_tells_what_annotators_go_through(tmp_path: Path) -> None:
+    (tmp_path / "texts.jsonl").write_text('{"id": "a", "text": "The ferry left."}\n', encoding="utf-8")
+    (tmp_path / "settings.yaml").write_text("price: 8\ncurrency: USD\n", encoding="utf-8")
+    words = ["new", str(tmp_path / "made"), "-p", "accuracy", "-d", str(tmp_path / "texts.jsonl"), "--skip", "survey"]
+    more = ["--mode", "in-the-data", "--settings", str(tmp_path / "settings.yaml")]
+    result = CliRunner().invoke(app, [*words, *more], catch_exceptions=False)
+    assert "annotators: instructions 10 min, practice 10 min, test 25 min, then one text" in result.output
+    assert "USD 8.00 for each text" in result.output
+    assert fc.read(tmp_path / "made").protocol().mode == "in-the-data"
+    assert "did you mean 'in-the-data'" in str(CliRunner().invoke(app, [*words, "--mode", "in-the-date"]).exception)

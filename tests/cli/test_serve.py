@@ -51,10 +51,12 @@ def started(*arguments: object) -> Iterator[subprocess.Popen[str]]:
 def test_serve_prints_both_links_and_stops_cleanly(demo: Path) -> None:
     with started("serve", demo) as process:
         assert process.stdout is not None
-        title, researchers, annotators, stop = (process.stdout.readline() for _ in range(4))
+        title, researchers, annotators, way, stop = (process.stdout.readline() for _ in range(5))
         each = fc.read(demo).settings.annotators
         assert title == f"Saltby: the demo study: 16 texts, {each} annotators per text, scarecrow@2\n"
         assert "Ctrl-C" in stop
+        assert "test 60 min, then one text after the other" in way
+        assert "no pay is set" in way
         assert "Sign in" in httpx.get(researchers.split()[1]).text
         address, _, token = annotators.split()[1].partition("/join/")
         before = fc.read(demo).annotators.height

@@ -89,23 +89,6 @@ def test_a_grid_has_one_column_across_and_one_down(demo: Path) -> None:
     assert "--grid needs one column (labels down) or two" in refused("measure", demo, "--by", "none", "--grid")
 
 
-def test_an_audit_is_drawn_judged_and_read(demo: Path, tmp_path: Path) -> None:
-    drawn = tmp_path / "audit"
-    assert "to be judged by 'auditor'" in run("measure", demo, "--audit-sample", "2", "-o", drawn).output
-    lines = (
-        (drawn / "annotations.jsonl")
-        .read_text(encoding="utf-8")
-        .replace('"status":"draft"', '"status":"submitted","answers":{"verdict":"legitimate"}')
-    )
-    (drawn / "annotations.jsonl").write_text(lines, encoding="utf-8")
-    assert run("check", drawn).exit_code == 0
-    rows = table("measure", demo, "-m", "count", "--audit", drawn, "--draws", "50")
-    shares = [row["value"] for row in rows if row["measure"] == "legitimate" and row["value"] is not None]
-    assert shares
-    assert shares == pytest.approx([1.0] * len(shares))
-    assert "needs -o" in refused("measure", demo, "--audit-sample", "2")
-
-
 def test_power_without_a_pilot_plans_a_human_or_machine_study() -> None:
     rows = table("power", "--runs", "500")
     assert {row["evaluators"] for row in rows} == {130}
@@ -163,14 +146,9 @@ def test_a_study_without_annotations_has_no_numbers_but_reasons(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["measure", "-o", "out"], "--output does not apply to coverage, count; it applies to --audit-sample"),
         (["measure", "-m", "count", "--overlap", "union"], "--overlap does not apply to count; it applies to coverage"),
         (["measure", "--sizes", "4"], "--sizes does not apply to coverage, count; it applies to variation"),
         (["measure", "-m", "count-rating", "--by", "model"], "--by does not apply to count-rating"),
-        (
-            ["measure", "--audit-sample", "2", "-o", "out", "--tokens", "words"],
-            "--tokens does not apply to --audit-sample",
-        ),
         (["agree", "--align", "overlap"], "--align does not apply to alpha, two-agree, marks on the units of a text"),
         (["agree", "--gamma", "precision=0.1"], "it applies to gamma, gamma-mean, gamma-texts, gamma-cat, gamma-k"),
         (["agree", "-m", "alpha", "--rest", "majority"], "--rest does not apply to alpha"),

@@ -36,7 +36,9 @@ def qualification() -> Qualification:
     return SCARECROW.qualification
 
 
-EXERCISES, CHOICES, TASK = qualification().parts
+FIRST, FIRST_QUIZ, SECOND, SECOND_QUIZ, TASK = qualification().parts
+EXERCISES = (*FIRST.exercises, *SECOND.exercises)
+CHOICES = (*FIRST_QUIZ.choices, *SECOND_QUIZ.choices)
 
 
 def mark(exercise: Exercise, index: int, label: str | None = None) -> Mark:
@@ -57,8 +59,8 @@ def marks(exercise: Exercise, count: int | None = None) -> list[Mark]:
 
 def answers(found: int = 7, without: Collection[str] = ()) -> dict[str, Sequence[Mark] | Answer]:
     """A perfect qualification but for `found` of the task's seven errors and the items left blank."""
-    given: dict[str, Sequence[Mark] | Answer] = {each.name: marks(each) for each in EXERCISES.exercises}
-    given |= {choice.name: choice.answer for choice in CHOICES.choices}
+    given: dict[str, Sequence[Mark] | Answer] = {each.name: marks(each) for each in EXERCISES}
+    given |= {choice.name: choice.answer for choice in CHOICES}
     given |= {each.name: marks(each, found) for each in TASK.exercises}
     return {name: answer for name, answer in given.items() if name not in without}
 
@@ -181,27 +183,28 @@ def test_no_text_is_used_twice() -> None:
     examples = [*SCARECROW.examples, *(each for label in SCARECROW.labels for each in label.examples)]
     texts = [example.text for example in examples]
     texts += [exercise.text for exercise in SCARECROW.exercises()]
-    texts += [choice.text for choice in CHOICES.choices]
+    texts += [choice.text for choice in CHOICES]
     assert len(set(texts)) == len(texts)
 
 
 # The qualification
 
 
-def test_the_qualification_has_three_parts_of_50_30_and_20_points() -> None:
-    totals = {part.name: part.total for part in qualification().parts}
-    assert totals == {"exercises": 50, "choices": 30, "task": 20}
+def test_the_qualification_has_exercises_quizzes_and_a_text_of_50_30_and_20_points_in_the_papers_order() -> None:
+    assert [part.total for part in qualification().parts] == [25, 15, 25, 15, 20]
+    assert [part.teach for part in qualification().parts] == [True, False, True, False, False]
+    assert [exercise.label for exercise in FIRST.exercises] == NAMES[:5]
     assert (qualification().total, qualification().pass_at, qualification().attempts) == (100, 90, 1)
 
 
 def test_there_is_one_exercise_for_each_label_with_one_solution() -> None:
-    assert [exercise.label for exercise in EXERCISES.exercises] == NAMES
-    assert all([each.label for each in exercise.solutions] == [exercise.label] for exercise in EXERCISES.exercises)
+    assert [exercise.label for exercise in EXERCISES] == NAMES
+    assert all([each.label for each in exercise.solutions] == [exercise.label] for exercise in EXERCISES)
 
 
 @pytest.mark.parametrize(("quiz", "names"), [(slice(0, 5), NAMES[:5]), (slice(5, 10), NAMES[5:])])
 def test_each_label_quiz_offers_its_labels_and_asks_for_each_once(quiz: slice, names: list[str]) -> None:
-    asked = CHOICES.choices[quiz]
+    asked = CHOICES[quiz]
     offered = [(name, title) for name, title, *_ in LABELS if name in names]
     assert sorted(str(choice.answer) for choice in asked) == sorted(names)
     assert all([(option.value, option.title) for option in choice.options] == offered for choice in asked)
@@ -223,7 +226,7 @@ def test_perfect_work_earns_100_points() -> None:
 
 def test_blank_work_earns_nothing_in_any_part() -> None:
     result = grade(SCARECROW, {})
-    assert dict(result.parts) == {"exercises": 0, "choices": 0, "task": 0}
+    assert set(result.parts.values()) == {0}
     assert not result.passed
 
 
@@ -254,7 +257,7 @@ def test_ninety_points_are_enough(found: int, without: list[str], score: float, 
     assert (result.score, result.passed) == (score, passed)
 
 
-@pytest.mark.parametrize("exercise", EXERCISES.exercises, ids=lambda exercise: exercise.name)
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
 def test_the_right_place_with_the_wrong_label_does_not_count(exercise: Exercise) -> None:
     wrong = NAMES[NAMES.index(str(exercise.label)) - 1]
     result = grade(SCARECROW, answers() | {exercise.name: [mark(exercise, 0, wrong)]})
@@ -262,7 +265,7 @@ def test_the_right_place_with_the_wrong_label_does_not_count(exercise: Exercise)
     assert (result.score, item.points, item.missed, item.extra) == (95, 0, (0,), (f"{exercise.name}-0",))
 
 
-@pytest.mark.parametrize("choice", CHOICES.choices, ids=lambda choice: choice.name)
+@pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: choice.name)
 def test_a_wrong_choice_costs_three_points(choice: Choice) -> None:
     wrong = next(option.value for option in choice.options if option.value != choice.answer)
     assert grade(SCARECROW, answers() | {choice.name: wrong}).score == 97

@@ -62,7 +62,8 @@ def take_part(client: Client, machine: dict[str, bool], number: int) -> None:
     client.joined()
     condition = client.store.annotators()[-1].condition
     _, met = walk(client, TURING)
-    assert [page["kind"] for page in met] == ["instructions", "examples"]
+    rounds = 3 if condition in ("examples", "comparison") else 1
+    assert [page["kind"] for page in met] == ["instructions"] + rounds * ["examples"]
     assert rate(client, machine, ACCURACY[condition], random.Random(f"reader {number}")) == 5
     assert client.get("/api/me").json()["ending"]["why"] == "done"
 

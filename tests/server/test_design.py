@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +12,10 @@ from finecomb import protocols
 from finecomb.core.records import Design, Document, Recruitment, Settings
 from finecomb.core.study import Item
 from finecomb.people import pay
-from finecomb.store import recruits, researcher_actions
+from finecomb.store import access, recruits, researcher_actions
+from finecomb.store.location import place
 from finecomb.store.store import Store
-from tests.databases import Client, Clocked
+from tests.databases import Client, Clocked, opened
 from tests.walking import walk
 
 TURING = protocols.load("turing")
@@ -219,3 +221,31 @@ def test_the_survey_decides_who_is_eligible(store: Store, client: Client) -> Non
     assert client.put("/api/steps/survey", json=sent | {"answers": {"adult": True}}).status_code == 200
     assert client.post("/api/next").json()["page"]["kind"] == "instructions"
     assert store.annotators()[-1].cell in NAMES
+
+
+def test_the_overview_counts_the_texts_that_the_people_of_all_cells_read(store: Store, client: Client) -> None:
+    assert join(client)
+    rate(client)
+    page = Client(store).researching().get("/api/admin/overview").json()
+    assert page["annotations"] == {"done": 2, "of": 12}
+    assert page["budget"] == pytest.approx(8.5, abs=0.4)  # two people in each cell, at 1.25, 1.25 and 1.75
+
+
+def test_a_worker_whose_id_was_forgotten_elsewhere_is_still_known_there(tmp_path: Path, items: list[Item]) -> None:
+    turk = Recruitment(platform="mturk")
+    settings, protocol, *texts = items
+    assert isinstance(settings, Settings)
+    first = settings.model_copy(update={"recruitment": turk})
+    apart = DESIGN.model_copy(update={"apart_from": (str(tmp_path / "one" / "study.db"),)})
+    second = first.model_copy(update={"design": apart})
+    hit = {"workerId": "A1", "hitId": "H", "assignmentId": "S"}
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    where = place(tmp_path / "one" / "study.db")
+    with opened(where, [first, protocol, *texts], Clocked()) as store:
+        assert Client(store).post(f"/api/join/{access.open_token(store)}", params=hit).status_code == 200
+        store.change_now(recruits.forget, "tests")
+    with opened(place(tmp_path / "two" / "study.db"), [second, protocol, *texts], Clocked()) as store:
+        answer = Client(store).post(f"/api/join/{access.open_token(store)}", params=hit)
+        assert "taken part in this study before, or in one that belongs to it" in answer.json()["say"]
+        assert Client(store).post(f"/api/join/{access.open_token(store)}", params=hit | {"workerId": "A2"}).is_success

@@ -171,6 +171,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/steps/{step}/guess": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Step Guess
+         * @description A guess in a practice round; the answer comes back.
+         */
+        put: operations["step_guess_api_steps__step__guess_put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tasks/{task}": {
         parameters: {
             query?: never;
@@ -929,6 +949,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/screen/people": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * People To Look At
+         * @description People whose work one might not want to count: suggested texts, and what else is noticed.
+         */
+        get: operations["people_to_look_at_api_admin_screen_people_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/screen/decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Decide
+         * @description Decide about many suggestions at once: set work or people aside, or keep work in spite of rules.
+         */
+        put: operations["decide_api_admin_screen_decisions_put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/annotation/kept": {
         parameters: {
             query?: never;
@@ -1564,6 +1624,35 @@ export interface components {
             exercises: components["schemas"]["ExerciseResult"][];
         };
         /**
+         * AuditPlan
+         * @description The marks of a study that were drawn at random to be judged, and how.
+         */
+        AuditPlan: {
+            /**
+             * Marks
+             * @description Their ids; nothing else is given out.
+             */
+            marks: string[];
+            /**
+             * By
+             * @description Document meta or annotator fields by which they were drawn, beside the label.
+             * @default []
+             */
+            by: string[];
+            /**
+             * Per Label
+             * @description How many of each label and group, at most.
+             * @default 10
+             */
+            per_label: number;
+            /**
+             * Seed
+             * @description For the draw.
+             * @default 0
+             */
+            seed: number;
+        };
+        /**
          * BonusRequest
          * @description Something on top of the pay.
          */
@@ -1593,6 +1682,38 @@ export interface components {
              * @enum {string}
              */
             status: "draft" | "submitted";
+        };
+        /**
+         * BulkDecision
+         * @description What is decided about many suggestions at once; all of it, or nothing where any of it cannot be done.
+         */
+        BulkDecision: {
+            /**
+             * Exclude
+             * @description Annotations to be set aside.
+             * @default []
+             */
+            exclude: string[];
+            /**
+             * Exclude Annotators
+             * @description People whose whole work is set aside.
+             * @default []
+             */
+            exclude_annotators: string[];
+            /**
+             * Keep
+             * @description Annotations that are kept in spite of these rules.
+             * @default {}
+             */
+            keep: {
+                [key: string]: ("copied" | "too-short" | "vague" | "contradicts" | "instructions" | "failed-check")[];
+            };
+            /**
+             * Reason
+             * @description Why, where anything is set aside.
+             * @default
+             */
+            reason: string;
         };
         /**
          * CalibrationPage
@@ -2029,6 +2150,12 @@ export interface components {
             form: {
                 [key: string]: string;
             };
+            /**
+             * More
+             * @description Whether the same person may take another task on the platform and go on.
+             * @default false
+             */
+            more: boolean;
         };
         /**
          * ErrorResponse
@@ -2098,6 +2225,14 @@ export interface components {
              * @default
              */
             why: string;
+            /**
+             * Only
+             * @description For whom it is meant: people whose texts have one of these values, e.g. `domain: news`; everybody when empty.
+             * @default {}
+             */
+            only: {
+                [key: string]: string[];
+            };
         };
         /**
          * Exclusion
@@ -2364,6 +2499,25 @@ export interface components {
              * @default
              */
             gloss: string;
+        };
+        /**
+         * Guess
+         * @description What somebody thinks in a practice round, before the answer is shown; only the first guess is kept.
+         */
+        Guess: {
+            /** Change */
+            change: string;
+            /**
+             * Guess
+             * @description An answer to the question about the text, or of two texts `a` or `b`.
+             */
+            guess?: boolean | number | string | string[] | null;
+            /**
+             * Active
+             * @description Active seconds so far.
+             * @default 0
+             */
+            active: number;
         };
         /**
          * Guide
@@ -3392,10 +3546,11 @@ export interface components {
             step: string;
             /**
              * Kind
-             * @description `examples`: the practice of one arm of an experiment; `intro`: how training or a part of the test begins.
+             * @description `examples`: the practice of one arm of an experiment; `intro`: how training or a part of the test begins;
+             *     `label`: what a label means, before the exercise that practises it.
              * @enum {string}
              */
-            kind: "survey" | "instructions" | "examples" | "intro" | "result";
+            kind: "survey" | "instructions" | "examples" | "intro" | "label" | "result";
             /**
              * Phase
              * @enum {string}
@@ -3428,10 +3583,33 @@ export interface components {
             };
             /**
              * Examples
-             * @description One text each, or two side by side; their answers are looked at after deciding for oneself.
+             * @description Of a practice round: one text, or two side by side; with its answer only once there is a guess.
              * @default []
              */
-            examples: components["schemas"]["Example"][][];
+            examples: components["schemas"]["Example"][];
+            /**
+             * Number
+             * @description Of a practice round: counted from 1.
+             * @default 0
+             */
+            number: number;
+            /**
+             * Of
+             * @description How many practice rounds there are.
+             * @default 0
+             */
+            of: number;
+            /**
+             * Guess
+             * @description What was guessed; of two texts `a` or `b`.
+             */
+            guess?: boolean | number | string | string[] | null;
+            /**
+             * Is Open
+             * @description Whether the answer is among the examples.
+             * @default false
+             */
+            is_open: boolean;
             result?: components["schemas"]["QualificationResult"] | null;
         };
         /**
@@ -4327,6 +4505,16 @@ export interface components {
              * @default []
              */
             frame: string[];
+            /**
+             * Batch
+             * @description Texts of one task on the platform (a HIT, a session); the same person may take the next. None: all in one.
+             */
+            batch?: number | null;
+            /**
+             * Reward
+             * @description What the platform itself pays for one finished task; what is owed beyond that is a bonus.
+             */
+            reward?: number | null;
         };
         /**
          * ResearcherMe
@@ -4602,6 +4790,24 @@ export interface components {
             version: number;
         };
         /**
+         * ScreenedPersonRow
+         * @description Somebody to look at before their work is counted.
+         */
+        ScreenedPersonRow: {
+            /** Annotator */
+            annotator: string;
+            /** Name */
+            name: string;
+            /** Texts */
+            texts: number;
+            /** Suggested */
+            suggested: number;
+            /** Rules */
+            rules: string[];
+            /** Noticed */
+            noticed: string[];
+        };
+        /**
          * SecondPass
          * @description The second pass: whether it runs, how far it is, and what it changed.
          */
@@ -4747,6 +4953,20 @@ export interface components {
              * @default []
              */
             skip: ("consent" | "survey" | "instructions" | "training" | "qualification")[];
+            /**
+             * Mode
+             * @description Which of the protocol's `modes` is in force, e.g. `in-the-data`; the protocol's own when empty.
+             * @default
+             */
+            mode: string;
+            /**
+             * Planned
+             * @description The tables that will be computed, as commands without the study, e.g. `test --what scores --by condition`.
+             * @default []
+             */
+            planned: string[];
+            /** @description The marks to be judged where the study is an audit of them. */
+            audit?: components["schemas"]["AuditPlan"] | null;
             /**
              * Round
              * @description Which pass is given out: 0 for the first; 1 for the second, in which annotators see the others' marks.
@@ -5555,8 +5775,10 @@ export type Antecedents = components['schemas']['Antecedents'];
 export type AskAgain = components['schemas']['AskAgain'];
 export type Attempt = components['schemas']['Attempt'];
 export type AttemptResult = components['schemas']['AttemptResult'];
+export type AuditPlan = components['schemas']['AuditPlan'];
 export type BonusRequest = components['schemas']['BonusRequest'];
 export type Brief = components['schemas']['Brief'];
+export type BulkDecision = components['schemas']['BulkDecision'];
 export type CalibrationPage = components['schemas']['CalibrationPage'];
 export type CalibrationRecord = components['schemas']['CalibrationRecord'];
 export type CellBlock = components['schemas']['CellBlock'];
@@ -5583,6 +5805,7 @@ export type Figure = components['schemas']['Figure'];
 export type Finish = components['schemas']['Finish'];
 export type GoldMark = components['schemas']['GoldMark'];
 export type Group = components['schemas']['Group'];
+export type Guess = components['schemas']['Guess'];
 export type Guide = components['schemas']['Guide'];
 export type Guideline = components['schemas']['Guideline'];
 export type Invitation = components['schemas']['Invitation'];
@@ -5660,6 +5883,7 @@ export type RunPreview = components['schemas']['RunPreview'];
 export type RunRow = components['schemas']['RunRow'];
 export type Running = components['schemas']['Running'];
 export type Saved = components['schemas']['Saved'];
+export type ScreenedPersonRow = components['schemas']['ScreenedPersonRow'];
 export type SecondPass = components['schemas']['SecondPass'];
 export type Segment = components['schemas']['Segment'];
 export type SentMessage = components['schemas']['SentMessage'];
@@ -6025,6 +6249,50 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Saved"];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    step_guess_api_steps__step__guess_put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                step: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Guess"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page"];
                 };
             };
             /** @description Client Error */
@@ -7912,6 +8180,86 @@ export interface operations {
             };
         };
     };
+    people_to_look_at_api_admin_screen_people_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScreenedPersonRow"][];
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    decide_api_admin_screen_decisions_put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BulkDecision"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
     keep_api_admin_annotation_kept_put: {
         parameters: {
             query: {
@@ -8003,7 +8351,7 @@ export interface operations {
     pay_api_admin_pay_get: {
         parameters: {
             query?: {
-                form?: "pay" | "prolific" | "mturk";
+                form?: "pay" | "tasks" | "prolific" | "mturk";
             };
             header?: never;
             path?: never;

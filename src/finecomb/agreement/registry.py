@@ -7,6 +7,7 @@ from typing import Literal
 
 from finecomb.agreement.comment_codes import Per, coder_agreement, comment_codes
 from finecomb.agreement.human_or_machine import Bins, human_or_machine, score_histogram, score_tests
+from finecomb.agreement.training_guesses import training_guesses
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
 from finecomb.core.options import option
@@ -71,6 +72,14 @@ class MetricsOptions(GroupOptions):
 
 
 @dataclass(frozen=True)
+class TrainingOptions(GroupOptions):
+    """Options of guesses in practice."""
+
+    draws: int = option(1000, "Resamples behind each interval.", minimum=0)
+    seed: int = option(0, "Same seed, same intervals.")
+
+
+@dataclass(frozen=True)
 class CodersOptions:
     """Options of the agreement of coders."""
 
@@ -115,6 +124,11 @@ def _histogram(view: View, options: GroupOptions) -> list[Finding]:
     return score_histogram(view, options.by or ("model", "domain"))
 
 
+def _training(view: View, options: TrainingOptions) -> list[Finding]:
+    by = () if options.by == ("none",) else options.by or ("condition",)
+    return training_guesses(view, by, options.draws, options.seed)
+
+
 def _codes(study: Study, options: CodesOptions) -> list[Finding]:
     return comment_codes(study, options.by, draws=options.draws, seed=options.seed, per=options.per)
 
@@ -130,6 +144,7 @@ TESTS: dict[str, Statistic] = {
     "human-or-machine": Statistic(_human_or_machine, JudgementOptions, "can people tell them apart?", _PAGE),
     "scores": Statistic(_scores, GroupOptions, "evaluators' scores between conditions", _PAGE),
     "histogram": Statistic(_histogram, GroupOptions, "how many evaluators got how many right", _PAGE),
+    "training": Statistic(_training, TrainingOptions, "do guesses in practice go with accuracy in work?", _PAGE),
     "codes": Statistic(_codes, CodesOptions, "what readers went by", _PAGE, Study),
     "coders": Statistic(_coders, CodersOptions, "how far coders of explanations agree", _PAGE, Study),
 }

@@ -98,7 +98,7 @@ COMMANDS = (
         "rehearse",
         "rehearse",
         Panel.START,
-        "A dress rehearsal: pretended people walk the real server; does the design fill, and what does it cost?",
+        "A dress rehearsal by pretended people on the real server: does the design fill, what does it cost and find?",
     ),
     CommandRow(
         "power",
@@ -119,7 +119,19 @@ COMMANDS = (
         "screen",
         "recruitment",
         Panel.COLLECT,
-        "Work that one might not want to count, by the rules of Clark et al. (2021). Nothing is changed.",
+        "Work and people that one might not want to count, after Clark et al. (2021). Nothing is changed.",
+    ),
+    CommandRow(
+        "exercise",
+        "exercises",
+        Panel.START,
+        "Exercises or a test from texts of your own whose errors are known: writes the protocol with them.",
+    ),
+    CommandRow(
+        "audit",
+        "audit",
+        Panel.COLLECT,
+        "How many of the marks are right: draw some to be judged, and afterwards correct the counts by what was found.",
     ),
     CommandRow(
         "pay",

@@ -12,9 +12,10 @@ import typer
 from finecomb.cli.serve import Db, Served, work_place
 from finecomb.cli.shared import AsJson, Force, From, StudyPath, app, counted, done, emit, out, read, say
 from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.people.screened_people import ScreenedPerson, screened_people
 from finecomb.people.screening import Suggestion
 from finecomb.people.screening import screen as suggestions
-from finecomb.report.tables import Row
+from finecomb.report.tables import Row, as_json
 
 if TYPE_CHECKING:
     from finecomb.people.pay import Form
@@ -24,15 +25,27 @@ if TYPE_CHECKING:
 
 @app.command()
 def screen(study: StudyPath, from_: From = "", as_json_: AsJson = False) -> None:
-    """Work that one might not want to count, by the rules of Clark et al. (2021). Nothing is changed.
+    """Work and people that one might not want to count, after Clark et al. (2021). Nothing is changed.
 
     Example: `finecomb screen my-study`
     """
-    all_suggestions = suggestions(read(study, from_))
+    whole = read(study, from_)
+    all_suggestions = suggestions(whole)
     waiting = [suggestion for suggestion in all_suggestions if not suggestion.kept]
     notes = [f"{counted(len(all_suggestions) - len(waiting), 'suggestion')} left out: kept on the researcher's pages"]
-    rows = [_row(suggestion) for suggestion in waiting]
+    rows: list[Row] = [_row(suggestion) for suggestion in waiting]
+    people = [_person_row(person) for person in screened_people(whole, all_suggestions)]
+    if as_json_:
+        typer.echo(as_json(rows, people=people))
+        return
     emit(rows, as_json_, "To look at", "Nothing to look at.", notes if len(waiting) < len(all_suggestions) else ())
+    if people:
+        emit(people, as_json_, "People", "")
+
+
+def _person_row(person: ScreenedPerson) -> Row:
+    shares = {"texts": person.texts, "suggested": person.suggested, "rules": ", ".join(person.rules)}
+    return {"annotator": person.annotator, **shares, "noticed": "; ".join(person.noticed)}
 
 
 def _row(suggestion: Suggestion) -> Row:
@@ -50,7 +63,11 @@ def pay(
     study: Served,
     output: Annotated[Path, typer.Option("--output", "-o", help="The CSV to write.", show_default=False)],
     form: Annotated[
-        str, typer.Option("--form", help="`pay` for everybody; `prolific` or `mturk` for bonuses as they take them.")
+        str,
+        typer.Option(
+            "--form",
+            help="`pay`: a line each; `tasks`: a line a task (HIT); `prolific`, `mturk`: bonuses as they want them.",
+        ),
     ] = "pay",
     db: Db = "",
     force: Force = False,
@@ -74,11 +91,12 @@ def pay(
     output.write_text(text, encoding="utf-8", newline="")
     output.chmod(0o600)
     lines = text.count("\n") - (form != "prolific")  # which wants no heading
-    done(output, f"written, {counted(lines, 'person') if lines == 1 else f'{lines:,} people'}")
+    people_ = counted(lines, "person") if lines == 1 else f"{lines:,} people"
+    done(output, f"written, {counted(lines, 'line') if form == 'tasks' else people_}")
 
 
 def _form(name: str) -> Form:
-    forms: dict[str, Form] = {"pay": "pay", "prolific": "prolific", "mturk": "mturk"}
+    forms: dict[str, Form] = {"pay": "pay", "tasks": "tasks", "prolific": "prolific", "mturk": "mturk"}
     return forms[name]
 
 

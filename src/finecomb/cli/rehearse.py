@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from finecomb import formats
-from finecomb.cli.shared import AsJson, Force, StudyPath, app, done, emit, read
+from finecomb.cli.planned import power_rows, print_planned
+from finecomb.cli.shared import AsJson, Force, StudyPath, app, done, emit, out, read, say
 from finecomb.core.check import checked
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
@@ -20,8 +23,9 @@ from finecomb.simulate.people import CrowdTraits
 from finecomb.store.location import FILE, place
 
 if TYPE_CHECKING:
-    from finecomb.server.rehearsal import Rehearsal
+    from finecomb.server.rehearsal import Rehearsal, Visit
 
+_EVERY = 100  # people between two lines about how far a rehearsal is
 _MOST = 20_000  # people, where nobody says how many come
 
 
@@ -52,11 +56,17 @@ def rehearse(
         Path | None,
         typer.Option("--output", "-o", help="Keep the rehearsed study there, for any table.", show_default=False),
     ] = None,
+    runs: Annotated[
+        int,
+        typer.Option(min=0, help="How often planned tests are repeated with other people, for their power; 0: never."),
+    ] = 50,
     seed: Annotated[int, typer.Option(help="Same seed, same people.")] = 0,
     force: Force = False,
     as_json_: AsJson = False,
 ) -> None:
-    """A dress rehearsal: pretended people walk the real server; does the design fill, and what does it cost?
+    """A dress rehearsal by pretended people on the real server: does the design fill, what does it cost and find?
+
+    The tables in `planned` of study.yaml are computed, and of planned tests the power.
 
     Example: `finecomb rehearse my-study --rejected 0.186 --leaves 0.05 -o rehearsed`
     """
@@ -70,6 +80,8 @@ def rehearse(
     rows = _cell_rows(rehearsal) or _people_rows(rehearsal)
     title = "Cells" if rehearsal.states else "People"
     emit(rows, as_json_, title, "Nobody came.", [] if as_json_ else _notes(rehearsal, whole.settings.money))
+    if not as_json_:
+        _print_plans(rehearsal, traits, seed, runs)
     if output:
         formats.save(rehearsal.study.items(), output, force=force)
         done(output, "the rehearsed study; every command reads it")
@@ -88,15 +100,41 @@ def _skills(words: list[str]) -> dict[str, float]:
     return skills
 
 
+def _print_plans(rehearsal: Rehearsal, traits: CrowdTraits, seed: int, runs: int) -> None:
+    """The planned tables, and the power of the planned tests."""
+    planned = rehearsal.study.settings.planned
+    if not planned:
+        say("no tables are planned; name them in study.yaml, e.g. planned: [test --what scores --by condition]")
+        return
+    print_planned(rehearsal.study, planned)
+    rows = power_rows(rehearsal.study, planned, traits, seed, runs)
+    if rows:
+        out.print()
+        emit(rows, False, "Power of the planned tests", "")
+
+
+def _watched(visits: Iterator[int], places: int) -> Callable[[Visit], None]:
+    """Says now and then how far a long rehearsal is."""
+
+    def watch(visit: Visit) -> None:
+        number = next(visits)
+        if number % _EVERY == 0:
+            done_ = f"; {places:,} people are needed" if places else ""
+            say(f"{number:,} people came{done_}")
+
+    return watch
+
+
 def _rehearsed(whole: Study, traits: CrowdTraits, arrivals: int, seed: int) -> Rehearsal:
     from finecomb.server.rehearsal import RehearsalClock, rehearse, without_people
     from finecomb.store.store import open_store
 
     clock = RehearsalClock()
     with tempfile.TemporaryDirectory() as temporary:
-        store = open_store(place(Path(temporary) / FILE), checked(without_people(whole)), clock)
+        store = open_store(place(Path(temporary) / FILE), checked(without_people(whole)), clock, durable=False)
+        places = sum(place.cell.people for place in store.plan().cells.values())
         try:
-            return rehearse(store, clock, traits, arrivals, seed)
+            return rehearse(store, clock, traits, arrivals, seed, _watched(itertools.count(1), places))
         finally:
             store.close()
 

@@ -19,6 +19,7 @@ from finecomb.core.check import checked
 from finecomb.core.errors import FinecombError, StudyError, did_you_mean
 from finecomb.core.records import PHASES
 from finecomb.formats import folder, with_lines
+from finecomb.people.announcement import announcement, summary_line
 from finecomb.simulate.preview import preview_study
 from finecomb.store.location import FILE, StudyLocation, is_url, place
 
@@ -76,6 +77,7 @@ def serve(
         _line("researchers", f"{link}  (works once)")
         if joining := _joining_link(store, address):
             _line("annotators", joining)
+        _line("their way", summary_line(announcement(store.head.protocol, store.head.settings)))
         _warn(host, public_url)
         runs = study / RUNS if study.is_dir() else None
         _run(store, listening, public_url, link if open_ else "", runs, key_env or ())

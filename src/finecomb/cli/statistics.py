@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from finecomb import formats, protocols
 from finecomb.cli.filters import FilterOptions, names
 from finecomb.cli.options import with_options
-from finecomb.cli.output import refuse_plot
 from finecomb.cli.shared import (
     AsJson,
     From,
     StudyPath,
     app,
-    counted,
-    done,
     draw,
     print_table,
     prints_bold,
@@ -32,16 +26,13 @@ from finecomb.cli.shared import (
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
 from finecomb.core.findings import Findings
-from finecomb.core.options import OptionValues, all_specs, option, option_specs, refuse_others
+from finecomb.core.options import OptionValues, all_specs, option_specs, refuse_others
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotator
 from finecomb.core.study import Study
 from finecomb.gold.decisions import decision_notes
-from finecomb.measure.audit import audit_annotations, audited
-from finecomb.measure.audit import audit_sample as draw_audit
 from finecomb.measure.counts import meta_names
 from finecomb.measure.crossed import pivot
-from finecomb.measure.measures import ANSWER, MEASURES, IntervalOptions, MeasureOptions, named
+from finecomb.measure.measures import ANSWER, MEASURES, MeasureOptions, named
 from finecomb.measure.measures import measure as measured
 from finecomb.measure.ranking import BEST_RULE, NO_BEST, BestValue, best_values, by_value
 from finecomb.measure.registry import PLANS, STATISTICS, WITH_PILOT, WITHOUT_PILOT
@@ -49,28 +40,10 @@ from finecomb.measure.view import Filters, View, view
 from finecomb.report.tables import BestNumber, BestText, Row, as_json, finding_rows, number_text, rows_of
 
 
-@dataclass(frozen=True)
-class AuditOptions(IntervalOptions):
-    """Options of counts corrected by an audit."""
-
-    audit: Path | None = option(None, "A study with `audit` verdicts on this one's marks.")
-
-
-@dataclass(frozen=True)
-class AuditSampleOptions:
-    """Options of drawing marks to be judged."""
-
-    audit_sample: int | None = option(None, "Draw so many marks of each label and system to be judged.", minimum=1)
-    output: Path | None = option(None, "For --audit-sample: the study to write.", "--output", "-o")
-    by: tuple[str, ...] = option((), "Document meta or annotator fields, with commas.", commas=True)
-    seed: int = option(0, "Same seed, same intervals.")
-
-
 def measure_choices() -> dict[str, type]:
     """The options of everything that `measure` can be asked for, by name."""
     rows: dict[str, Any] = {**MEASURES, **STATISTICS}
-    choices = {name: row.options for name, row in rows.items()}
-    return choices | {"--audit": AuditOptions, "--audit-sample": AuditSampleOptions}
+    return {name: row.options for name, row in rows.items()}
 
 
 def plan_choices() -> dict[str, type]:
@@ -154,20 +127,11 @@ def measure(
     """
     wanted, choices = names(measures), measure_choices()
     _refuse_unknown(wanted, [*MEASURES, *STATISTICS])
-    refuse_others(values.given, _chosen_measures(wanted, values), choices)
-    whole = read(study, from_)
-    part = view(whole, values.of(FilterOptions).filters())
+    refuse_others(values.given, _chosen_measures(wanted), choices)
+    part = view(read(study, from_), values.of(FilterOptions).filters())
     say_all([*part.notes, *decision_notes(part.study)])
     by = _default_by(part.study, values.given.get("by", ()))
-    if "audit_sample" in values.given:
-        refuse_plot("a sample to be judged")
-        _draw_audit(whole, part, values.of(AuditSampleOptions, by=by))
-        return
     findings = _measured(part, wanted, values, by)
-    if "audit" in values.given:
-        options = values.of(AuditOptions)
-        assert options.audit is not None
-        findings += audited(part, read(options.audit), by, draws=options.draws, seed=options.seed)
     if sort == "value":
         findings = by_value(findings, by)
     best = _best_values(part, findings, values, by) if len(by) == 1 and prints_bold() else set()
@@ -196,13 +160,10 @@ def _best_value(finding: Finding, by: Sequence[str]) -> BestValue | None:
     return BestValue(*(str(finding.columns.get(name)) for name in ("measure", "label", by[0])))
 
 
-def _chosen_measures(wanted: Sequence[str], values: OptionValues) -> dict[str, type]:
-    """The options of what was asked for, by name; a sample to be judged is nothing but that."""
+def _chosen_measures(wanted: Sequence[str]) -> dict[str, type]:
+    """The options of what was asked for, by name."""
     choices = measure_choices()
-    if "audit_sample" in values.given:
-        return {"--audit-sample": choices["--audit-sample"]}
-    extra = ["--audit"] if "audit" in values.given else []
-    return {name: named(name).options if _is_mean(name) else choices[name] for name in [*wanted, *extra]}
+    return {name: named(name).options if _is_mean(name) else choices[name] for name in wanted}
 
 
 def _measured(part: View, wanted: Sequence[str], values: OptionValues, by: tuple[str, ...]) -> list[Finding]:
@@ -242,17 +203,6 @@ def _paper_row(values: Row, lows: Row, highs: Row, measure: str, best: Collectio
         is_best = BestValue(measure, label, name) in best
         cells[name] = BestText(text) if is_best else text
     return cells
-
-
-def _draw_audit(whole: Study, part: View, options: AuditSampleOptions) -> None:
-    """Write the study with drafts of an audit in it: one annotation about each mark drawn, still without a verdict."""
-    if options.output is None:
-        raise FinecombError("--audit-sample needs -o: the study to write")
-    protocol, auditor = protocols.shipped("audit"), Annotator(id="auditor", kind="human")
-    sample = draw_audit(part, options.audit_sample or 1, options.by, options.seed)
-    drafts = audit_annotations(sample, auditor.id, protocol.id)
-    formats.save(itertools.chain(whole.items(), [protocol, auditor], drafts), options.output)
-    done(options.output, f"{counted(len(sample), 'mark')} to be judged by {auditor.id!r} under {protocol.id}")
 
 
 def _pilot_filters(values: OptionValues) -> Filters:

@@ -48,6 +48,7 @@ from finecomb.gold.scored_pair import the_gold_annotator
 from finecomb.measure.answers import unusable_severities
 from finecomb.measure.counts import counts, label_counts, meta_names, totals
 from finecomb.measure.text_sizes import not_work, text_sizes, work_sizes
+from finecomb.people.announcement import announcement, summary_line
 from finecomb.report import demo as tour
 from finecomb.report.marked_text import document_html
 from finecomb.report.problems import problem_lines, problem_row
@@ -146,6 +147,13 @@ def new(
         Path | None,
         typer.Option(help="A YAML file with the design: which people read what.", show_default=False),
     ] = None,
+    mode: Annotated[
+        str, typer.Option(help="Which of the protocol's modes is in force, e.g. in-the-data.", show_default=False)
+    ] = "",
+    settings_file: Annotated[
+        Path | None,
+        typer.Option("--settings", help="YAML with more of study.yaml: design, pay, recruitment.", show_default=False),
+    ] = None,
     seed: Annotated[int, typer.Option(help="For assignment and sampling.")] = 0,
     force: Force = False,
 ) -> None:
@@ -154,19 +162,15 @@ def new(
     Example: `finecomb new harbour -p scarecrow -d texts.csv --map text=Generation --map id=Key`
     """
     chosen = protocols.load(protocol)
+    chosen.in_mode(mode)  # refused where there is none
     source = list(formats.stream(documents, from_, Options(columns=mapping(columns))))
     read_texts = [item for item in source if isinstance(item, Document)]
     texts = _without_empty(_with_data(read_texts, data or (), chosen), empty, documents)
     if not texts:
         raise FinecombError(f"{documents}: has no texts; a study needs at least one")
-    settings = Settings(
-        title=title,
-        protocols=(chosen.id,),
-        annotators=annotators or chosen.work.annotators,
-        skip=phases(skip or ()),
-        design=_design(design) if design else None,
-        seed=seed,
-    )
+    given: dict[str, object] = {"title": title, "annotators": annotators, "skip": phases(skip or ())}
+    given |= {"mode": mode, "seed": seed, "design": _design(design) if design else None}
+    settings = _new_settings(settings_file, chosen, {name: value for name, value in given.items() if value})
     items: list[Item] = [settings, chosen, *texts]
     for warning in unusable_severities(chosen):
         say(warning)
@@ -176,6 +180,19 @@ def new(
         say(f"{left:,} annotations in {documents} were left behind; use `finecomb convert` to keep them")
     readers = counted(settings.annotators or chosen.work.annotators, "annotator")
     done(study, f"{counted(len(texts), 'text')}, protocol {chosen.id}, {readers} per text")
+    out.print(f"annotators: {summary_line(announcement(chosen, settings))}", soft_wrap=True)
+
+
+def _new_settings(file: Path | None, protocol: Protocol, given: dict[str, object]) -> Settings:
+    """The settings of a new study: those of a file, and before them those given as options."""
+    base = Settings()
+    if file is not None:
+        try:
+            base = parse_yaml(Settings, file.read_text(encoding="utf-8-sig"), str(file))
+        except OSError as error:
+            raise FinecombError(f"{file}: cannot be read: {error.strerror}") from None
+    readers = {"annotators": base.annotators or protocol.work.annotators}
+    return base.model_copy(update={**readers, **given, "protocols": (protocol.id,)})
 
 
 def _design(path: Path) -> Design:

@@ -17,6 +17,8 @@ from finecomb.core.study import Item, Study
 
 Level = Literal["error", "warning"]
 _MOST_HINTS = 20
+PLANNABLE = ("measure", "agree", "test", "stats")
+"""The commands whose tables can be planned in `study.yaml`."""
 
 
 def check(study: Study) -> list[Problem]:
@@ -91,8 +93,28 @@ class Checker:
                     f"attention check {id!r} is no document{did_you_mean(id, self._documents)}", kind="settings"
                 )
 
-        problems = [*self._design_problems(settings), *self._allocation_problems(settings)]
-        yield from (Problem(message, kind="settings") for message in problems)
+        for message in (
+            *self._design_problems(settings),
+            *self._plan_problems(settings),
+            *self._allocation_problems(settings),
+        ):
+            yield Problem(message, kind="settings")
+
+    def _plan_problems(self, settings: Settings) -> Iterator[str]:
+        """What is wrong with the mode, the planned tables and the audit that the settings name."""
+        protocol = next((self._protocols[id] for id in settings.protocols if id in self._protocols), None)
+        if settings.mode and protocol is not None and not protocol.has_mode(settings.mode):
+            modes = [mode.name for mode in protocol.modes]
+            why = did_you_mean(settings.mode, modes) if modes else "; it has none"
+            yield f"mode {settings.mode!r} is not among the modes of protocol {protocol.id}{why}"
+        for line in settings.planned:
+            if line.split(maxsplit=1)[:1] and line.split(maxsplit=1)[0] in PLANNABLE:
+                continue
+            yield f"planned {line!r} is no table; begin with {', '.join(PLANNABLE[:-1])} or {PLANNABLE[-1]}"
+        lost = [mark for mark in (settings.audit.marks if settings.audit else ()) if mark not in self._marks]
+        if lost:
+            more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+            yield f"audit: mark {lost[0]!r}{more} is not in the study; draw the sample again"
 
     def _design_problems(self, settings: Settings) -> list[str]:
         protocol = next((self._protocols[id] for id in settings.protocols if id in self._protocols), None)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from finecomb.core.errors import shorten
 from finecomb.core.question import Name, Option, Question, as_option, unique
-from finecomb.core.records import Answers, Document, Id, Json, Record, Segment, Text
+from finecomb.core.records import Answers, Document, Id, Json, Record, Segment, Text, value_lists
 from finecomb.core.scales import among
 from finecomb.core.span import TEXT, Span
 
@@ -63,6 +63,13 @@ class Example(Record):
     """The right answers to the document's questions."""
     why: Text = ""
     """What it teaches."""
+    only: Mapping[Text, tuple[Text, ...]] = {}
+    """For whom it is meant: people whose texts have one of these values, e.g. `domain: news`; everybody when empty."""
+
+    @field_validator("only", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        return value_lists(value)
 
     @model_validator(mode="after")
     def _quotes_found(self) -> Example:
@@ -203,6 +210,8 @@ class QualificationPart(Record):
     """Whether a mark finds a solution only with its label, or with any label at its place."""
     lose: float | None = Field(default=None, gt=0)
     """Points lost for each solution short of `needed`; points / needed when absent."""
+    teach: bool = False
+    """Whether a page about the label that an exercise practises comes before it: gloss, rules and examples."""
 
     @model_validator(mode="after")
     def _fits(self) -> QualificationPart:

@@ -151,6 +151,10 @@ class Mode(Record):
     """What annotators are told."""
 
 
+Timed = Literal["survey", "instructions", "training", "qualification", "text"]
+"""What takes people time: the phases before the work, and one text."""
+
+
 class Condition(Record):
     """One arm of an experiment, e.g. a kind of training."""
 
@@ -269,6 +273,8 @@ class Protocol(Record):
     """The test that decides who may work."""
     thanks: Text = ""
     """Said at the end."""
+    minutes: Mapping[Timed, Annotated[float, Field(gt=0)]] = {}
+    """About how long each phase takes, and one text; announced before anybody starts."""
     meta: Meta = {}
     """Anything else."""
 
@@ -372,6 +378,20 @@ class Protocol(Record):
         parts = self.qualification.parts if self.qualification else ()
         choices = [choice.name for part in parts for choice in part.choices]
         return [*(exercise.name for exercise in self.exercises()), *choices]
+
+    def has_mode(self, name: str) -> bool:
+        """Whether it can be taken in that way."""
+        return any(mode.name == name for mode in self.modes)
+
+    def in_mode(self, name: str) -> Protocol:
+        """The protocol with another of its modes in force; itself where none is named."""
+        if not name or name == self.mode:
+            return self
+        modes = [mode.name for mode in self.modes]
+        if name not in modes:
+            way_out = did_you_mean(name, modes) if modes else "; it has none"
+            raise ProtocolError(f"mode {name!r} is not among the modes of protocol {self.id}{way_out}")
+        return self.model_copy(update={"mode": name})
 
     @functools.cached_property
     def _by_spelling(self) -> dict[str, Label]:

@@ -470,6 +470,17 @@ class Recruitment(Record):
     """Address to go back to, `{code}` standing for the code; the platform's own when empty."""
     frame: tuple[Origin, ...] = ()
     """Whose pages may show ours inside them, e.g. `https://worker.mturk.com`; otherwise ours open in a tab."""
+    batch: int | None = Field(default=None, ge=1, le=1_000_000)
+    """Texts of one task on the platform (a HIT, a session); the same person may take the next. None: all in one."""
+    reward: float | None = Field(default=None, ge=0, le=1_000_000)
+    """What the platform itself pays for one finished task; what is owed beyond that is a bonus."""
+
+    @model_validator(mode="after")
+    def _on_a_platform(self) -> Recruitment:
+        if not self.platform and (self.batch is not None or self.reward is not None):
+            name = "batch" if self.batch is not None else "reward"
+            raise ValueError(f"{name!r} belongs to tasks on a platform; add e.g. `platform: mturk`, or leave it out")
+        return self
 
 
 class CellBlock(Record):
@@ -491,12 +502,12 @@ class CellBlock(Record):
     @field_validator("factors", mode="before")
     @classmethod
     def _listed(cls, value: Any) -> Any:
-        return _value_lists(value)
+        return value_lists(value)
 
     @field_validator("eligible", mode="before")
     @classmethod
     def _answers_listed(cls, value: Any) -> Any:
-        return _value_lists(value)
+        return value_lists(value)
 
     @model_validator(mode="after")
     def _filled(self) -> CellBlock:
@@ -504,7 +515,7 @@ class CellBlock(Record):
         return self
 
 
-def _value_lists(value: Any) -> Any:
+def value_lists(value: Any) -> Any:
     """A mapping whose single values became lists of one; anything else as it is, to be refused with its own words."""
     if not isinstance(value, Mapping):
         return value
@@ -546,7 +557,7 @@ class Design(Record):
     @field_validator("cross", "eligible", mode="before")
     @classmethod
     def _listed(cls, value: Any) -> Any:
-        return _value_lists(value)
+        return value_lists(value)
 
     @model_validator(mode="after")
     def _filled(self) -> Design:
@@ -609,6 +620,19 @@ class ModelSettings(Record):
     """For shots and the order of pairs; sent to the endpoint with the number of the sample."""
 
 
+class AuditPlan(Record):
+    """The marks of a study that were drawn at random to be judged, and how."""
+
+    marks: tuple[Id, ...]
+    """Their ids; nothing else is given out."""
+    by: tuple[Text, ...] = ()
+    """Document meta or annotator fields by which they were drawn, beside the label."""
+    per_label: int = Field(default=10, ge=1)
+    """How many of each label and group, at most."""
+    seed: int = Field(default=0, ge=0)
+    """For the draw."""
+
+
 class Settings(Record):
     """`study.yaml`: what a study is called and how it is run."""
 
@@ -633,6 +657,12 @@ class Settings(Record):
     with fewest annotators."""
     skip: tuple[WayPhase, ...] = ()
     """Phases of the protocol that are left out, e.g. for people who were trained elsewhere."""
+    mode: Text = ""
+    """Which of the protocol's `modes` is in force, e.g. `in-the-data`; the protocol's own when empty."""
+    planned: tuple[Text, ...] = ()
+    """The tables that will be computed, as commands without the study, e.g. `test --what scores --by condition`."""
+    audit: AuditPlan | None = None
+    """The marks to be judged where the study is an audit of them."""
     round: int = Field(default=0, ge=0, le=1)
     """Which pass is given out: 0 for the first; 1 for the second, in which annotators see the others' marks."""
     recruitment: Recruitment = Recruitment()

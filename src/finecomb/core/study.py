@@ -91,7 +91,8 @@ class Study:
         """The protocol called `name` (with or without version); without a name, the only one there is."""
         named = [protocol for protocol in self.protocols.values() if name in ("", protocol.name, protocol.id)]
         if len(named) == 1:
-            return named[0]
+            (protocol,) = named
+            return protocol.in_mode(self.settings.mode if protocol.has_mode(self.settings.mode) else "")
         if not named:
             called = f" {name!r}{did_you_mean(name, self.protocols)}" if name else ""
             raise FinecombError(f"the study has no protocol{called}")

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 from finecomb.core.practice import Choice, Exercise, QualificationPart
 from finecomb.core.protocol import Condition, Protocol
 from finecomb.core.records import Annotator, Qualified, Settings, WayPhase
+from finecomb.people.practice_rounds import practice_rounds, practised_condition
 from finecomb.people.progress import Progress, StepRecord, with_qualifications, with_steps
 
 Finished = Collection[tuple[str, int]]
@@ -24,12 +25,18 @@ class Step:
     """A page to read or to answer; done when its reader says so."""
 
     id: str
-    kind: Literal["survey", "instructions", "examples", "intro", "result"]
+    kind: Literal["survey", "instructions", "examples", "intro", "label", "result"]
     phase: WayPhase
     part: QualificationPart | None = None
     """Of the qualification."""
     round: int = 0
     """Of the qualification: the attempt, counted from 0."""
+    label: str = ""
+    """The label that a page is about."""
+    number: int = 0
+    """Of a practice round: counted from 1; 0 for any other page."""
+    of: int = 0
+    """Of a practice round: how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,7 @@ def _is_done(stop: Stop, protocol: Protocol, annotator: Annotator, done_steps: s
     if stop.phase == "training" and _has_passed(protocol, annotator) and not _is_examples(stop):
         return True
     if isinstance(stop, Step):
-        return stop.id in done_steps
+        return stop.id in done_steps or (stop.number > 0 and "examples" in done_steps)  # one page for all, before
     return (stop.document, stop.round) in finished
 
 
@@ -165,8 +172,8 @@ def _route(protocol: Protocol, settings: Settings, annotator: Annotator, finishe
         yield Step("survey", "survey", "survey")
     if protocol.instructions and "instructions" in phases:
         yield Step("instructions", "instructions", "instructions")
-    if "training" in phases and has_examples(arm(protocol, annotator.condition)):
-        yield Step("examples", "examples", "training")
+    if "training" in phases:
+        yield from _condition_steps(practised_condition(protocol, settings, annotator), annotator)
     attempts = [stop for round in _rounds(protocol, annotator) for stop in _attempt(protocol, round)]
     begun = {stop.round for stop in attempts if isinstance(stop, Item) and (stop.document, stop.round) in finished}
     if _has_passed(protocol, annotator) and not begun:
@@ -181,14 +188,13 @@ def _route(protocol: Protocol, settings: Settings, annotator: Annotator, finishe
 _PHASES: tuple[WayPhase, ...] = ("survey", "instructions", "training", "qualification")
 
 
-def arm(protocol: Protocol, condition: str) -> Condition | None:
-    """The arm of the experiment with that name."""
-    return next((one for one in protocol.conditions if one.name == condition), None)
-
-
-def has_examples(condition: Condition | None) -> bool:
-    """Whether an arm has anything of its own to read before the work."""
-    return condition is not None and bool(condition.instructions or condition.examples or condition.pairs)
+def _condition_steps(condition: Condition | None, annotator: Annotator) -> Iterator[Step]:
+    """The pages of an arm of the experiment: one for each practice round, or one with something to read."""
+    rounds = len(practice_rounds(condition, annotator))
+    if not rounds and condition is not None and condition.instructions:
+        yield Step("examples", "examples", "training")
+    for number in range(1, rounds + 1):
+        yield Step(f"examples-{number}", "examples", "training", number=number, of=rounds)
 
 
 def _training(protocol: Protocol) -> Iterator[Stop]:
@@ -214,7 +220,11 @@ def _attempt(protocol: Protocol, round: int) -> Iterator[Stop]:
     assert protocol.qualification is not None
     for index, part in enumerate(protocol.qualification.parts, 1):
         yield Step(f"part-{round + 1}-{index}", "intro", "qualification", part, round)
-        yield from _part_items(protocol, part, round)
+        for item in _part_items(protocol, part, round):
+            if part.teach and isinstance(item.given, Exercise) and item.given.label:
+                id = f"label-{round + 1}-{item.given.name}"
+                yield Step(id, "label", "qualification", part, round, item.given.label)
+            yield item
     yield Step(f"result-{round + 1}", "result", "qualification", round=round)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Literal
@@ -20,12 +20,13 @@ from finecomb.core.design import DesignCell, design_cells
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator, Settings
 from finecomb.core.study import Study
-from finecomb.people.arrivals import Arrival
+from finecomb.people.arrivals import Arrival, ArrivalSource
+from finecomb.people.batches import FinishedBatch, finished_batches
 from finecomb.people.progress import Bonus, Progress
 
 Stage = Literal["invited", "working", "done", "screened-out"]
 """`invited` has done nothing yet; whether somebody is excluded is said beside it."""
-Form = Literal["pay", "prolific", "mturk"]
+Form = Literal["pay", "tasks", "prolific", "mturk"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +45,39 @@ class Earned:
     """Of active time on everything, from the survey to the last text."""
     pay: float
     bonus: Bonus
+    base: float = 0
+    """The part of the pay that is for taking part."""
+    platform: str = ""
+    place: str = ""
+    """The platform's latest id of the study or HIT."""
+    tasks: tuple[FinishedBatch, ...] = ()
+    """Finished tasks on the platform, where the study is cut into such."""
+    rewarded: float | None = None
+    """What the platform itself pays for finished tasks; None where it pays everything but the bonus."""
 
     @property
     def total(self) -> float:
         """Pay and bonus."""
         return self.pay + self.bonus.amount
+
+    @property
+    def loose_texts(self) -> int:
+        """Texts handed in that belong to no finished task."""
+        return self.texts - sum(task.texts for task in self.tasks)
+
+    @property
+    def owed(self) -> float:
+        """What is to be paid as a bonus: everything beyond what the platform itself pays."""
+        return self.bonus.amount if self.rewarded is None else max(0.0, round(self.total - self.rewarded, 9))
+
+    @property
+    def reason(self) -> str:
+        """Why a bonus is owed, in words for its receiver."""
+        parts = [self.bonus.reason] if self.bonus.amount else []
+        if self.rewarded is not None and self.pay > self.rewarded:
+            parts += ["taking part"] if self.base else []
+            parts += [f"{self.loose_texts} more texts"] if self.loose_texts and self.tasks else []
+        return "; ".join(parts) or ("the rest of the pay" if self.owed else "")
 
     @property
     def per_hour(self) -> float | None:
@@ -75,37 +104,71 @@ class Cost:
 
 def earned(study: Study, arrivals: Sequence[Arrival], protocol: Protocol) -> list[Earned]:
     """Everybody, in the study's order; `protocol` is the one in force."""
-    latest: Mapping[str, Arrival] = {arrival.annotator: arrival for arrival in arrivals}
-    texts, seconds = _texts(study), _seconds(study)
+    came: dict[str, list[Arrival]] = {}
+    for arrival in arrivals:
+        came.setdefault(arrival.annotator, []).append(arrival)
+    texts, seconds, times = _texts(study), _seconds(study), _handed_in(study)
     cells = {cell.name: cell for cell in design_cells(study.settings.design, protocol)} if study.settings.design else {}
     texts_of_all = protocol.work.texts or len(study.documents)
     people = []
     for person in study.iter_annotators():
         if person.kind != "human":
             continue
-        done, last, progress = texts.get(person.id, 0), latest.get(person.id), Progress.of(person)
+        done, progress = texts.get(person.id, 0), Progress.of(person)
+        last = came[person.id][-1] if person.id in came else None
         cell = cells.get(person.cell)
         of = (cell.texts if cell else None) or texts_of_all
         stage = _stage(person, done, of, protocol, last is not None or person.id in seconds)
+        tested = _tested(person, protocol)
+        source = last.source if last else ArrivalSource()
+        tasks = _tasks(study.settings, came.get(person.id, ()), times.get(person.id, ()))
         people.append(
             Earned(
                 person.id,
-                last.source.worker if last else "",
-                last.source.session if last else "",
+                source.worker,
+                source.session,
                 stage,
                 person.excluded is not None,
                 done,
                 (seconds.get(person.id, 0) + progress.step_seconds) / 60,
-                _pay(study.settings, done, _tested(person, protocol), cell, of),
+                _pay(study.settings, done, tested, cell, of),
                 progress.bonus,
+                base=study.settings.base_pay if done or tested else 0,
+                platform=source.platform,
+                place=source.place,
+                tasks=tasks,
+                rewarded=_rewarded(study.settings, len(tasks), stage == "done"),
             )
         )
     return people
 
 
+def _tasks(settings: Settings, arrivals: Sequence[Arrival], times: Sequence[float]) -> tuple[FinishedBatch, ...]:
+    size = settings.recruitment.batch
+    return tuple(finished_batches(arrivals, times, size)) if size and arrivals else ()
+
+
+def _rewarded(settings: Settings, tasks: int, is_done: bool) -> float | None:
+    """What the platform itself pays somebody: its reward for each finished task, or for taking part to the end."""
+    recruitment = settings.recruitment
+    if recruitment.batch is not None:
+        reward = recruitment.reward if recruitment.reward is not None else (settings.price or 0) * recruitment.batch
+        return reward * tasks
+    return None if recruitment.reward is None else recruitment.reward * is_done
+
+
 def _texts(study: Study) -> dict[str, int]:
     handed_in = study.annotations.filter((pl.col("phase") == "work") & (pl.col("status") != "draft"))
     return dict(handed_in.group_by("annotator").len().iter_rows())
+
+
+def _handed_in(study: Study) -> dict[str, list[float]]:
+    """When each person handed texts in, in seconds since 1970."""
+    handed_in = study.annotations.filter(
+        (pl.col("phase") == "work") & (pl.col("round") == 0) & pl.col("submitted").is_not_null()
+    )
+    times = handed_in.select("annotator", at=pl.col("submitted").dt.epoch("us") / 1e6)
+    return dict(times.group_by("annotator").agg("at").iter_rows())
 
 
 def _seconds(study: Study) -> dict[str, float]:
@@ -187,23 +250,44 @@ def pay_csv(people: Iterable[Earned]) -> str:
     return _table([COLUMNS, *rows])
 
 
+TASK_COLUMNS = ("platform", "place", "session", "worker", "annotator", "task", "texts", "for", "amount")
+
+
+def tasks_csv(people: Iterable[Earned]) -> str:
+    """The ledger: a line for each finished task on the platform, and one for what each person is owed beside."""
+    return _table([TASK_COLUMNS, *(row for person in people for row in _ledger_rows(person))])
+
+
+def _ledger_rows(person: Earned) -> Iterable[tuple[object, ...]]:
+    who = (person.worker, person.annotator)
+    per_text = (person.pay - person.base) / person.texts if person.texts else 0.0
+    for task in person.tasks:
+        source = task.source
+        amount = money(per_text * task.texts)
+        yield (source.platform, source.place, source.session, *who, task.number, task.texts, "texts", amount)
+    head = (person.platform, person.place, person.session, *who, "")
+    if person.loose_texts:
+        yield (*head, person.loose_texts, "texts", money(per_text * person.loose_texts))
+    if person.base:
+        yield (*head, 0, "taking part", money(person.base))
+    if person.bonus.amount:
+        yield (*head, 0, person.bonus.reason or "bonus", money(person.bonus.amount))
+
+
 def prolific_bonuses(people: Iterable[Earned]) -> str:
     """`PID,amount`, as Prolific's bulk bonus payments take them."""
-    return "".join(f"{person.worker},{money(person.bonus.amount)}\n" for person in _with_bonus(people))
+    return "".join(f"{person.worker},{money(person.owed)}\n" for person in _with_bonus(people))
 
 
 def mturk_bonuses(people: Iterable[Earned]) -> str:
     """Worker, assignment, amount and reason, as MTurk's `SendBonus` asks for them."""
     head = ("WorkerId", "AssignmentId", "BonusAmount", "Reason")
-    rows = [
-        (person.worker, person.session, money(person.bonus.amount), person.bonus.reason)
-        for person in _with_bonus(people)
-    ]
+    rows = [(person.worker, person.session, money(person.owed), person.reason) for person in _with_bonus(people)]
     return _table([head, *rows])
 
 
 def _with_bonus(people: Iterable[Earned]) -> list[Earned]:
-    return [person for person in people if person.bonus.amount > 0 and person.worker]
+    return [person for person in people if person.owed > 0 and person.worker]
 
 
 def money(amount: float) -> str:
@@ -230,9 +314,14 @@ def safe(cell: str) -> str:
     return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
 
 
-FORMS: dict[Form, str] = {"pay": "pay.csv", "prolific": "prolific-bonuses.csv", "mturk": "mturk-bonuses.csv"}
+FORMS: dict[Form, str] = {
+    "pay": "pay.csv",
+    "tasks": "tasks.csv",
+    "prolific": "prolific-bonuses.csv",
+    "mturk": "mturk-bonuses.csv",
+}
 """The files, by what they are called."""
-_WRITE = {"pay": pay_csv, "prolific": prolific_bonuses, "mturk": mturk_bonuses}
+_WRITE = {"pay": pay_csv, "tasks": tasks_csv, "prolific": prolific_bonuses, "mturk": mturk_bonuses}
 
 
 def pay_file(form: Form, people: Iterable[Earned]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from finecomb.core.records import Annotator, Qualified
+from finecomb.core.records import Annotator, Answer, Qualified
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,14 @@ class StepRecord:
     """The moment its reader went on."""
     seconds: float | None = None
     """Active seconds on it."""
+    guess: Answer | None = None
+    """Of a practice round: what was guessed before the answer was shown."""
+    guessed: str | None = None
+    """The moment of the guess."""
+    guess_seconds: float | None = None
+    """Active seconds before the guess."""
+    right: bool | None = None
+    """Whether the guess was right."""
     rest: Mapping[str, Any] = field(default_factory=dict)
     """Whatever else a file says about it."""
 
@@ -28,13 +36,17 @@ class StepRecord:
     def from_json(cls, value: Mapping[str, Any]) -> StepRecord:
         """The record of a stored step."""
         rest = {name: part for name, part in value.items() if name not in _STEP_FIELDS}
-        seconds = value.get("seconds")
+        right = value.get("right")
         return cls(
             str(value.get("step", "")),
             str(value.get("protocol", "")),
             shown=value.get("shown"),
             done=value.get("done"),
-            seconds=seconds if isinstance(seconds, int | float) else None,
+            seconds=_number(value.get("seconds")),
+            guess=value.get("guess"),
+            guessed=value.get("guessed"),
+            guess_seconds=_number(value.get("guess_seconds")),
+            right=right if isinstance(right, bool) else None,
             rest=rest,
         )
 
@@ -118,6 +130,10 @@ class Progress:
     def step_seconds(self) -> float:
         """Active seconds on all pages before the work."""
         return sum(record.seconds or 0 for record in self.steps)
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, int | float) else None
 
 
 def _mappings(value: object) -> list[Mapping[str, Any]]:

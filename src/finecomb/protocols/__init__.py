@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from finecomb.core.errors import ProtocolError, did_you_mean
 from finecomb.core.protocol import Protocol
 from finecomb.core.protocol_text import parse_protocol
-
-EARLIER: Mapping[str, Mapping[str, Any]] = {
-    "accuracy@1": {"marks_on": None},
-    "mqm@1": {"marks_on": None},
-    "scarecrow@1": {"marks_on": None},
-    "snac@1": {"marks_on": None},
-}
-"""Earlier versions of shipped protocols, which studies may have begun with: what they say otherwise than today's."""
 
 
 @functools.cache
@@ -30,18 +20,20 @@ def names() -> tuple[str, ...]:
 
 @functools.cache
 def shipped(name: str) -> Protocol:
-    """The shipped protocol called `name`, e.g. `scarecrow` or `scarecrow@1`."""
+    """The shipped protocol called `name`, e.g. `scarecrow`, or `scarecrow@1` for an earlier version."""
     bare, _, version = name.partition("@")
     if bare not in names():
         raise ProtocolError(f"no protocol is called {name!r}{did_you_mean(bare, names())}")
+    earlier = resources.files(__package__) / "earlier"
+    if version and (earlier / f"{name}.yaml").is_file():  # studies may have begun with it
+        return parse_protocol((earlier / f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml")
     text = (resources.files(__package__) / f"{bare}.yaml").read_text(encoding="utf-8")
     protocol = parse_protocol(text, f"{bare}.yaml")
     if version in ("", protocol.version):
         return protocol
-    if name not in EARLIER:
-        versions = [*(id.partition("@")[2] for id in EARLIER if id.startswith(f"{bare}@")), protocol.version]
-        raise ProtocolError(f"protocol {bare} comes in version {' or '.join(versions)}, not {version}")
-    return Protocol(**{**dict(protocol), "version": version, **EARLIER[name]})
+    files = sorted(file.name.removesuffix(".yaml") for file in earlier.iterdir())
+    versions = [*(file.partition("@")[2] for file in files if file.startswith(f"{bare}@")), protocol.version]
+    raise ProtocolError(f"protocol {bare} comes in version {' or '.join(versions)}, not {version}")
 
 
 def load(name: str) -> Protocol:

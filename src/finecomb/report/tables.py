@@ -32,10 +32,15 @@ class BestText(str):
 _GAP = 3  # cells between columns
 
 
-def as_json(rows: Iterable[Row], signature: str = "", notes: Sequence[str] = ()) -> str:
-    """`{"table": rows, "signature": ..., "notes": [...]}`; what is undefined is null."""
-    table = [{name: _plain(value) for name, value in row.items()} for row in rows]
-    return json.dumps({"table": table, "signature": signature, "notes": list(notes)}, ensure_ascii=False, indent=1)
+def as_json(rows: Iterable[Row], signature: str = "", notes: Sequence[str] = (), **more: Iterable[Row]) -> str:
+    """`{"table": rows, "signature": ..., "notes": [...]}` and more tables by name; what is undefined is null."""
+    tables = {name: _plain_rows(members) for name, members in more.items()}
+    whole = {"table": _plain_rows(rows), **tables, "signature": signature, "notes": list(notes)}
+    return json.dumps(whole, ensure_ascii=False, indent=1)
+
+
+def _plain_rows(rows: Iterable[Row]) -> list[dict[str, object]]:
+    return [{name: _plain(value) for name, value in row.items()} for row in rows]
 
 
 def _plain(value: object) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -16,6 +17,7 @@ from finecomb.core.study import Item, Study
 from finecomb.engine.seeds import generator
 from finecomb.people import onboarding
 from finecomb.people.design import CellState
+from finecomb.people.practice_rounds import SIDES, guess_question, is_right, practice_rounds, practised_condition
 from finecomb.server.annotators.pair_names import pair_names
 from finecomb.server.local import Browser, served
 from finecomb.simulate.people import CrowdTraits, Reading, SimulatedPerson, person, read_text, truth_of
@@ -23,6 +25,7 @@ from finecomb.store import access, annotators, cells, researcher_actions, tasks
 from finecomb.store.store import Store
 from finecomb.store.tasks import Facts
 
+log = logging.getLogger(__name__)
 _PAGE_SECONDS = 45.0
 _EXERCISE_SECONDS = 40.0
 _MOST_STEPS = 10_000
@@ -90,15 +93,15 @@ def rehearse(
     visits = []
     with served(store) as port:
         walker = _Walker(store, clock, traits, gold, port, seed)
-        for number in range(1, arrivals + 1):
-            visit = walker.visit(number)
-            if visit.outcome == "done" and not walker.person(number).is_honest:
-                _reject(store, port, visit.annotator, walker.person(number))
-                visit = replace(visit, rejected=True)
-            visits.append(visit)
-            watch(visit)
-            if visit.outcome in ("full", "nothing") and not _frees_up(store, clock):
-                break
+        try:
+            for number in range(1, arrivals + 1):
+                visit = walker.reviewed_visit(number)
+                visits.append(visit)
+                watch(visit)
+                if visit.outcome in ("full", "nothing") and not _frees_up(store, clock):
+                    break
+        except KeyboardInterrupt:
+            log.warning("stopped after %d people; the tables are of those who came", len(visits))
     with store.database.reading() as transaction:
         states = cells.cell_states(store, transaction) if store.plan().cells else []
     return Rehearsal(visits, states, store.study())
@@ -163,6 +166,14 @@ class _Walker:
         texts = place or self.store.head.protocol.work.texts or len(self.store.plan().documents)
         return person(number, self.traits, texts, self.seed)
 
+    def reviewed_visit(self, number: int) -> Visit:
+        """A visit, and what the researcher makes of the work."""
+        visit, person = self.visit(number), self.person(number)
+        if visit.outcome != "done" or person.is_honest:
+            return visit
+        _reject(self.store, self.port, visit.annotator, person)
+        return replace(visit, rejected=True)
+
     def visit(self, number: int) -> Visit:
         """From the open link to the end, wherever that is."""
         browser = Browser(self.port)
@@ -181,7 +192,7 @@ class _Walker:
         for _ in range(_MOST_STEPS):
             _, following = browser.ask("POST", "/api/next")
             if following["page"]:
-                self._turn(browser, following["page"], number)
+                self._turn(browser, following["page"], who, annotator)
             elif not following["task"]:
                 return Visit(number, annotator, _outcome(following["why"], texts), texts)
             elif following["task"]["phase"] != "work":
@@ -201,9 +212,11 @@ class _Walker:
 
     # --- before the work ---
 
-    def _turn(self, browser: Browser, page: Any, number: int) -> None:
+    def _turn(self, browser: Browser, page: Any, who: SimulatedPerson, annotator: str) -> None:
         """Read a page, or answer it as somebody would who may take part."""
-        rng = generator(self.seed, "page", number, page["step"])
+        rng = generator(self.seed, "page", who.number, page["step"])
+        if page["number"] and not page["is_open"]:
+            self._guess(browser, page, who, annotator, rng)
         wanted = {
             name: answers[0]
             for place in self.store.plan().cells.values()
@@ -219,6 +232,24 @@ class _Walker:
         seconds = float(rng.gamma(4, _PAGE_SECONDS / 4))
         self.clock.now += seconds
         browser.change(f"/api/steps/{page['step']}", answers=answers, active=round(seconds, 1))
+
+    def _guess(
+        self, browser: Browser, page: Any, who: SimulatedPerson, annotator: str, rng: np.random.Generator
+    ) -> None:
+        """Guess in a practice round, rightly as often as the person's skill says."""
+        protocol, settings = self.store.head.protocol, self.store.head.settings
+        with self.store.database.reading() as transaction:
+            person = annotators.get(self.store, transaction, annotator)
+        examples = practice_rounds(practised_condition(protocol, settings, person), person)[page["number"] - 1]
+        question = guess_question(protocol)
+        values: Sequence[Answer] = SIDES if len(examples) > 1 or question is None else question.values
+        skill = 0.5 if who.habit == "careless" else self.traits.skill_in(person.condition)
+        wanted = bool(rng.random() < skill)
+        fitting = [value for value in values if is_right(protocol, examples, value) in (wanted, None)]
+        seconds = float(rng.gamma(4, _PAGE_SECONDS / 4))
+        self.clock.now += seconds
+        guess = fitting[int(rng.integers(len(fitting)))]
+        browser.change(f"/api/steps/{page['step']}/guess", guess=guess, active=round(seconds, 1))
 
     def _practise(self, browser: Browser, task: Any, who: SimulatedPerson) -> None:
         """Do an exercise or a question of the test, as well as the person's habits let them."""

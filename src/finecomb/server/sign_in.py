@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
+from finecomb.people.announcement import consent_text
 from finecomb.people.arrivals import ArrivalSource
 from finecomb.server.annotators import recruitment
 from finecomb.server.annotators.schema import Ending, SignedIn, Welcome
@@ -45,7 +46,7 @@ def welcome(request: Request, token: str) -> Welcome:
         personal=kind == "personal",
         state=head.state,
         summary=head.protocol.summary,
-        consent="" if "consent" in head.settings.skip else head.protocol.consent,
+        consent=consent_text(head.protocol, head.settings),
         preview=preview,
         window=head.settings.recruitment.platform == "mturk" and not head.settings.recruitment.frame,
     )

@@ -25,6 +25,14 @@ _BODY = sa.select(tables.annotator.c.body).where(
 )
 
 
+_COLUMNS = ("id", "kind", "condition", "cell", "excluded", "body")
+_REPLACE = (
+    sa.update(tables.annotator)
+    .values({name: given(name) for name in _COLUMNS})
+    .where(tables.annotator.c.study == given("of"), tables.annotator.c.id == given("who"))
+)
+
+
 def conditions(store: Store, transaction: Transaction) -> dict[str, str]:
     """The condition of every annotator, by id."""
     return dict(transaction.all(_CONDITIONS, study=store.key))
@@ -40,8 +48,7 @@ def get(store: Store, transaction: Transaction, id: str) -> Annotator:
 
 def replace(store: Store, transaction: Transaction, annotator: Annotator) -> None:
     """Write another record of the same annotator."""
-    row = (tables.annotator.c.study == store.key, tables.annotator.c.id == annotator.id)
-    transaction.run(sa.update(tables.annotator).values(**rows.annotator_row(annotator)).where(*row))
+    transaction.run(_REPLACE, of=store.key, who=annotator.id, **rows.annotator_row(annotator))
 
 
 def new(store: Store, transaction: Transaction, id: str = "") -> Annotator:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Literal
 import sqlalchemy as sa
 from pydantic_core import from_json
 
+from finecomb.core.records import Annotator
 from finecomb.people import assignment_rules
 from finecomb.people.assignment_rules import AssignmentState, Counts, GivenTask, Plan, Setting, WorkRules
 from finecomb.people.circumstances import Circumstances
+from finecomb.people.practice_rounds import is_chosen_by_setting, practised_condition
 from finecomb.people.progress import Progress, with_setting
 from finecomb.store import allocation, annotators, cells, judged_work, second_pass, tables
 from finecomb.store.allocation import DrawnText
@@ -198,6 +200,17 @@ def _with_setting(store: Store, transaction: Transaction, annotator: str, state:
     return assignment_rules.settled_state(state, chosen)
 
 
+def settle(store: Store, transaction: Transaction, person: Annotator) -> bool:
+    """Decide which texts somebody keeps to before they practise, where practice goes by it; says whether it did."""
+    protocol, settings = store.head.protocol, store.head.settings
+    if not protocol.work.within or Progress.of(person).setting or settings.design is not None:
+        return False
+    if not is_chosen_by_setting(practised_condition(protocol, settings, person)):
+        return False
+    state = assignment_state(store, transaction, person.id)
+    return _with_setting(store, transaction, person.id, state).setting is not None
+
+
 # --- the next text -----------------------------------------------------------------------------------------------
 
 _RENEW = (
@@ -280,7 +293,12 @@ def is_over(store: Store, transaction: Transaction, annotator: str, state: Assig
     """Whether somebody handed in all that there is for them: none is due, and none is open that they can go on with."""
     if state.why != "all-done" or not any(task.status == "submitted" for task in state.given):
         return False
-    return not any(_can_continue(store, transaction, annotator, state, task) for task in state.given)
+    return not has_open_task(store, transaction, annotator, state)
+
+
+def has_open_task(store: Store, transaction: Transaction, annotator: str, state: AssignmentState) -> bool:
+    """Whether somebody has a text that they can go on with."""
+    return any(_can_continue(store, transaction, annotator, state, task) for task in state.given)
 
 
 def kept_until(store: Store, is_begun: bool = True) -> float | None:

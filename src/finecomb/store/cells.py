@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import sqlalchemy as sa
 
@@ -46,22 +46,22 @@ _PEOPLE = (
     .group_by(_P.id, _P.cell, _P.excluded, _P.held)
 )
 _IN_CELL = _PEOPLE.where(_P.cell == given("cell"))
+_ONE = _PEOPLE.where(_P.id == given("annotator"))
 _CELL = sa.select(_P.cell).where(_P.study == given("study"), _P.id == given("annotator"))
 _HOLD = sa.update(tables.annotator).values(held=given("until")).where(_P.study == given("of"), _P.id == given("who"))
 
 
 def cell_states(store: Store, transaction: Transaction) -> list[CellState]:
     """How each cell of the design is filled now."""
-    return _states(store, _people(store, transaction))
+    return _states(store, _people(store, transaction, _PEOPLE))
 
 
-def _people(store: Store, transaction: Transaction, cell: str = "") -> list[CellPerson]:
-    """Everybody who was assigned to a cell, or to one of them."""
-    values = {"study": store.key, "protocol": store.head.protocol.id, "now": store.clock()}
-    rows = transaction.all(_IN_CELL, cell=cell, **values) if cell else transaction.all(_PEOPLE, **values)
+def _people(store: Store, transaction: Transaction, which: sa.Select[Any], **more: object) -> list[CellPerson]:
+    """Those who were assigned to a cell: everybody, those of one cell, or one person."""
+    values = {"study": store.key, "protocol": store.head.protocol.id, "now": store.clock(), **more}
     return [
         CellPerson(id, name, bool(excluded), held, int(submitted or 0), bool(busy))
-        for id, name, excluded, held, submitted, busy in rows
+        for id, name, excluded, held, submitted, busy in transaction.all(which, **values)
     ]
 
 
@@ -77,11 +77,11 @@ def has_place(store: Store, transaction: Transaction, annotator: str) -> bool:
     place = store.plan().cells.get(str(cell))
     if place is None:
         return False
-    people = _people(store, transaction, str(cell))
-    person = next((one for one in people if one.annotator == annotator), None)
-    if person is not None and design.standing(person, place.needed, store.clock()) in ("accepted", "working"):
+    people = _people(store, transaction, _ONE, annotator=annotator)
+    if any(design.standing(person, place.needed, store.clock()) in ("accepted", "working") for person in people):
         return True
-    return any(state.open_places for state in _states(store, people, str(cell)))
+    in_cell = _people(store, transaction, _IN_CELL, cell=cell)
+    return any(state.open_places for state in _states(store, in_cell, str(cell)))
 
 
 # --- coming in ---------------------------------------------------------------------------------------------------

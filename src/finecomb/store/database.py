@@ -61,9 +61,11 @@ class Transaction:
 class Database:
     """One SQLite file or one PostgreSQL database, and its connections."""
 
-    def __init__(self, place: StudyLocation, readonly: bool = False) -> None:
+    def __init__(self, place: StudyLocation, readonly: bool = False, durable: bool = True) -> None:
+        """A database that is not `durable` does not wait for the disk: for what is thrown away in the end."""
         self.place = place
         self.readonly = readonly
+        self.durable = durable
         self.sqlite = place.file is not None
         self.begin = "BEGIN IMMEDIATE" if self.sqlite else f"BEGIN; SELECT pg_advisory_xact_lock({_LOCK})"
         """Begins a transaction that writes; there is never more than one, whichever process it is in."""
@@ -95,6 +97,8 @@ class Database:
             )
             for pragma in _PRAGMAS[2:] if self.readonly else _PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}")
+            if not self.durable:
+                connection.execute("PRAGMA synchronous = OFF")
             connection.execute("SELECT count(*) FROM sqlite_master")
         except sqlite3.DatabaseError as error:
             raise DatabaseError(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from pydantic_core import from_json
@@ -49,14 +50,49 @@ def judges(protocol: Protocol) -> bool:
 
 def plan(store: Store, transaction: Transaction) -> Plan:
     """Everything that can be judged under the protocol in force: as it is now, since work goes on being handed in."""
+    if store.head.settings.audit is None:
+        return _plan(store, _marks if store.head.protocol.work.unit == "mark" else _annotations, transaction)
+    if store.audit_plan is None:
+        store.audit_plan = _plan(store, _drawn_marks, transaction)
+    return store.audit_plan
+
+
+_Judged = Callable[["Store", Transaction], Iterator[tuple[str, JudgedItem, str]]]
+"""What there is to be judged: its id, whose it is, and its label."""
+
+
+def _plan(store: Store, every: _Judged, transaction: Transaction) -> Plan:
     items, strata = {}, {}
-    every = _marks if store.head.protocol.work.unit == "mark" else _annotations
     only, models = store.head.settings.meta.get("documents"), store.plan().models
     for id, judged, stratum in every(store, transaction):
         if not isinstance(only, list) or judged.document in only:
             items[id] = judged
             strata[id] = [("judged", f"{stratum}/{models.get(judged.document, '')}")]
     return Plan(documents=list(items), strata=strata, judged=items)
+
+
+_MOST_AT_ONCE = 5_000  # ids in one question to the database
+
+
+@functools.lru_cache(maxsize=16)
+def _drawn(marks: tuple[str, ...]) -> sa.Select[Any]:
+    """The entries of marks that were drawn for an audit."""
+    return (
+        sa.select(_A.document, _A.annotator, _E.id, _E.body)
+        .select_from(_FROM)
+        .where(_E.study == given("study"), _E.kind == "mark", _E.id.in_(marks), _E.body.is_not(None))
+        .order_by(_E.id)
+    )
+
+
+def _drawn_marks(store: Store, transaction: Transaction) -> Iterator[tuple[str, JudgedItem, str]]:
+    """The marks of an audit, whoever made them, each with its label."""
+    audit = store.head.settings.audit
+    marks = audit.marks if audit else ()
+    for first in range(0, len(marks), _MOST_AT_ONCE):
+        statement = _drawn(marks[first : first + _MOST_AT_ONCE])
+        for document, annotator, id, body in transaction.run(statement, study=store.key):
+            yield id, JudgedItem(document, annotator), from_json(body)["label"] or ""
 
 
 def _marks(store: Store, transaction: Transaction) -> Iterator[tuple[str, JudgedItem, str]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from finecomb.core.records import Annotator
 from finecomb.people.assignment_rules import AssignmentState
 from finecomb.people.onboarding import Item, Step
-from finecomb.store import annotators, assignment, cells, onboarding_jobs
+from finecomb.store import annotators, assignment, batches, cells, onboarding_jobs
 from finecomb.store.cells import Place
 from finecomb.store.database import Transaction
 from finecomb.store.onboarding_jobs import OnboardingState
@@ -41,6 +41,8 @@ def next_step(store: Store, transaction: Transaction, annotator: str) -> NextSte
     if place == "full":
         return NextStep(why="none-now")
     match state.step:
+        case Step(kind="examples") if assignment.settle(store, transaction, state.annotator):
+            return next_step(store, transaction, annotator)  # what is practised depends on the texts to come
         case Step():
             onboarding_jobs.show_step(store, transaction, state.annotator, state.step)
             return NextStep(step=state.step, annotator=state.annotator)
@@ -50,6 +52,8 @@ def next_step(store: Store, transaction: Transaction, annotator: str) -> NextSte
             cells.release(store, transaction, annotator)
             return NextStep(why="screened-out")
         case _:
+            if _is_batch_over(store, transaction, annotator):
+                return NextStep(why="all-done")
             task = assignment.next_task(store, transaction, annotator)
             return NextStep(task.id, why=task.why)
 
@@ -63,6 +67,14 @@ def _place(store: Store, transaction: Transaction, annotator: str) -> Place:
     return cells.hold(store, transaction, annotator)
 
 
+def _is_batch_over(store: Store, transaction: Transaction, annotator: str) -> bool:
+    """Whether somebody's present task on the platform is finished and no text is open any more."""
+    if not store.head.settings.recruitment.batch or not batches.is_over(store, transaction, annotator):
+        return False
+    state = assignment.assignment_state(store, transaction, annotator)
+    return not assignment.has_open_task(store, transaction, annotator, state)
+
+
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
     """How far somebody is, before the work and in it."""
@@ -71,6 +83,8 @@ class Whereabouts:
     assignment: AssignmentState
     is_over: bool
     """Whether they handed in all that there is for them."""
+    is_batch_over: bool = False
+    """Whether their present task on the platform is finished."""
 
     @property
     def none_left(self) -> bool:
@@ -87,4 +101,5 @@ def whereabouts(store: Store, transaction: Transaction, annotator: str) -> Where
     """How far somebody is; reads only, and each thing once."""
     state = assignment.assignment_state(store, transaction, annotator)
     over = assignment.is_over(store, transaction, annotator, state)
-    return Whereabouts(onboarding_jobs.onboarding_state(store, transaction, annotator), state, over)
+    batch_over = _is_batch_over(store, transaction, annotator)
+    return Whereabouts(onboarding_jobs.onboarding_state(store, transaction, annotator), state, over, batch_over)

@@ -12,10 +12,11 @@ import sqlalchemy as sa
 
 from finecomb.core.check import unanswered
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotation, Annotator, Answers
+from finecomb.core.records import Annotation, Annotator, Answer, Answers
 from finecomb.people import grading, onboarding
 from finecomb.people.circumstances import Circumstances
 from finecomb.people.onboarding import Beyond, Item, Step
+from finecomb.people.practice_rounds import guess_problem, is_right, practice_rounds, practised_condition
 from finecomb.store import annotators, assignment, rows, tables
 from finecomb.store.database import Transaction
 from finecomb.store.rows import Declined, iso
@@ -104,6 +105,8 @@ def step_done(
     record = onboarding.recorded_step(protocol, state.annotator, step)
     if not isinstance(state.step, Step) or state.step.id != step or record is None or record.shown is None:
         return Declined("not-allowed", say="This page does not come now. Reload to go on where you are.")
+    if state.step.number and record.guessed is None:
+        return Declined("not-allowed", say="Decide for yourself first. Then you see the answer, and can go on.")
     is_survey = state.step.kind == "survey"
     if is_survey and (declined := _wrong_answers(protocol, answers)):
         return declined
@@ -113,6 +116,32 @@ def step_done(
     person = state.annotator.model_copy(update=survey)
     annotators.replace(store, transaction, onboarding.with_step(protocol, person, step, **facts))
     return 0
+
+
+def step_guess(
+    store: Store, transaction: Transaction, annotator: str, step: str, guess: Answer | None, active: float
+) -> tuple[Annotator, Step] | Declined:
+    """Keep what somebody guesses in a practice round; a later guess does not replace the first."""
+    protocol, settings = store.head.protocol, store.head.settings
+    state = onboarding_state(store, transaction, annotator)
+    if state.annotator.excluded:
+        return Declined("not-allowed")
+    record = onboarding.recorded_step(protocol, state.annotator, step)
+    now = state.step
+    if not isinstance(now, Step) or now.id != step or not now.number or record is None or record.shown is None:
+        return Declined("not-allowed", say="This page does not come now. Reload to go on where you are.")
+    if record.guessed is not None:
+        return state.annotator, now
+    condition = practised_condition(protocol, settings, state.annotator)
+    examples = practice_rounds(condition, state.annotator)[now.number - 1]
+    if problem := guess_problem(protocol, examples, guess):
+        return Declined("refused", say=f"This guess was not accepted: {problem}.")
+    wall = store.clock() - datetime.fromisoformat(record.shown).timestamp()
+    seconds = round(max(0.0, min(active, wall)), 3)
+    facts = {"guess": guess, "guessed": iso(store.clock()), "guess_seconds": seconds}
+    person = onboarding.with_step(protocol, state.annotator, step, **facts, right=is_right(protocol, examples, guess))
+    annotators.replace(store, transaction, person)
+    return person, now
 
 
 def _wrong_answers(protocol: Protocol, answers: Answers) -> Declined | None:

@@ -46,6 +46,7 @@ _SELECT = sa.select(_OWN.annotator, _OWN.at, *(_OWN[name] for name in _SOURCE_FI
     _OWN.study == given("study")
 )
 _ALL = _SELECT.order_by(_OWN.key)
+_OF_ONE = _SELECT.where(_OWN.annotator == given("annotator")).order_by(_OWN.key)
 _LAST = _SELECT.where(_OWN.annotator == given("annotator")).order_by(_OWN.key.desc()).limit(1)
 _WORKER = (
     sa.select(_OWN.annotator)
@@ -69,6 +70,11 @@ def _arrival(row: tuple[object, ...]) -> Arrival:
 def arrivals(store: Store, transaction: Transaction) -> list[Arrival]:
     """Everybody's, in the order they came."""
     return [_arrival(row) for row in transaction.all(_ALL, study=store.key)]
+
+
+def arrivals_of(store: Store, transaction: Transaction, annotator: str) -> list[Arrival]:
+    """Those of one annotator, in the order they came."""
+    return [_arrival(row) for row in transaction.all(_OF_ONE, study=store.key, annotator=annotator)]
 
 
 def last_arrival(store: Store, transaction: Transaction, annotator: str) -> Arrival | None:
@@ -113,9 +119,10 @@ def enter(store: Store, transaction: Transaction, token: str, source: ArrivalSou
         session_token = access.start_session(store, transaction, "annotator", who)
     else:
         return None
+    is_new = last_arrival(store, transaction, who) is None
     arrive(store, transaction, who, source)
-    if store.plan().cells:
-        cells.hold(store, transaction, who)
+    if store.plan().cells and cells.hold(store, transaction, who) == "full" and is_new and kind == "open":
+        raise FullError  # which undoes all of this
     return session_token
 
 
@@ -125,8 +132,6 @@ def _by_open_link(store: Store, transaction: Transaction, source: ArrivalSource,
         raise ClosedError
     if who is None and _took_part_elsewhere(store, transaction, source):
         raise TookPartError
-    if who is None and not cells.has_room(store, transaction):
-        raise FullError
     if who is None:
         annotator = annotators.new(store, transaction)
         if source.platform:
@@ -150,10 +155,9 @@ def _took_part_elsewhere(store: Store, transaction: Transaction, source: Arrival
 
 def _came_to(store: Store, transaction: Transaction, name: str, source: ArrivalSource) -> bool:
     """Whether a worker came to another study: `#name` in this database, else a folder, file or URL of its own."""
-    worker = {"platform": source.platform, "worker": source.worker}
     if name.startswith("#"):
         key = studies(transaction).get(name.removeprefix("#"))
-        return key is not None and transaction.one(_WORKER, study=key, **worker) is not None
+        return key is not None and _has_come(transaction, key, source)
     where = _other_study(store, name)
     if where.file and not where.file.exists():
         return False  # nobody has come there yet
@@ -161,9 +165,20 @@ def _came_to(store: Store, transaction: Transaction, name: str, source: ArrivalS
     try:
         with database.reading() as there:
             key, _ = find(there, where)
-            return there.one(_WORKER, study=key, **worker) is not None
+            return _has_come(there, key, source)
     finally:
         database.close()
+
+
+_SECRET = sa.select(tables.study.c.secret).where(tables.study.c.key == given("study"))
+
+
+def _has_come(transaction: Transaction, study: int, source: ArrivalSource) -> bool:
+    """Whether a worker came to a study, also where the id itself was forgotten since: its hash is kept."""
+    if transaction.one(_WORKER, study=study, platform=source.platform, worker=source.worker) is not None:
+        return True
+    (secret,) = transaction.one(_SECRET, study=study) or ("",)
+    return transaction.one(_KNOWN, study=study, hash=_keyed_hash(str(secret), source)) is not None
 
 
 def _other_study(store: Store, name: str) -> StudyLocation:
@@ -186,8 +201,12 @@ def arrive(store: Store, transaction: Transaction, annotator: str, source: Arriv
 
 def worker_hash(store: Store, source: ArrivalSource) -> str:
     """A keyed hash of a platform's id of a person; stays when the id itself is forgotten."""
+    return _keyed_hash(store.head.secret, source)
+
+
+def _keyed_hash(secret: str, source: ArrivalSource) -> str:
     text = f"worker/{source.platform}/{source.worker}"
-    return hmac.new(store.head.secret.encode(), text.encode(), hashlib.sha256).hexdigest()[:32]
+    return hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()[:32]
 
 
 _W = tables.worker.c

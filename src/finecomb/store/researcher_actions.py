@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -143,6 +143,24 @@ def keep_annotation(store: Store, transaction: Transaction, by: str, id: str, ru
     body = rows.dumps(rest | {"meta": decided.to_meta()})
     transaction.run(sa.update(tables.annotation).values(rest=body).where(*mine))
     audit.record(store, transaction, by, "kept annotation", annotation=id, rules=list(rules))
+
+
+def decide_many(
+    store: Store,
+    transaction: Transaction,
+    by: str,
+    exclude: Iterable[str],
+    people: Iterable[str],
+    keep: Mapping[str, Sequence[str]],
+    reason: str,
+) -> None:
+    """Set annotations and people aside and keep other annotations, all together or not at all."""
+    for id in exclude:
+        exclude_annotation(store, transaction, by, id, reason)
+    for id in people:
+        exclude_annotator(store, transaction, by, id, reason)
+    for id, rules in keep.items():
+        keep_annotation(store, transaction, by, id, rules)
 
 
 def _set_excluded(store: Store, transaction: Transaction, id: str, excluded: Exclusion | None) -> None:

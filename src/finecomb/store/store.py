@@ -107,6 +107,8 @@ class Store:
         self.sessions: dict[str, Session] = {}
         """Those who came by lately, by the hash of their token; forgotten after every `change`."""
         self._plan: Plan | None = None
+        self.audit_plan: Plan | None = None
+        """The marks that an audit gives out: read once, and again after a `change`."""
         self.text_strata: TextStrata | None = None
         """Where texts are drawn so that an interval shrinks; forgotten after every `change`."""
         self.head = self._head()
@@ -174,7 +176,7 @@ class Store:
         """Read again what holds for the whole study; what may be stale is forgotten first, should reading fail."""
         self._documents.clear()
         self.sessions.clear()
-        self._plan = None
+        self._plan = self.audit_plan = None
         self.text_strata = None
         self.head = self._head()
 
@@ -182,8 +184,12 @@ class Store:
         with self.database.reading() as transaction:
             state, settings, secret, joining, changed = transaction.one(_HEAD, study=self.key) or ()
             protocols = transaction.all(_PROTOCOLS, study=self.key)
-        by_id = {protocol.id: protocol for protocol in RowReader().records("protocol", Protocol, protocols)}
-        return Head(state, self._settings(settings), by_id, secret, joining, changed)
+        read = self._settings(settings)
+        by_id = {
+            protocol.id: protocol.in_mode(read.mode if protocol.has_mode(read.mode) else "")
+            for protocol in RowReader().records("protocol", Protocol, protocols)
+        }
+        return Head(state, read, by_id, secret, joining, changed)
 
     def _settings(self, body: str) -> Settings:
         """The settings; a study is not served under others than its own."""
@@ -281,12 +287,14 @@ def items_of(transaction: Transaction, study: int) -> Iterator[Item]:
 # --- opening ---------------------------------------------------------------------------------------------------
 
 
-def open_store(place: StudyLocation, items: Iterable[Item] | None = None, clock: Clock = time.time) -> Store:
+def open_store(
+    place: StudyLocation, items: Iterable[Item] | None = None, clock: Clock = time.time, durable: bool = True
+) -> Store:
     """A study to be served. `items`, where given, are what its folder holds: a new study is made of them.
 
-    Tables are brought up to date first, after a backup.
+    Tables are brought up to date first, after a backup. One that is not `durable` is lost with the machine's power.
     """
-    database = Database(place)
+    database = Database(place, durable=durable)
     prepare(database)
     try:
         with database.writing() as transaction:

@@ -13,7 +13,7 @@ from pydantic_core import from_json
 
 from finecomb.core.records import Annotation, Mark, Phase
 from finecomb.people.circumstances import Circumstances
-from finecomb.store import rows, tables
+from finecomb.store import batches, rows, tables
 from finecomb.store.assignment import JOINED, kept_until, still_mine
 from finecomb.store.database import Transaction
 from finecomb.store.onboarding_jobs import grade_when_complete
@@ -372,6 +372,8 @@ def reopen(
         return Declined("not-allowed", say="An exercise that was handed in stays as it is.")
     if facts.round < store.head.settings.round:
         return Declined("not-allowed", say="The first pass is over. What you handed in in it stays as it is.")
+    if done is None and status == "submitted" and _is_sent_in(store, transaction, key, facts):
+        return Declined("not-allowed", say="This text belongs to a task that is finished, and stays as it is.")
     if done is None and status == "submitted":
         rest = {name: value for name, value in from_json(_row(transaction, key)["rest"]).items() if name != "seconds"}
         spent = _spent(store, facts, before, active)
@@ -379,6 +381,14 @@ def reopen(
         _set(transaction, key, rest=rows.dumps(rest), **values)
         _remember(transaction, key, change, 0, digest("reopen"))
     return 0
+
+
+def _is_sent_in(store: Store, transaction: Transaction, key: int, facts: Facts) -> bool:
+    """Whether a text belongs to a task that its annotator has finished on the platform."""
+    if not store.head.settings.recruitment.batch:
+        return False
+    at = datetime.fromisoformat(_row(transaction, key)["submitted"]).timestamp()
+    return batches.is_sent_in(store, transaction, facts.annotator, at)
 
 
 def _row(transaction: Transaction, key: int) -> dict[str, Any]:

@@ -143,7 +143,7 @@ class TestExplanations:
             comments,
             Document(id="d1", text=TEXT),
             *(Annotator(id=f"worker-{n}", kind="human") for n in range(4)),
-            *(annotation(f"a{n}", f"worker-{n}", answers=each, protocol="turing@1") for n, each in enumerate(said)),
+            *(annotation(f"a{n}", f"worker-{n}", answers=each, protocol="turing@2") for n, each in enumerate(said)),
         ]
 
     def test_only_what_was_explained_is_coded_by_two(self, store: Store) -> None:

@@ -413,5 +413,6 @@ def test_each_arm_of_an_experiment_has_its_own_practice(arms: Store) -> None:
     for arm in asked.conditions:
         page = seen[arm.name]
         assert (page["phase"], page["say"]) == ("training", arm.instructions)
-        assert [len(each) for each in page["examples"]] == [1] * len(arm.examples) + [2] * len(arm.pairs)
+        assert len(page["examples"]) == (1 if arm.examples else 2 if arm.pairs else 0)
+        assert page["of"] == (3 if arm.examples or arm.pairs else 0)
         assert arm.title not in str(page)

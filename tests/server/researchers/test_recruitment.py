@@ -93,10 +93,14 @@ def get(client: Client, path: str, **asked: str) -> Any:
 
 def test_who_may_do_what(store: Store, worker: str) -> None:
     annotator, viewer, editor = Client(store), Client(store).researching("viewer"), Client(store).researching("editor")
-    looks = [("recruiting", {}), ("attempts", {"id": worker}), ("screen", {}), ("design", {})]
-    changes = [("annotation/kept", {"rules": ["vague"]}), ("annotator/bonus", {"amount": 1, "reason": "r"})]
+    looks = [("recruiting", {}), ("attempts", {"id": worker}), ("screen", {}), ("screen/people", {}), ("design", {})]
+    changes: list[tuple[str, Any]] = [
+        ("annotation/kept", {"rules": ["vague"]}),
+        ("annotator/bonus", {"amount": 1, "reason": "r"}),
+        ("screen/decisions", {}),
+    ]
     (piece, *_) = get(editor, "annotator", id=worker)["pieces"]
-    ids = {"annotation/kept": piece["annotation"], "annotator/bonus": worker}
+    ids = {"annotation/kept": piece["annotation"], "annotator/bonus": worker, "screen/decisions": ""}
     for path, asked in looks:
         assert annotator.get(f"/api/admin/{path}", params=asked).status_code == 401
         assert viewer.get(f"/api/admin/{path}", params=asked).status_code == 200
@@ -160,6 +164,22 @@ def test_a_suggestion_can_be_kept_or_followed(worker: str, editor: Client) -> No
     assert [each["did"] for each in get(editor, "audit")[:2]] == ["excluded annotation", "kept annotation"]
     (one,) = get(editor, "recruiting")["people"]
     assert one["pay"] == 2  # what was handed in is paid, also when it does not count
+
+
+def test_many_suggestions_are_decided_at_once_or_not_at_all(store: Store, worker: str, editor: Client) -> None:
+    first, second = get(editor, "screen")
+    (person,) = get(editor, "screen/people")
+    assert (person["annotator"], person["texts"], person["suggested"]) == (worker, 2, 2)
+    keep = {first["annotation"]: ["too-short"]}
+    wrong = {"exclude": [second["annotation"], "no-such"], "keep": keep, "reason": "too short"}
+    assert editor.put("/api/admin/screen/decisions", json=wrong).status_code == 422
+    assert [one["kept"] for one in get(editor, "screen")] == [False, False]
+    right = {"exclude": [second["annotation"]], "keep": keep, "reason": "too short"}
+    assert editor.put("/api/admin/screen/decisions", json=right).status_code == 200
+    assert [(one["annotation"], one["kept"]) for one in get(editor, "screen")] == [(first["annotation"], True)]
+    away = {"exclude_annotators": [worker], "reason": "copied everything"}
+    assert editor.put("/api/admin/screen/decisions", json=away).status_code == 200
+    assert store.annotators()[0].excluded is not None
 
 
 def test_the_other_pages_work_where_nothing_is_marked(worker: str, editor: Client) -> None:

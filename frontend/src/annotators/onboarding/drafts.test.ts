@@ -3,7 +3,7 @@ import { page } from "../work/fixtures";
 import { Drafts, type Draft } from "./drafts";
 
 describe("drafts of pages", () => {
-  const draft: Draft = { answers: { age: 30 }, active: 2, at: 0, open: false };
+  const draft: Draft = { answers: { age: 30 }, active: 2 };
   const storage = () => {
     const kept = new Map<string, string>();
     return {

@@ -4,9 +4,6 @@ import type { Answers } from "../../lib/api-types";
 export interface Draft {
   readonly answers: Answers;
   readonly active: number;
-  /** How far somebody went through the examples, and whether the answer was looked at. */
-  readonly at: number;
-  readonly open: boolean;
   /** Set once the page was done: the same however often it is sent. */
   readonly change?: string;
 }

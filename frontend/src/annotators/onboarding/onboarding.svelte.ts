@@ -3,6 +3,7 @@ import type { Answer, Answers, Page, ErrorResponse, Question, Saved } from "../.
 import { applies, asked, unanswered } from "../../lib/questions/questions";
 import { Drafts, type Draft } from "./drafts";
 import { deviceStorage } from "../../lib/device-storage";
+import { t } from "../../lib/catalogue";
 import { newId } from "../sync/ids";
 import { pause } from "../sync/sender";
 
@@ -14,7 +15,7 @@ export interface OnboardingHost {
   stepDone(): Promise<void>;
 }
 
-const NOTHING: Draft = { answers: {}, active: 0, at: 0, open: false };
+const NOTHING: Draft = { answers: {}, active: 0 };
 /** The page is not the present one any more: what comes now is asked for instead. */
 const PASSED = ["not-found", "conflict", "finished"];
 
@@ -69,9 +70,23 @@ export class Onboarding {
     this.keep({ ...this.draft, answers });
   }
 
-  /** Go on among the examples of a page. */
-  turn(at: number, open: boolean): void {
-    this.keep({ ...this.draft, at, open });
+  /** Send a guess; the page comes back with the answer. */
+  async guess(guess: Answer | undefined): Promise<void> {
+    if (this.sending || !this.page) return;
+    const step = this.page.step;
+    this.sending = true;
+    this.problem = undefined;
+    try {
+      const body = { change: newId(), guess: guess ?? null, active: this.host.active() };
+      const page = await this.host.api.put<Page>(`/api/steps/${encodeURIComponent(step)}/guess`, body);
+      if (this.page?.step === step) this.page = page;
+    } catch (error) {
+      if (error instanceof Refusal) this.problem = error.problem;
+      else if (!(error instanceof Unreachable)) throw error;
+      else this.problem = { code: "failed", say: t("guessNotSent"), missing: [] };
+    } finally {
+      this.sending = false;
+    }
   }
 
   /** Say that the page is done; if an answer is missing, go there instead. */

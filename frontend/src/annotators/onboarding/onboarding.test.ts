@@ -89,9 +89,14 @@ test("a page that was done elsewhere leads on; any other refusal is said and can
   expect([onboarding.problem, server.stepDone.mock.calls.length]).toEqual([undefined, 1]);
 });
 
-test("examples are turned one by one, also over a reload", () => {
-  at().turn(2, true);
-  expect(at().draft).toMatchObject({ at: 2, open: true });
+test("a guess is sent before the answer comes, and a refused one is said", async () => {
+  const answered = page("examples-1", { kind: "examples", is_open: true, guess: 4 });
+  server.answers = [refuse("refused"), () => answered];
+  const onboarding = at(page("examples-1", { kind: "examples" }));
+  await onboarding.guess(undefined);
+  expect([onboarding.problem?.say, onboarding.page?.is_open]).toEqual(["No.", false]);
+  await onboarding.guess(4);
+  expect([onboarding.problem, onboarding.page]).toEqual([undefined, answered]);
 });
 
 test("which solution is looked at is one person's own", () => {

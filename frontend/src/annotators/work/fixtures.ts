@@ -94,5 +94,8 @@ export const page = (step: string, more: Partial<Page> = {}): Page => ({
   questions: [],
   answers: {},
   examples: [],
+  number: 0,
+  of: 0,
+  is_open: false,
   ...more,
 });

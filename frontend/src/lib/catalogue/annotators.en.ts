@@ -268,12 +268,16 @@ export default {
   pairOf: "Pair {n} of {of}",
   pairA: "A",
   pairB: "B",
-  decideFirst: "Decide for yourself. Nobody keeps a score.",
+  decideFirst: "Decide for yourself first.",
+  lastOfTask: "That was the last text of this task",
+  moreTasks: "This task is finished. There is more to do: take another task on {place}, and you go on from here.",
+  thePlatform: "the platform",
+  machineWrote: "The machine's",
+  guessNotSent: "There is no connection. Try again in a moment.",
   showAnswer: "Show the answer",
   theAnswer: "The answer",
   nextExample: "Next example",
   lastExample: "Continue",
-  previousExample: "Previous example",
 
   // exercises
   exerciseOf: "Exercise {n} of {of}",

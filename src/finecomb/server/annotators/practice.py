@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from finecomb.core.practice import Choice, Exercise, QualificationPart, Solution, locate
+from finecomb.core.practice import Choice, Example, Exercise, QualificationPart, Solution, locate
 from finecomb.core.protocol import Protocol
 from finecomb.core.qualification import Grade, Graded, graded_choice, graded_exercise
-from finecomb.core.records import Annotation, Annotator, Answer, Answers
+from finecomb.core.records import Annotation, Annotator, Answer, Answers, Settings
 from finecomb.core.scales import among
-from finecomb.core.span import Span
+from finecomb.core.span import TEXT, Span
 from finecomb.people import onboarding
 from finecomb.people.onboarding import Item, Step
+from finecomb.people.practice_rounds import practice_rounds, practised_condition, without_answer
 from finecomb.server.annotators.schema import (
     Feedback,
     ItemResult,
@@ -26,9 +27,14 @@ from finecomb.server.annotators.schema import (
 # --- pages -------------------------------------------------------------------------------------------------------
 
 
-def page(step: Step, protocol: Protocol, annotator: Annotator, result: QualificationResult | None = None) -> Page:
+def page(
+    step: Step,
+    protocol: Protocol,
+    settings: Settings,
+    annotator: Annotator,
+    result: QualificationResult | None = None,
+) -> Page:
     """A step of the way as it goes to the browser."""
-    arm = onboarding.arm(protocol, annotator.condition)
     more: dict[str, object]
     match step.kind:
         case "survey":
@@ -36,13 +42,28 @@ def page(step: Step, protocol: Protocol, annotator: Annotator, result: Qualifica
         case "instructions":
             more = {"title": protocol.title, "say": protocol.instructions}
         case "examples":
-            assert arm is not None
-            more = {"say": arm.instructions, "examples": (*((example,) for example in arm.examples), *arm.pairs)}
+            more = _condition_page(step, protocol, settings, annotator)
         case "intro":
             more = _intro(protocol, step.part)
+        case "label":
+            more = _label_page(protocol, step.label)
         case "result":
             more = {"result": result}
     return Page.model_validate({"step": step.id, "kind": step.kind, "phase": step.phase, **more})
+
+
+def _condition_page(step: Step, protocol: Protocol, settings: Settings, annotator: Annotator) -> dict[str, object]:
+    """A page of somebody's condition. The answer of a practice round leaves the server after the guess only."""
+    condition = practised_condition(protocol, settings, annotator)
+    say = condition.instructions if condition and step.number <= 1 else ""
+    if not step.number:
+        return {"say": say}
+    examples = practice_rounds(condition, annotator)[step.number - 1]
+    record = onboarding.recorded_step(protocol, annotator, step.id)
+    is_open = record is not None and record.guessed is not None
+    shown = examples if is_open else tuple(without_answer(example) for example in examples)
+    guess = record.guess if record else None
+    return {"say": say, "examples": shown, "number": step.number, "of": step.of, "guess": guess, "is_open": is_open}
 
 
 def _answered(protocol: Protocol, annotator: Annotator) -> Answers:
@@ -59,6 +80,26 @@ def _intro(protocol: Protocol, part: QualificationPart | None) -> dict[str, obje
     if part is not None:
         return {"title": _title(part), "say": part.intro}
     return {"title": "Practice", "say": protocol.training.intro if protocol.training else ""}
+
+
+def _label_page(protocol: Protocol, name: str) -> dict[str, object]:
+    """What a label means, with its rules and examples, as Markdown."""
+    label = protocol.named(name)
+    assert label is not None
+    rules = "\n".join(f"- {rule}" for rule in label.rules)
+    examples = "\n\n".join(_in_markdown(example) for example in label.examples)
+    parts = (label.gloss, rules, "### Examples" if examples else "", examples)
+    return {"title": label.shown, "say": "\n\n".join(part for part in parts if part)}
+
+
+def _in_markdown(example: Example) -> str:
+    """An example whose marked words are bold, and below it why they are marked."""
+    text, spans = example.text, {mark.span(example.text, example.context) for mark in example.marks}
+    for span in sorted((span for span in spans if span.part == TEXT and span.start < span.end), reverse=True):
+        text = f"{text[: span.start]}**{text[span.start : span.end]}**{text[span.end :]}"
+    context = [f"> *{name}*: {words}\n>" for name, words in example.context.items()]
+    reasons = [reason for reason in (*(mark.why for mark in example.marks), example.why) if reason]
+    return "\n".join([*context, f"> {text}"]) + "\n\n" + " ".join(reasons)
 
 
 def practice(item: Item, protocol: Protocol) -> Practice:

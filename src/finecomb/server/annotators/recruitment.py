@@ -110,11 +110,13 @@ def with_traces(auth: Auth, request: Request, response: Response, source: Arriva
 # --- going back --------------------------------------------------------------------------------------------------
 
 
-def ending(auth: Auth, annotator: str, why: Literal["done", "screened-out"]) -> Ending:
-    """What an annotator takes back to where they were recruited."""
+def ending(auth: Auth, annotator: str, why: Literal["done", "screened-out"], more: bool = False) -> Ending:
+    """What an annotator takes back to where they were recruited; `more` says that there is work for another task."""
     with auth.store.database.reading() as transaction:
         arrival = recruits.last_arrival(auth.store, transaction, annotator)
-    return _ending(auth, arrival.source if arrival else ArrivalSource(), why, annotator)
+    source = arrival.source if arrival else ArrivalSource()
+    task = f"/{source.session}" if auth.store.head.settings.recruitment.batch and source.session else ""
+    return _ending(auth, source, why, f"{annotator}{task}").model_copy(update={"more": more})
 
 
 def declined(auth: Auth, source: ArrivalSource) -> Ending:

@@ -21,6 +21,7 @@ from finecomb.server.annotators.schema import (
     Ending,
     Feedback,
     Finish,
+    Guess,
     MarkChange,
     Me,
     NextResponse,
@@ -124,8 +125,9 @@ def _ending(auth: Auth, whereabouts: Whereabouts) -> Ending | None:
     if step == "screened-out":
         return recruitment.ending(auth, annotator, "screened-out")
     cut_short = whereabouts.took_part and (auth.store.head.state == "closed" or whereabouts.none_left)
-    is_done = step == "work" and whereabouts.is_over
-    return recruitment.ending(auth, annotator, "done") if is_done or cut_short else None
+    is_done = step == "work" and (whereabouts.is_over or whereabouts.is_batch_over)
+    more = whereabouts.is_batch_over and whereabouts.assignment.ahead > 0
+    return recruitment.ending(auth, annotator, "done", more) if is_done or cut_short else None
 
 
 @router.post("/next")
@@ -147,7 +149,7 @@ def _page(store: Store, annotator: Annotator, step: Step) -> Page:
         with store.database.reading() as transaction:
             attempt = onboarding_jobs.attempt_annotations(store, transaction, annotator.id, protocol, step.round)
         result = practice.result(protocol, grading.attempt_grade(protocol, attempt), attempt, step.round)
-    return practice.page(step, protocol, annotator, result)
+    return practice.page(step, protocol, store.head.settings, annotator, result)
 
 
 StepId = Annotated[str, Path(max_length=64)]
@@ -163,6 +165,18 @@ async def step_done(request: Request, session: AnnotatorSession, step: StepId, s
         assert outcome.code != "overtaken"
         raise ProblemError(outcome.code, outcome.say or _SAY.get(outcome.code, ""), missing=outcome.missing)
     return Saved(change=step_answers.change, version=outcome)
+
+
+@router.put("/steps/{step}/guess")
+async def step_guess(request: Request, session: AnnotatorSession, step: StepId, guess: Guess) -> Page:
+    """A guess in a practice round; the answer comes back."""
+    store = auth_of(request).store
+    _takes_work(store)
+    outcome = await store.do(onboarding_jobs.step_guess, session.who, step, guess.guess, guess.active)
+    if isinstance(outcome, Declined):
+        assert outcome.code != "overtaken"
+        raise ProblemError(outcome.code, outcome.say or _SAY.get(outcome.code, ""))
+    return await run_in_threadpool(_page, store, *outcome)
 
 
 @router.get("/tasks/{task}")

@@ -11,6 +11,7 @@ annotator does is kept in *entries* of the task, each saved on its own by one id
     PUT /api/tasks/{task}/reopen             Finish            -> Saved
     GET /api/me -> Me,  POST /api/next -> NextResponse,  GET /api/tasks/{task} -> Task
     PUT /api/steps/{step}                    StepDone          -> Saved
+    PUT /api/steps/{step}/guess              Guess             -> Page
     GET /api/tasks/{task}/feedback -> Feedback
     GET /api/join/{token} -> Welcome,  POST /api/join/{token} -> SignedIn,  POST /api/join/{token}/decline -> Ending
     POST /api/leave
@@ -35,7 +36,7 @@ from pydantic import Field
 from finecomb.core.practice import Example
 from finecomb.core.protocol import Group, Guideline, Label, Mode, Work
 from finecomb.core.question import Question
-from finecomb.core.records import AlternativeMark, Answers, Id, Json, Phase, Record, Text, Time, WayPhase
+from finecomb.core.records import AlternativeMark, Answer, Answers, Id, Json, Phase, Record, Text, Time, WayPhase
 from finecomb.core.span import Span
 from finecomb.server.schema import Code, LabelLook, State
 
@@ -397,8 +398,9 @@ class Page(Record):
 
     step: Id
     """To be said back by `PUT /api/steps/{step}` when it is done."""
-    kind: Literal["survey", "instructions", "examples", "intro", "result"]
-    """`examples`: the practice of one arm of an experiment; `intro`: how training or a part of the test begins."""
+    kind: Literal["survey", "instructions", "examples", "intro", "label", "result"]
+    """`examples`: the practice of one arm of an experiment; `intro`: how training or a part of the test begins;
+    `label`: what a label means, before the exercise that practises it."""
     phase: WayPhase
     title: Text = ""
     say: Text = ""
@@ -407,8 +409,16 @@ class Page(Record):
     """Of a survey."""
     answers: Answers = {}
     """Given before."""
-    examples: tuple[tuple[Example, ...], ...] = ()
-    """One text each, or two side by side; their answers are looked at after deciding for oneself."""
+    examples: tuple[Example, ...] = ()
+    """Of a practice round: one text, or two side by side; with its answer only once there is a guess."""
+    number: int = 0
+    """Of a practice round: counted from 1."""
+    of: int = 0
+    """How many practice rounds there are."""
+    guess: Answer | None = None
+    """What was guessed; of two texts `a` or `b`."""
+    is_open: bool = False
+    """Whether the answer is among the examples."""
     result: QualificationResult | None = None
 
 
@@ -420,6 +430,16 @@ class StepDone(Record):
     """Of a survey."""
     active: float = Field(default=0, ge=0)
     """Active seconds on it."""
+
+
+class Guess(Record):
+    """What somebody thinks in a practice round, before the answer is shown; only the first guess is kept."""
+
+    change: ChangeId
+    guess: Answer | None = None
+    """An answer to the question about the text, or of two texts `a` or `b`."""
+    active: float = Field(default=0, ge=0)
+    """Active seconds so far."""
 
 
 class ProgressSection(Record):
@@ -438,6 +458,8 @@ class Ending(Record):
     """An address to go on to."""
     form: Mapping[str, str] = {}
     """Fields to be sent there by a form, where the platform wants one; then `back` is the form's address."""
+    more: bool = False
+    """Whether the same person may take another task on the platform and go on."""
 
 
 class Me(Record):

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import polars as pl
 
 from finecomb.agreement.agree import agree
+from finecomb.core.design import DesignCell, design_cells
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.frames import meta
 from finecomb.judges.allocation import study_strata
@@ -35,11 +36,11 @@ def overview(snapshot: Snapshot, people: People) -> Overview:
     """Everything on the page."""
     work, settings = snapshot.seen.study.annotations, snapshot.study.settings
     done = dict(work.group_by("document").len().iter_rows())
-    progress = _progress(snapshot.texts["id"], done, snapshot.per_document)
+    progress = _design_progress(snapshot) or _progress(snapshot.texts["id"], done, snapshot.per_document)
     findings = [] if snapshot.no_marks else agree(snapshot.seen, ["alpha"])
     alphas = [Figure.of(row.estimate) for row in findings if row.columns["label"] == ANY]
     pace = pace_of(work["submitted"].drop_nulls().to_list(), snapshot.now)
-    cost = None if settings.price is None else settings.price * (1 + settings.fees)
+    cost = _cost_of_text(snapshot)
     spent = pay.cost(settings, pay.earned(snapshot.study, (), snapshot.protocol)).total
     of_people = [row for row in people.rows if row.kind == "human"]
     return Overview(
@@ -84,6 +85,33 @@ def _progress(documents: Iterable[str], done: dict[str, int], per_document: int)
     """Places filled: a document with more annotations than it needs fills no more than it has."""
     filled = [min(done.get(id, 0), per_document) for id in documents]
     return StudyProgress(done=sum(filled), of=per_document * len(filled))
+
+
+def _cells(snapshot: Snapshot) -> list[DesignCell]:
+    """The cells of the study's design; none without one."""
+    design = snapshot.study.settings.design
+    return design_cells(design, snapshot.protocol) if design else []
+
+
+def _design_progress(snapshot: Snapshot) -> StudyProgress | None:
+    """Texts handed in out of those that all people of all cells read; None without a design."""
+    cells = _cells(snapshot)
+    if not cells:
+        return None
+    texts = {cell.name: cell.people * (cell.texts or len(snapshot.texts)) for cell in cells}
+    people = snapshot.study.annotators.select(annotator="id", cell="cell")
+    read = dict(snapshot.seen.study.annotations.join(people, on="annotator").group_by("cell").len().iter_rows())
+    return StudyProgress(done=sum(min(read.get(name, 0), of) for name, of in texts.items()), of=sum(texts.values()))
+
+
+def _cost_of_text(snapshot: Snapshot) -> float | None:
+    """What one more text costs with fees, on the average over the cells of a design; None where no pay is set."""
+    settings = snapshot.study.settings
+    paid = [(cell.pay, cell.people, cell.texts or len(snapshot.texts)) for cell in _cells(snapshot) if cell.pay]
+    if paid:
+        total = sum(pay * people for pay, people, _ in paid)
+        return (1 + settings.fees) * total / sum(people * texts for _, people, texts in paid)
+    return None if settings.price is None else settings.price * (1 + settings.fees)
 
 
 def _pay(people: Iterable[Person], price: float | None) -> Middle:

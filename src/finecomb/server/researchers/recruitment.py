@@ -23,6 +23,7 @@ from finecomb.core.study import Study
 from finecomb.people import onboarding
 from finecomb.people import pay as pay_rules
 from finecomb.people.pay import Earned, Form
+from finecomb.people.screened_people import screened_people
 from finecomb.people.signals import Signal
 from finecomb.server.problems import ProblemError
 from finecomb.server.researchers import recruitment_schema as schema
@@ -276,6 +277,34 @@ def suggestions(snapshots: Snapshots, _: Viewer) -> tuple[schema.Suggested, ...]
         )
 
     return snapshots.ask(page)
+
+
+@router.get("/screen/people")
+def people_to_look_at(snapshots: Snapshots, _: Viewer) -> tuple[schema.ScreenedPersonRow, ...]:
+    """People whose work one might not want to count: suggested texts, and what else is noticed."""
+
+    def page(pages: StudyPages) -> tuple[schema.ScreenedPersonRow, ...]:
+        people = screened_people(pages.snapshot.study, pages.suggestions, pages.arrivals)
+        names = pages.snapshot.names
+        return tuple(
+            schema.ScreenedPersonRow(name=names[person.annotator], **dataclasses.asdict(person)) for person in people
+        )
+
+    return snapshots.ask(page)
+
+
+@router.put("/screen/decisions")
+async def decide(snapshots: Snapshots, session: Editor, decided: schema.BulkDecision) -> None:
+    """Decide about many suggestions at once: set work or people aside, or keep work in spite of rules."""
+    await snapshots.store.change(
+        researcher_actions.decide_many,
+        session.who,
+        decided.exclude,
+        decided.exclude_annotators,
+        decided.keep,
+        decided.reason,
+    )
+    snapshots.forget()
 
 
 @router.put("/annotation/kept")

@@ -145,6 +145,30 @@ class Keep(Record):
     rules: tuple[Rule, ...] = Field(min_length=1, max_length=10)
 
 
+class BulkDecision(Record):
+    """What is decided about many suggestions at once; all of it, or nothing where any of it cannot be done."""
+
+    exclude: tuple[Id, ...] = Field(default=(), max_length=10_000)
+    """Annotations to be set aside."""
+    exclude_annotators: tuple[Id, ...] = Field(default=(), max_length=10_000)
+    """People whose whole work is set aside."""
+    keep: Mapping[Id, tuple[Rule, ...]] = Field(default={}, max_length=10_000)
+    """Annotations that are kept in spite of these rules."""
+    reason: Text = ""
+    """Why, where anything is set aside."""
+
+
+class ScreenedPersonRow(Sent):
+    """Somebody to look at before their work is counted."""
+
+    annotator: Id
+    name: str
+    texts: int
+    suggested: int
+    rules: tuple[str, ...]
+    noticed: tuple[str, ...]
+
+
 class DesignCellRow(Sent):
     """How one cell of the study's design is filled."""
 

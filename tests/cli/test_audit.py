@@ -1,0 +1,86 @@
+"""An audit from end to end: drawn, served exactly as drawn, judged, and estimated in one command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import finecomb as fc
+from finecomb import formats
+from finecomb.cli import app
+from finecomb.core.check import checked
+from finecomb.core.errors import FinecombError
+from finecomb.formats import folder
+from finecomb.store.location import FILE, place
+from finecomb.store.store import open_store
+from tests.databases import Client
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+
+
+def refused(*words: object) -> str:
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert isinstance(result.exception, FinecombError), result.output
+    return str(result.exception)
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Path:
+    formats.save(fc.demo().items(), tmp_path / "demo")
+    return tmp_path / "demo"
+
+
+def test_exactly_the_drawn_marks_are_given_out_and_the_estimate_follows(demo: Path, tmp_path: Path) -> None:
+    path = tmp_path / "audit"
+    assert (
+        "marks to be judged by 1 auditor each"
+        in run("audit", demo, "--per-label", 1, "--by", "model", "--auditors", 1, "-o", path).output
+    )
+    plan = fc.read(path).settings.audit
+    assert plan is not None
+    assert "nobody has judged a mark yet" in refused("audit", path)
+    store = open_store(place(path / FILE), checked(folder.files(path)))
+    try:
+        client = Client(store).joined()
+        client.put("/api/steps/instructions", json={"change": "c"})
+        client.post("/api/next")
+        client.put("/api/steps/instructions", json={"change": "d"})
+        about = set()
+        while (now := client.post("/api/next").json())["task"]:
+            task = now["task"]["id"]
+            assert client.save(task, "answers", {"answers": {"verdict": "legitimate"}})[0] == 200
+            assert client.finish(task)[0] == 200
+        about = {one.about for one in store.study().iter_annotations() if one.about}
+    finally:
+        store.close()
+    assert about == set(plan.marks)
+    table = json.loads(run("audit", path, "--draws", 20, "--json").stdout)["table"]
+    shares = [row["value"] for row in table if row["measure"] == "legitimate" and row["value"] is not None]
+    assert shares
+    assert shares == pytest.approx([1.0] * len(shares))
+    assert {row["model"] for row in table} == {"comb-small", "comb-medium", "comb-large", "human"}
+
+
+def test_options_that_do_not_apply_are_refused(demo: Path, tmp_path: Path) -> None:
+    path = tmp_path / "audit"
+    assert "is no audit; draw marks" in refused("audit", demo)
+    assert "--draws is for the estimate" in refused("audit", demo, "-o", path, "--draws", 5)
+    run("audit", demo, "-o", path)
+    assert "--per-label is for drawing" in refused("audit", path, "--per-label", 2)
+    assert "is an audit already" in refused("audit", path, "-o", tmp_path / "again")
+
+
+def test_a_drawn_mark_that_is_gone_is_one_line_of_check(demo: Path, tmp_path: Path) -> None:
+    path = tmp_path / "audit"
+    run("audit", demo, "-o", path)
+    file = path / "study.yaml"
+    first = fc.read(path).settings.audit.marks[0]  # type: ignore[union-attr]
+    file.write_text(file.read_text(encoding="utf-8").replace(first, "no-such-mark", 1), encoding="utf-8")
+    result = CliRunner().invoke(app, ["check", str(path)])
+    assert result.exit_code == 1
+    assert "audit: mark 'no-such-mark' is not in the study" in result.output

@@ -1,0 +1,155 @@
+"""A Scarecrow study on Mechanical Turk at the paper's size: one text is one HIT, and a worker may do several."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pytest
+
+from finecomb import protocols
+from finecomb.core.records import Document, Recruitment, Settings
+from finecomb.core.study import Item
+from finecomb.people import pay
+from finecomb.server.auth import TOKEN
+from finecomb.store import access, recruits
+from finecomb.store.store import Store
+from tests.databases import Client, Clocked
+from tests.walking import walk
+
+SCARECROW = protocols.load("scarecrow")
+TURK = Recruitment(platform="mturk", batch=1)
+TEXTS = 1308
+
+
+@pytest.fixture
+def recruitment() -> Recruitment:
+    return TURK
+
+
+@pytest.fixture
+def items(recruitment: Recruitment) -> list[Item]:
+    texts = [
+        Document(
+            id=f"t{n}", text=f"The {n}th ferry left at nine with a goat and a letter.", meta={"model": f"m{n % 7}"}
+        )
+        for n in range(TEXTS)
+    ]
+    settings = Settings(
+        protocols=(SCARECROW.id,), annotators=10, recruitment=recruitment, price=3.5, base_pay=40, skip=("training",)
+    )
+    return [settings, SCARECROW, *texts]
+
+
+def accept(store: Store, hit: int, client: Client | None = None, worker: str = "A1WORKER") -> Client:
+    """Somebody who accepts a HIT and starts."""
+    client = client or Client(store)
+    asked = {
+        "workerId": worker,
+        "assignmentId": f"ASSIGN{hit}",
+        "hitId": f"HIT{hit}",
+        "turkSubmitTo": "https://workersandbox.mturk.com",
+    }
+    answer = client.post(f"/api/join/{access.open_token(store)}", params=asked)
+    assert answer.status_code == 200, answer.text
+    client.headers[TOKEN] = answer.json()["csrf"]
+    return client
+
+
+def ending(client: Client) -> Any:
+    return client.get("/api/me").json()["ending"]
+
+
+def earned(store: Store) -> list[pay.Earned]:
+    with store.database.reading() as transaction:
+        arrivals = recruits.arrivals(store, transaction)
+    return pay.earned(store.study(), arrivals, store.head.protocol)
+
+
+def rows(store: Store, form: pay.Form) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(pay.pay_file(form, earned(store)))))
+
+
+def qualified(store: Store, clock: Clocked) -> Client:
+    """Somebody who went through the qualification in the first HIT."""
+    client = accept(store, 1)
+    clock.now += 60
+    walk(client, SCARECROW)
+    return client
+
+
+def test_one_person_does_three_hits_and_each_is_counted(store: Store, clock: Clocked) -> None:
+    client = qualified(store, clock)
+    documents, codes = [], []
+    for hit in (1, 2, 3):
+        if hit > 1:
+            accept(store, hit, client)
+        clock.now += 200
+        task = client.next()
+        client.nothing_found(task["id"])
+        documents.append(task["text"])
+        assert client.post("/api/next").json()["why"] == "all-done"
+        end = ending(client)
+        assert (end["why"], end["more"], end["form"]["assignmentId"]) == ("done", True, f"ASSIGN{hit}")
+        codes.append(end["code"])
+        clock.now += 60
+    assert len(set(documents)) == len(set(codes)) == 3
+    assert len({one.id for one in store.annotators()}) == 1
+    ledger = [(row["place"], row["session"], row["texts"], row["for"], row["amount"]) for row in rows(store, "tasks")]
+    assert ledger == [
+        *((f"HIT{hit}", f"ASSIGN{hit}", "1", "texts", "3.50") for hit in (1, 2, 3)),
+        ("HIT3", "ASSIGN3", "0", "taking part", "40.00"),
+    ]
+    (bonus,) = rows(store, "mturk")
+    assert (bonus["BonusAmount"], bonus["Reason"], bonus["AssignmentId"]) == ("40.00", "taking part", "ASSIGN3")
+    (person,) = earned(store)
+    assert (person.total, person.owed) == (50.5, 40)
+
+
+def test_the_same_hit_gives_no_second_text_and_what_was_sent_in_stays(store: Store, clock: Clocked) -> None:
+    client = qualified(store, clock)
+    task = client.next()
+    clock.now += 100
+    client.nothing_found(task["id"])
+    accept(store, 1, client)  # opened again
+    assert client.post("/api/next").json()["task"] is None
+    code, answer = client.finish(task["id"], verb="reopen")
+    assert (code, answer["code"]) == (403, "not-allowed")
+    assert "task that is finished" in answer["say"]
+
+
+def test_a_hit_that_is_given_back_is_gone_on_with_in_the_next(store: Store, clock: Clocked) -> None:
+    client = qualified(store, clock)
+    task = client.next()
+    clock.now += 10
+    accept(store, 2, client)
+    clock.now += 10
+    assert client.next()["id"] == task["id"]
+    client.nothing_found(task["id"])
+    assert ending(client)["form"]["assignmentId"] == "ASSIGN2"
+    clock.now += 10
+    accept(store, 1, client)
+    clock.now += 10
+    assert client.next()["id"] != task["id"]
+
+
+@pytest.mark.parametrize("recruitment", [Recruitment(platform="mturk", batch=3, reward=5)])
+def test_what_the_platform_does_not_pay_is_owed_as_a_bonus(store: Store, clock: Clocked) -> None:
+    client = qualified(store, clock)
+    for _ in range(3):
+        clock.now += 50
+        client.nothing_found(client.next()["id"])
+    assert ending(client)["why"] == "done"
+    clock.now += 10
+    accept(store, 2, client)
+    clock.now += 50
+    client.nothing_found(client.next()["id"])
+    assert ending(client) is None
+    (person,) = earned(store)
+    assert (person.pay, person.rewarded, person.owed, person.loose_texts) == (54, 5, 49, 1)
+
+
+def test_a_batch_without_a_platform_is_refused() -> None:
+    with pytest.raises(ValueError, match="'batch' belongs to tasks on a platform"):
+        Recruitment(batch=3)
