@@ -55,7 +55,7 @@ def test_serve_prints_both_links_and_stops_cleanly(demo: Path) -> None:
         each = fc.read(demo).settings.annotators
         assert title == f"Saltby: the demo study: 16 texts, {each} annotators per text, scarecrow@2\n"
         assert "Ctrl-C" in stop
-        assert "test 60 min, then one text after the other" in way
+        assert "instructions 15 min, then one text after the other" in way  # the demo leaves training and test out
         assert "no pay is set" in way
         assert "Sign in" in httpx.get(researchers.split()[1]).text
         address, _, token = annotators.split()[1].partition("/join/")

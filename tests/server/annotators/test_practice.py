@@ -207,7 +207,7 @@ def test_leaving_during_an_attempt_does_not_use_it_up(tmp_path: Path) -> None:
         now, met = walk(Client(store).joined(link.token), asked)
         assert now["task"]["phase"] == "work"
         result = met[-1]["result"]
-        assert (result["score"], [part["points"] for part in result["parts"]]) == (100, [50, 30, 20])
+        assert (result["score"], [part["points"] for part in result["parts"]]) == (100, [25, 15, 25, 15, 20])
         assert [(part["count"], part["of"]) for part in result["parts"]] == [(10, 50), (10, 30), (1, 20)]
         assert len(result["items"]) == 21
         assert sum(each["chosen"] for each in result["items"]) == 10
@@ -296,7 +296,7 @@ def test_a_question_asks_only_itself(tmp_path: Path) -> None:
             solve(client, asked, task)
         (start, end), text = task["practice"]["spans"][0], task["text"]
         assert text[start:end] == given(client, asked, task).quote  # type: ignore[union-attr]
-        assert (task["practice"]["number"], task["practice"]["of"], task["practice"]["points"]) == (1, 10, 3)
+        assert (task["practice"]["number"], task["practice"]["of"], task["practice"]["points"]) == (1, 5, 3)
         body = {"spans": [[0, 1]], "quotes": [text[:1]], "label": "redundant"}
         assert client.save(task["id"], "marks/m", body)[1]["code"] == "refused"
         assert client.save(task["id"], "answers", {"answers": {"answer": "nonsense"}})[1]["code"] == "refused"

@@ -207,6 +207,7 @@ def test_who_does_not_agree_takes_a_code_back_and_leaves_nothing(store: Store) -
         "code": "NO1",
         "back": "https://app.prolific.com/submissions/complete?cc=NO1",
         "form": {},
+        "more": False,
     }
     assert (store.annotators(), came(store)) == (people_before, [])
     refused(Client(store).post("/api/join/wrong/decline"), "not-found")
