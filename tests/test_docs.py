@@ -36,6 +36,8 @@ from tests.docs_tables import MARKER, TABLES, commands
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [*sorted(DOCS.glob("**/*.md")), ROOT / "README.md"]
+FIRST_PAGES = {"README.md", "index.md", "start.md", "three-models.md", "model.md", "errors.md"}
+"""The pages that a newcomer reads first are run by every test run, the others by the long one."""
 MAY_RUN = ("finecomb", "cat", "head", "ls")
 
 _FENCE = re.compile(r"^(?P<ticks>`{3,})(?P<info>[^`\n]*)\n(?P<body>.*?)^(?P=ticks)[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -165,7 +167,10 @@ def run_doctest(block: Block, name: str, names: dict[str, Any]) -> None:
     assert not failed, "".join(told)
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, id=path.name, marks=() if path.name in FIRST_PAGES else pytest.mark.long) for path in PAGES],
+)
 def test_what_a_page_shows_is_what_happens(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = path.read_text(encoding="utf-8")
     write_files(page, tmp_path)

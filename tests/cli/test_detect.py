@@ -10,6 +10,7 @@ import finecomb as fc
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
+from finecomb.detect import DETECTORS
 from finecomb.detect.boxscore.ranker import parse_ranker
 from finecomb.detect.boxscore.ranker_training import cross_validate, examples, shuffled, train
 from finecomb.protocols import shipped
@@ -61,7 +62,7 @@ def result(*words: str | Path) -> dict[str, Any]:
 
 
 def test_detectors_are_listed() -> None:
-    assert [row["name"] for row in result("detectors")["table"]] == ["boxscore", "rules"]
+    assert [row["name"] for row in result("detectors")["table"]] == list(DETECTORS)
 
 
 def test_marks_are_printed_with_correction_and_comment(games: Path) -> None:

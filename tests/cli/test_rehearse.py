@@ -109,7 +109,9 @@ def test_new_takes_a_design_and_the_table_of_cells_has_overall_accuracy(tmp_path
         for author, rating in zip((model, "human"), answers[model], strict=True):
             id, document = f"{name}/{author}", f"{author}-{domain}"
             work.append(
-                fc.Annotation(id=id, document=document, annotator=name, protocol="turing@1", answers={"rating": rating})
+                fc.Annotation(
+                    id=id, document=document, annotator=name, protocol=study.protocol().id, answers={"rating": rating}
+                )
             )
     fc.write(fc.Study.from_items([*study.items(), *people, *work]), tmp_path / "rated")
     by = ["--what", "human-or-machine", "--by", "cell.model,cell.domain", "--grid", "--format", "csv"]

@@ -15,6 +15,7 @@ from finecomb.protocols import shipped
 
 TEXT = "Aa bb. Cc dd. Ee ff. Gg hh."
 EDGES = [(0, 6), (7, 13), (14, 20), (21, 27)]
+SNAC = shipped("snac")
 SCORES = [0.9, 0.85, 0.4, 0.1]
 
 
@@ -30,13 +31,13 @@ def study(scored: bool = True) -> Study:
     )
     gold = (mark("1", 0, "char"), mark("2", 2, "char"), mark("3", 1, "gram"))
     return Study.from_items([
-        shipped("snac"),
+        SNAC,
         Document(id="d", text=TEXT),
         Annotator(id="gold", kind="gold"),
         Annotator(id="machine", kind="detector"),
-        Annotation(id="g", document="d", annotator="gold", protocol="snac@1", marks=gold),
+        Annotation(id="g", document="d", annotator="gold", protocol=SNAC.id, marks=gold),
         Annotation(
-            id="m", document="d", annotator="machine", protocol="snac@1", marks=(mark("m1", 0, "char"),), units=units
+            id="m", document="d", annotator="machine", protocol=SNAC.id, marks=(mark("m1", 0, "char"),), units=units
         ),
     ])  # fmt: skip
 

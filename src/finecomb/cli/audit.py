@@ -10,7 +10,6 @@ import typer
 
 from finecomb import formats, protocols
 from finecomb.cli.filters import names
-from finecomb.cli.output import refuse_plot
 from finecomb.cli.shared import AsJson, Force, From, StudyPath, app, counted, done, read, say, say_all
 from finecomb.cli.statistics import print_findings
 from finecomb.core.check import checked
@@ -61,7 +60,6 @@ def audit(
         return
     if whole.settings.audit is not None:
         raise FinecombError(f"{study}: is an audit already; draw from the study that it was drawn from")
-    refuse_plot("a sample to be judged")
     if draws is not None:
         raise FinecombError("--draws is for the estimate; leave it out where a sample is drawn with -o")
     _draw(whole, output, per_label or 10, names(by), auditors or 2, protocol, seed, force)

@@ -332,7 +332,7 @@ def test_a_protocol_without_the_labels_is_refused() -> None:
 def test_an_unknown_detector_is_refused_with_a_suggestion() -> None:
     with pytest.raises(FinecombError, match="did you mean 'boxscore'"):
         named("boxscores")
-    assert set(DETECTORS) == {"boxscore", "rules"}
+    assert {"boxscore", "rules"} < set(DETECTORS)
 
 
 # --- properties ---------------------------------------------------------------------------------------------------

@@ -30,10 +30,10 @@ class TypicalWord(NamedTuple):
 
 
 def terms(text: str) -> list[str]:
-    """Words and pairs of neighbours, in small letters; common words only within pairs.
+    """Words and pairs of neighbours, in small letters; common words only beside others.
 
     >>> terms("This was already stated.")
-    ['already', 'stated', 'this was', 'was already', 'already stated']
+    ['already', 'stated', 'was already', 'already stated']
     """
     words = [word.lower() for word in _WORD.findall(text)]
     pairs = [f"{first} {second}" for first, second in itertools.pairwise(words)]
