@@ -18,7 +18,7 @@ def test_nothing_is_lost_and_nothing_counts_twice(name: str, tmp_path: Path) -> 
     assert result.acknowledged >= (0 if name == "read-only" else 50)
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def test_what_was_acknowledged_survives_a_kill(kind: str, tmp_path: Path) -> None:
     result = kills(tmp_path, kind, times=1)
     assert (result.lost, result.doubled, result.acknowledged) == (0, 0, result.tries)

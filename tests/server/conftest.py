@@ -7,7 +7,7 @@ import pytest
 
 from finecomb.core.study import Item
 from finecomb.store.store import Store
-from tests.databases import KINDS, Client, Clocked, demo_items, new_place, opened
+from tests.databases import Client, Clocked, demo_items, new_place, opened
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def items() -> list[Item]:
     return demo_items()
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def store(request: pytest.FixtureRequest, tmp_path: Path, items: list[Item], clock: Clocked) -> Iterator[Store]:
     with opened(new_place(request.param, tmp_path), items, clock) as store:
         yield store
