@@ -481,6 +481,7 @@ export default {
   "step.mark": "mark",
   "step.relabel": "change of label",
   "step.resize": "change of size",
+  "step.alternatives": "other reading",
   "step.antecedent": "earlier words",
   "step.remove": "deletion",
   "step.split": "split",
