@@ -71,8 +71,11 @@ def test_turing_from_the_recruiting_link_to_the_code(browser: Browser, tmp_path:
         assert violations(page) == []
         reader.action("start")
         reader.goes_on("instructions")
-        while not page.locator("[data-page=task]").count():  # what the arm of the experiment has to practise on
-            page.evaluate("document.querySelector('[data-action=continue]:enabled')?.click()")  # gone at any moment
+        for _ in range(100):  # what the arm of the experiment has to practise on; a page may be gone at any moment
+            if page.locator("[data-page=task]").count():
+                break
+            page.evaluate("document.querySelector('.asked input:enabled, [name^=guess-]:enabled')?.click()")
+            page.evaluate("document.querySelector('[data-action=continue]:enabled')?.click()")
             page.wait_for_timeout(300)
         for number in range(1, 6):
             expect(page.locator("[data-action=texts]")).to_contain_text(f"Text {number} of 5", timeout=20_000)
