@@ -199,6 +199,7 @@ def test_a_place_is_split_and_dragged_by_mouse(browser: Browser, server: Server)
     expect(page.locator("[data-gold]")).to_have_count(2)
     second = page.locator("[data-gold='1']")
     word = second.locator("[data-word]", has_text="bench")
+    word.evaluate("word => word.scrollIntoView({ block: 'center' })")
     box, start = word.bounding_box(), second.locator(".in").last.bounding_box()
     assert box is not None
     assert start is not None

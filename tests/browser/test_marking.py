@@ -174,7 +174,10 @@ def test_a_mark_that_gets_another_label_becomes_as_wide_as_that_one(browser: Bro
         reader.saved()  # and not refused: it is a whole sentence now
         reader.checks_out()
         task = reader.page.locator("[data-task]").get_attribute("data-task")
-        received = reader.page.evaluate("(task) => fetch(`/api/tasks/${task}`).then((answer) => answer.json())", task)
+        fetched = "fetch(`/api/tasks/${task}`).then((answer) => answer.json())"
+        relabelled = f"async (task) => (await {fetched}).marks[0].body.label === 'scene'"
+        reader.page.wait_for_function(relabelled, arg=task, timeout=20_000)
+        received = reader.page.evaluate(f"(task) => {fetched}", task)
     (mark,) = received["marks"]
     start, end = mark["body"]["spans"][0]
     assert mark["body"]["label"] == "scene"

@@ -161,12 +161,18 @@ def _spread(values: Iterable[object]) -> float:
     return statistics.stdev(defined) if len(defined) > 1 else math.nan
 
 
+def _first_readings(annotation: Annotation) -> Annotation:
+    """Its marks without their other readings: a second guess earns nothing, as in the shared task."""
+    marks = tuple(mark.model_copy(update={"alternatives": ()}) for mark in annotation.marks)
+    return annotation.model_copy(update={"marks": marks})
+
+
 def _scores(gold: Study, folds: Sequence[Fold], basis: Basis, annotator: str) -> dict[str, dict[str, object]]:
     """Rows of `score` by label for the documents of these folds."""
     held = {name: fold.ranker for fold in folds for name in fold.documents}
     texts = [document for document in gold.iter_documents() if document.id in held]
     protocol = gold.protocol()
-    annotations = [BoxScore(protocol, held[document.id], basis=basis)(document) for document in texts]
+    annotations = [_first_readings(BoxScore(protocol, held[document.id], basis=basis)(document)) for document in texts]
     truth = [annotation for annotation in gold.iter_annotations() if annotation.document in held]
     people = list(gold.iter_annotators())
     true = Study.from_items([gold.settings, protocol, *texts, *people, *truth])
