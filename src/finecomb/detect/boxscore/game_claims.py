@@ -46,7 +46,7 @@ def pair_slips(
 
 def results(scene: Scene) -> Iterator[Claim]:
     """`The Ts defeated the Us, 113-107`."""
-    if scene.upcoming:
+    if scene.upcoming or scene.has("earlier_meeting"):
         return
     for match in scene.find("result"):
         one, two = match.team("t"), match.team("u")
@@ -295,8 +295,8 @@ def days(scene: Scene) -> Iterator[Slip]:
         return
     right = scene.game.date.weekday()
     for at in scene.sentence.indices("D"):
-        day = scene.words[at].value
-        if day != right:
+        day, before = scene.words[at].value, scene.view[: scene.sentence.starts[at]]
+        if day != right and not pattern("another_day").search(before):
             flags = frozenset({"elsewhere"} if scene.elsewhere else ())
             yield Slip(*scene.span(at), "name", "day", f"played on {DAYS[day]}", DAYS[right], "day", flags=flags)
 

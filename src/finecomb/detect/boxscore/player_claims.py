@@ -94,19 +94,31 @@ def context(scene: Scene) -> Iterator[Claim]:
     last = scene.story.last_team
     for at in scene.sentence.indices("P"):
         name, section = scene.names[at], scene.section(at)
-        if at not in paired_players and section is not None:
+        if at not in paired_players and section is not None and not _is_rival(scene, at):
             yield Claim((name,), partial(_context, scene, at, section, last))
         bearer = name.options[0]
         last = bearer.team if len(name.options) == 1 and isinstance(bearer, Player) else last
 
 
+def _is_rival(scene: Scene, at: int) -> bool:
+    """Whether a player is named as somebody's opponent: `often matched up against X`."""
+    return bool(pattern("against_player").search(" ".join(word.code for word in scene.words[max(0, at - 4) : at])))
+
+
+def _told_ahead(scene: Scene, at: int) -> Entity | None:
+    """The team that a sentence goes on with: `Despite 22 points from X , the Ts fell short`."""
+    ahead = [number for number in scene.teams_acting if number > at] if scene.has("fronted") else []
+    return scene.names[ahead[0]].options[0] if ahead else None
+
+
 def _context(scene: Scene, at: int, section: Team, last: Team | None, player: Entity) -> Iterator[Slip]:
-    if not isinstance(player, Player) or player.team in (None, scene.story.fresh):
+    if not isinstance(player, Player) or player.team in (None, scene.story.fresh, _told_ahead(scene, at)):
         return
     strange, switched = player.team is not section, last is not None and player.team is not last
     if strange or switched:
         state = "both" if strange and switched else "strange" if strange else "switched"
-        around = _surroundings(scene, at)
+        told = ["told before"] if player in scene.story.named.values() else []
+        around = [*_surroundings(scene, at), *told]
         flags = frozenset({state, *around, *(f"{state}, {flag}" for flag in around)})
         claim, right = f"{player}, told about among the {section.name}", f"he plays for {player.team}"
         yield Slip(*scene.span(at), "context", "context", claim, right, f"TEAM_CITY of {player}", flags=flags)
@@ -229,7 +241,8 @@ def _rank(scene: Scene, at: int, entity: Entity) -> Iterator[Slip]:
 
 
 def _next(scene: Scene, span: Span, how: str, entity: Entity) -> Iterator[Slip]:
-    player, earlier = _scorer(entity), scene.story.recent_players
+    named = [option for name in scene.names.values() for option in name.options if isinstance(option, Player)]
+    player, earlier = _scorer(entity), (*scene.story.recent_players, *(other for other in named if other is not entity))
     if not player:
         return
     better = [other for other in rivals(player, scene.game, "team") if points(other) > points(player)]
@@ -387,7 +400,8 @@ def strangers(scene: Scene) -> Iterator[Claim]:
     for at, word in enumerate(scene.words):
         if not word.odd or word.code not in "PX" or not scene.game.players or scene.has("missing"):
             continue
-        if word.code == "P" or _takes_part(scene, at):
+        before = " ".join(other.code for other in scene.words[max(0, at - 2) : at])
+        if word.code == "P" or (_takes_part(scene, at) and not pattern("no_player").search(before)):
             yield Claim((fixed(f"word {at}"),), partial(_stranger, scene, at))
 
 

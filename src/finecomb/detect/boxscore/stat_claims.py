@@ -40,7 +40,7 @@ def counts(scene: Scene) -> Iterator[Claim]:
     """`21 points`, `a 12-rebound`, `a pair of steals`, by player or team."""
     for match in scene.find("count"):
         number, at = match.at("n"), match.at("s")
-        if number is None or at is None or period_kind(match) or match.then("not_a_total"):
+        if number is None or at is None or period_kind(match) or match.then("not_a_total") or match.before("over_games"):
             continue
         if not match.before("not_exact", 24) or match.before("exact", 30):
             yield from _counts(match, number, scene.words[at].value, _whose(match, number))
@@ -68,6 +68,8 @@ def _counts(match: PatternMatch, number: int, statistic: str, whose: tuple[Menti
         yield from (Claim((name,), one) for name in whose[:1])
     elif match.before("together", 60):
         yield Claim(players, partial(_sum, scene, number, statistic))
+    elif in_turn := _in_turn(match, players):
+        yield Claim((in_turn,), one)
     elif _is_apiece(match):
         yield from (Claim((name,), one) for name in players)
     else:
@@ -78,6 +80,15 @@ def _is_apiece(match: PatternMatch) -> bool:
     """`a pair of 16-point efforts`, `15 points apiece`."""
     start, end = max(0, match.raw.start() - 60), match.raw.end() + 30
     return any(start <= other.raw.start() and other.raw.end() <= end for other in match.scene.find("each"))
+
+
+def _in_turn(match: PatternMatch, players: tuple[Mention, ...]) -> Mention | None:
+    """The player of `X and Y had 34 points and 31 points , respectively`, by the order of the numbers."""
+    if not match.scene.has("respectively"):
+        return None
+    places = [other.raw.start() for other in match.scene.find("count") if other["s"] == match["s"]]
+    order = places.index(match.raw.start())
+    return players[order] if len(places) == len(players) else None
 
 
 def _count(scene: Scene, number: int, statistic: str, entity: Entity) -> Iterator[Slip]:
