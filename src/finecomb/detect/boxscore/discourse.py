@@ -198,7 +198,7 @@ class Scene:
             name = self.team(number)
             return (name,) if name else ()
         subject = team[0].options[0] if team else None
-        defense = pattern("defense_of").search(" ".join(word.code for word in self.words[:number - 1]) + " ")
+        defense = pattern("defense_of").search(" ".join(word.code for word in self.words[: number - 1]) + " ")
         named = [at for at in self.sentence.indices("TC") if at < number and self.team(at)] if defense else []
         subject = self.names[named[-1]].options[0] if named else subject
         return (fixed(self.game.other(subject)),) if isinstance(subject, Team) else ()
@@ -248,6 +248,11 @@ class PatternMatch:
     def span(self, group: str) -> tuple[int, int]:
         """Where the words of a group are in the text."""
         return self.scene.sentence.span(self.raw.start(group), self.raw.end(group))
+
+    def quote(self, group: str | int = 0) -> str:
+        """The words of a group, or of the whole match, as they stand in the text."""
+        start, end = self.scene.sentence.span(self.raw.start(group), self.raw.end(group))
+        return self.scene.text[start:end]
 
     @property
     def whose(self) -> Names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -78,11 +78,16 @@ def _plays_for(names: Names, blame_player: bool, team: Entity, *players: Entity)
     ]
     if len(strangers) == len(players) and not blame_player and not names[0].fixed:
         player = strangers[0][1]
-        claim, where = f"{player} plays for {team}", f"TEAM_CITY of {player}"
-        yield Slip(names[0].start, names[0].end, "name", "plays_for", claim, str(player.team), where)
+        claim, where = f"{player} plays for the {team}", f"TEAM_CITY of {player}"
+        place, instead = (names[0].start, names[0].end), tuple(_strangers(team, strangers))
+        yield Slip(*place, "name", "plays_for", claim, str(player.team), where, otherwise=instead)
         return
+    yield from _strangers(team, strangers)
+
+
+def _strangers(team: Entity, strangers: Sequence[tuple[Mention, Player]]) -> Iterator[Slip]:
     for name, player in strangers:
-        claim, where = f"{player} plays for {team}", f"TEAM_CITY of {player}"
+        claim, where = f"{player} plays for the {team}", f"TEAM_CITY of {player}"
         yield Slip(name.start, name.end, "context", "plays_for.player", claim, f"he plays for {player.team}", where)
 
 
@@ -120,7 +125,7 @@ def _context(scene: Scene, at: int, section: Team, last: Team | None, player: En
         told = ["told before"] if player in scene.story.named.values() else []
         around = [*_surroundings(scene, at), *told]
         flags = frozenset({state, *around, *(f"{state}, {flag}" for flag in around)})
-        claim, right = f"{player}, told about among the {section.name}", f"he plays for {player.team}"
+        claim, right = f"{player} is one of the {section.name}", f"he plays for {player.team}"
         yield Slip(*scene.span(at), "context", "context", claim, right, f"TEAM_CITY of {player}", flags=flags)
 
 
@@ -287,7 +292,7 @@ def _double(scene: Scene, span: Span, size: str, ordinal: int | None, player: En
     right = reached == 2 if size == "double" else reached >= 3
     if right or None in values:
         return
-    fix = {2: "a double-double", 3: "a triple-double"}.get(reached, f"no {size}-double")
+    fix = {2: "he had a double-double", 3: "he had a triple-double"}.get(reached, f"he had no {size}-double")
     claim, where = f"{player} had a {size}-double", f"{', '.join(_MILESTONES)} of {player}"
     if ordinal is not None:
         yield Slip(scene.words[ordinal].start, span[1], "number", f"{size}.ordinal", claim, fix, where)
@@ -334,7 +339,7 @@ def _only(match: PatternMatch, *players: Entity) -> Iterator[Slip]:
     if not player:
         return
     if role is not None and player.starter is (not role):
-        claim, where = f"{player} was a {match['who']}", f"START_POSITION of {player}"
+        claim, where = f"{player} was a {match.quote('who')}", f"START_POSITION of {player}"
         yield Slip(*match.span("who"), "word", "only.role", claim, _role(player.starter), where)
     elif all(isinstance(other, Player) and points(other) < 10 for other in players):
         claim, where = f"{player} scored in double figures", f"PTS of {player}"
@@ -351,7 +356,7 @@ def _others(match: PatternMatch, player: Player, role: bool | None, players: tup
     if others:
         start, end = match.span("w")
         end = match.span("o")[1] if match["o"] else end
-        claim = f"{player} was the only other {match['who']} in double figures"
+        claim = f"{player} was the only other {match.quote('who')} in double figures"
         right, where = f"so were {', '.join(map(str, others))}", f"PTS of {player.team}"
         flags = frozenset({f"others {min(len(others), 3)}", f"mates {min(len(mates), 4)}"})
         yield Slip(start, end, "word", "only.other", claim, right, where, flags=flags)
@@ -377,7 +382,7 @@ def _figures(match: PatternMatch, at: int, team: Entity) -> Iterator[Slip]:
         {len(who) - 1, sum(other not in scene.story.recent_players for other in who)} if match["other"] else {len(who)}
     )
     if played and scene.words[at].value not in right:
-        claim = f"{scene.quote(at)} {match['role']} of {team} in double figures"
+        claim = f"{scene.quote(at)} {match['role']} of the {team} scored in double figures"
         yield from scene.wrong_number(at, "double figures", claim, len(who), f"PTS of {team}")
 
 
