@@ -27,7 +27,7 @@ def prompts(tmp_path: Path) -> Path:
     return output
 
 
-def generated(server: ScriptedServer, prompts: Path, *more: object) -> Any:
+def generated(server: ScriptedServer, prompts: Path, *more: str | Path) -> Any:
     output = prompts.with_name("texts.jsonl")
     arguments = ("-o", output, "--model", "m", "--base-url", server.url, "--words", "6-12", *more)
     return run("generate", prompts, *arguments)

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -257,7 +258,7 @@ def test_requests_of_annotators_keep_their_hashes() -> None:
         ({"runtime": "gguf"}, "is no GGUF file"),
     ],
 )
-def test_what_cannot_work_is_refused_before_anything_is_asked(more: dict[str, object], message: str) -> None:
+def test_what_cannot_work_is_refused_before_anything_is_asked(more: dict[str, Any], message: str) -> None:
     with pytest.raises(FinecombError, match=message):
         planned(**more)
 
