@@ -150,9 +150,9 @@ class GenerationPlan:
     def _messages(self, prompt: Document) -> tuple[ChatMessage, ...]:
         if self.settings.interface == "chat":
             return conversation(self.priming, prompt)
-        whole, own = self.priming.prompt(prompt), prompt_of(prompt)
-        shots = whole.removesuffix(own)
-        parts = [shots, own] if shots else [own]
+        whole, prompt_text = self.priming.prompt(prompt), prompt_of(prompt)
+        shots = whole.removesuffix(prompt_text)
+        parts = [shots, prompt_text] if shots else [prompt_text]
         return tuple(ChatMessage(role="user", content=part) for part in parts)
 
     def _computer(self) -> str:
@@ -164,10 +164,10 @@ class GenerationPlan:
     def folder_name(self) -> str:
         """The name of the run's folder: runs that ask the same in the same way share one."""
         limits = {"price", "budget", "concurrency", "requests_per_minute", "tokens_per_minute", "timeout", "attempts"}
-        kept = self.settings.model_dump(mode="json", exclude={"model": {*limits, "key_env", "base_url"}})
+        settings = self.settings.model_dump(mode="json", exclude={"model": {*limits, "key_env", "base_url"}})
         prompts = [[prompt.id, prompt_of(prompt)] for prompt in self.prompts]
         shots = [[shot.id, shot.text] for shot in self.priming.documents]
-        identity = json.dumps([self.host, kept, prompts, shots, self.priming.delimiter], sort_keys=True)
+        identity = json.dumps([self.host, settings, prompts, shots, self.priming.delimiter], sort_keys=True)
         safe = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in self.settings.system())
         return f"{safe}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
 
@@ -356,8 +356,8 @@ async def _asked(
         if endpoint is None:
             await answering.close()
     collector.failures = caller.failures
-    made = len(collector.used) - cached
-    return collector.run(folder, caller.budget.spent, cached, made, caller.stopped)
+    calls = len(collector.used) - cached
+    return collector.run(folder, caller.budget.spent, cached, calls, caller.stopped)
 
 
 def open_endpoint(run_plan: GenerationPlan) -> Endpoint:
@@ -375,7 +375,7 @@ def open_endpoint(run_plan: GenerationPlan) -> Endpoint:
 class TextCollector:
     """Makes documents of replies, and says what is to be asked next."""
 
-    def __init__(self, run_plan: GenerationPlan, known: Mapping[str, ReplyEntry]) -> None:
+    def __init__(self, run_plan: GenerationPlan, replies: Mapping[str, ReplyEntry]) -> None:
         self.plan, self.tasks = run_plan, run_plan.tasks()
         self.documents: dict[int, Document] = {}
         """By the number of the task, as all that follows."""
@@ -388,17 +388,17 @@ class TextCollector:
         """Attempts to be made: number of the task and of the attempt."""
         self._open: dict[str, tuple[int, int]] = {}
         for number in range(len(self.tasks)):
-            self._follow(number, known)
+            self._follow(number, replies)
 
-    def _follow(self, number: int, known: Mapping[str, ReplyEntry]) -> None:
+    def _follow(self, number: int, replies: Mapping[str, ReplyEntry]) -> None:
         """Go through the attempts at a text whose replies are known."""
         attempt: int | None = 0
         while attempt is not None:
             call = self.plan.call(self.tasks[number], attempt)
-            if call.hash not in known:
+            if call.hash not in replies:
                 self.queue.append((number, attempt))
                 return
-            attempt = self._judge(number, attempt, call, known[call.hash])
+            attempt = self._judge(number, attempt, call, replies[call.hash])
 
     def calls(self) -> Iterator[ModelCall]:
         """What is to be asked; what is added meanwhile comes too."""

@@ -114,10 +114,10 @@ class TransformersEndpoint:
             if any(done):
                 for row in (row for row in writing if row.finish):
                     loop.call_soon_threadsafe(_hand_over, row.future, self._reply(row))
-                kept = [number for number, row in enumerate(writing) if not row.finish and not row.future.done()]
-                writing = [writing[number] for number in kept]
+                numbers = [number for number, row in enumerate(writing) if not row.finish and not row.future.done()]
+                writing = [writing[number] for number in numbers]
                 if writing:
-                    cache, mask = _selected(cache, mask, kept)
+                    cache, mask = _selected(cache, mask, numbers)
 
     def _read(self, rows: Sequence[_Row]) -> tuple[Any, Any]:
         """The model's memory after reading what the rows have so far, their last part where it outgrew the model."""

@@ -78,24 +78,24 @@ def prepare(documents: Iterable[Document], preparation: Preparation) -> Prepared
     _check(preparation)
     documents = list(documents)
     _check_ids(documents)
-    kept: list[Document] = []
+    texts: list[Document] = []
     reasons: dict[str, str] = {}
     steps = _steps(preparation)
     hashes: set[str] = set()
     for document in documents:
         try:
             text = _through(document, steps)
-            kept.append(text if preparation.duplicates else _new(text, hashes))
+            texts.append(text if preparation.duplicates else _new(text, hashes))
         except DroppedTextError as drop:
             reasons[document.id] = str(drop)
     notes: list[str] = []
     cells: dict[tuple[str, ...], int] = {}
-    if preparation.balance and kept:
-        drawn = balanced(kept, preparation.balance, preparation.per_cell, preparation.seed)
-        reasons |= {document.id: NOT_DRAWN for document in kept if document.id not in drawn.ids}
-        kept = [document for document in kept if document.id in drawn.ids]
+    if preparation.balance and texts:
+        drawn = balanced(texts, preparation.balance, preparation.per_cell, preparation.seed)
+        reasons |= {document.id: NOT_DRAWN for document in texts if document.id not in drawn.ids}
+        texts = [document for document in texts if document.id in drawn.ids]
         cells, notes = drawn.cells, [*drawn.notes]
-    return PreparedTexts(tuple(kept), Counter(reasons.values()), reasons, cells, tuple(notes))
+    return PreparedTexts(tuple(texts), Counter(reasons.values()), reasons, cells, tuple(notes))
 
 
 def _check(preparation: Preparation) -> None:
@@ -261,10 +261,10 @@ def balanced(
     documents: Sequence[Document], fields: Sequence[str], per_cell: int | None = None, seed: int = 0
 ) -> BalancedDraw:
     """Equally many documents of each combination of meta fields, drawn by the seed; a note for cells with too few."""
-    known = dict.fromkeys(name for document in documents for name in document.meta)
+    names = dict.fromkeys(name for document in documents for name in document.meta)
     for name in fields:
-        if name not in known:
-            raise FinecombError(f"--balance {name}: no text has it in its meta{did_you_mean(name, known)}")
+        if name not in names:
+            raise FinecombError(f"--balance {name}: no text has it in its meta{did_you_mean(name, names)}")
     by_cell: dict[tuple[str, ...], list[str]] = {}
     for document in documents:
         by_cell.setdefault(tuple(str(document.meta.get(name)) for name in fields), []).append(document.id)
