@@ -28,7 +28,7 @@ class GroupOptions:
 
 
 @dataclass(frozen=True)
-class EvaluatorOptions(GroupOptions):
+class CellTableOptions(GroupOptions):
     """Options of tables of evaluators by group."""
 
     unfinished: bool = option(False, "Count also people who left before they had read all texts of their cell.")
@@ -43,7 +43,7 @@ class TableOptions(GroupOptions):
 
 
 @dataclass(frozen=True)
-class JudgementOptions(TableOptions, EvaluatorOptions):
+class JudgementOptions(TableOptions, CellTableOptions):
     """Options of human or machine."""
 
     bins: Literal["2", "4"] = option("2", "For alpha: human or machine (2), or the answers as given (4).")
@@ -79,7 +79,7 @@ class MetricsOptions(GroupOptions):
 
 
 @dataclass(frozen=True)
-class TrainingOptions(EvaluatorOptions):
+class TrainingOptions(CellTableOptions):
     """Options of guesses in practice."""
 
     draws: int = option(1000, "Resamples behind each interval.", minimum=0)
@@ -123,11 +123,11 @@ def _human_or_machine(view: View, options: JudgementOptions) -> list[Finding]:
     return human_or_machine(view, by, bins, draws=options.draws, seed=options.seed, unfinished=options.unfinished)
 
 
-def _scores(view: View, options: EvaluatorOptions) -> list[Finding]:
+def _scores(view: View, options: CellTableOptions) -> list[Finding]:
     return score_tests(view, options.by[0] if options.by else "condition", options.by[1:], options.unfinished)
 
 
-def _histogram(view: View, options: EvaluatorOptions) -> list[Finding]:
+def _histogram(view: View, options: CellTableOptions) -> list[Finding]:
     return score_histogram(view, options.by or ("model", "domain"), options.unfinished)
 
 
@@ -149,8 +149,8 @@ TESTS: dict[str, Statistic] = {
     "systems": Statistic(_systems, SystemsOptions, "do two systems differ?", "comparing-systems"),
     "metrics": Statistic(_metrics, MetricsOptions, "scalar metrics against people", "metrics", Study),
     "human-or-machine": Statistic(_human_or_machine, JudgementOptions, "can people tell them apart?", _PAGE),
-    "scores": Statistic(_scores, EvaluatorOptions, "evaluators' scores between conditions", _PAGE),
-    "histogram": Statistic(_histogram, EvaluatorOptions, "how many evaluators got how many right", _PAGE),
+    "scores": Statistic(_scores, CellTableOptions, "evaluators' scores between conditions", _PAGE),
+    "histogram": Statistic(_histogram, CellTableOptions, "how many evaluators got how many right", _PAGE),
     "training": Statistic(_training, TrainingOptions, "do guesses in practice go with accuracy in work?", _PAGE),
     "codes": Statistic(_codes, CodesOptions, "what readers went by", _PAGE, Study),
     "coders": Statistic(_coders, CodersOptions, "how far coders of explanations agree", _PAGE, Study),
