@@ -10,9 +10,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # What a lock file names, by uv where it runs, since it is several times as fast; then this checkout itself.
-UV := UV_SYSTEM_CERTS=1 UV_NATIVE_TLS=1 VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet
+UV := UV_SYSTEM_CERTS=1 UV_NATIVE_TLS=1 VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --compile-bytecode
 locked = $(PIP) uv; $(UV) --require-hashes --requirements locks/$(1).txt || $(PIP) --require-hashes --requirement locks/$(1).txt; \
 	$(PIP) --no-deps --editable .
+
+# Modules are compiled once, and not again by every command that a test starts.
+unexport PYTHONDONTWRITEBYTECODE
 
 SIDE_BY_SIDE := $(MAKE) --no-print-directory --output-sync=target -j
 
