@@ -54,8 +54,7 @@ def _made(name: str, protocol: Protocol, values: SentenceDetectorOptions) -> Det
     scorer = _model(name)[1].from_stored(stored)
     labels = tuple(stored.settings.get("labels", ()))
     stored_thresholds = stored.settings.get("thresholds", {ANY: stored.settings.get("threshold", 0.5)})
-    given = values.threshold is not None
-    chosen = dict.fromkeys(stored_thresholds, values.threshold) if given else stored_thresholds
+    chosen = stored_thresholds if values.threshold is None else dict.fromkeys(stored_thresholds, values.threshold)
     signature = detector_signature(name, protocol, values, fitted=stored.card.signature.replace("|", ";"))
     return SentenceDetector(
         name,
