@@ -106,8 +106,9 @@ def detect(
     if output and output.exists() and not force:
         raise FinecombError(f"{output}: exists already; choose another name or say --force to replace it")
     chosen = _engine(engine, workers, program)
-    checker = factory.annotator(program.signature, getattr(program, "fitted_texts", ()))
-    marking = DocumentMarking(factory.name, factory.make, protocol, options)
+    fitted_texts, id = getattr(program, "fitted_texts", ()), getattr(program, "annotator_id", "")
+    checker = factory.annotator(program.signature, fitted_texts, id)
+    marking = DocumentMarking(checker.id, factory.make, protocol, options)
     with _partitions(output) as folder:
         corpus = mark_corpus(documents, marking, program.signature, chosen, folder, row_progress)
         if corpus.found:
