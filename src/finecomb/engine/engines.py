@@ -149,14 +149,14 @@ class RayEngine:
                 ray.shutdown()
 
     def _connect(self, ray: Any) -> None:
-        own: dict[str, Any] = {"num_cpus": self.workers, "include_dashboard": False}
-        place: dict[str, Any] = {"address": self.address} if self.address else {"address": "local", **own}
+        local_settings: dict[str, Any] = {"num_cpus": self.workers, "include_dashboard": False}
+        place: dict[str, Any] = {"address": self.address} if self.address else {"address": "local", **local_settings}
         try:
             ray.init(**place, log_to_driver=False, configure_logging=False, namespace="finecomb")
         except (ConnectionError, OSError, ValueError, RuntimeError) as error:
-            shown = f"ray:{self.address}" if self.address else "ray"
+            engine_name = f"ray:{self.address}" if self.address else "ray"
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise FinecombError(f"--engine {shown}: no cluster answers there: {reason}") from None
+            raise FinecombError(f"--engine {engine_name}: no cluster answers there: {reason}") from None
 
     def _results(self, ray: Any, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         shared = ray.put(work)

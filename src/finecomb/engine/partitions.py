@@ -96,27 +96,27 @@ class PartitionRun:
     def rows_done(self, partitions: Iterable[pl.DataFrame]) -> Iterator[int]:
         """Do what is not done yet; yields how many rows each finished partition has, as they are finished."""
         pending: deque[tuple[str, pl.DataFrame]] = deque()
-        found: deque[int] = deque()
-        for result in self.engine.map(self.work, self._unfinished(partitions, pending, found)):
+        earlier_rows: deque[int] = deque()
+        for result in self.engine.map(self.work, self._unfinished(partitions, pending, earlier_rows)):
             name, rows = pending.popleft()
             self.folder.put(name, self._one_by_one(rows) if isinstance(result, LostItem) else result)
             yield len(rows)
-            while found:
-                yield found.popleft()
-        yield from found
+            while earlier_rows:
+                yield earlier_rows.popleft()
+        yield from earlier_rows
 
     def _unfinished(
         self,
         partitions: Iterable[pl.DataFrame],
         pending: deque[tuple[str, pl.DataFrame]],
-        found: deque[int],
+        earlier_rows: deque[int],
     ) -> Iterator[pl.DataFrame]:
         for number, rows in enumerate(partitions):
             name = partition_name(number, self.key, rows)
             self.names.append(name)
             if self.folder.has(name):
                 self.found += len(rows)
-                found.append(len(rows))
+                earlier_rows.append(len(rows))
             else:
                 pending.append((name, rows))
                 yield rows
