@@ -9,12 +9,11 @@ import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TextIO
 
 from starlette.types import Scope
 
 LogFormat = Literal["text", "json"]
-FORMATS: tuple[LogFormat, ...] = get_args(LogFormat)
 requests = logging.getLogger("finecomb.requests")
 _ROOT = Path(__file__).parent.parent.parent
 
@@ -62,11 +61,11 @@ def _short(file: str) -> str:
     return str(path.relative_to(_ROOT)) if path.is_relative_to(_ROOT) else path.name
 
 
-def set_up(format: LogFormat) -> None:
-    """Write the log of this process to standard error; as JSON, with a line for each request."""
+def set_up(format: LogFormat, stream: TextIO | None = None) -> None:
+    """Write the log of this process to a stream, standard error when None; as JSON, with a line for each request."""
     if format == "text":
         return
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
