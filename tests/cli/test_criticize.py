@@ -393,3 +393,15 @@ def test_clusters_and_splits_stand_in_the_signature(corpora: Path) -> None:
 def saved_here(folder: Path) -> str:
     run("criticize", "real.jsonl", "alike.jsonl", "--set", "min_count=5", "--draws", "0", "--save", folder / "kept")
     return str(folder / "kept")
+
+
+def test_before_it_judges_a_critic_tells_whether_it_can(corpora: Path) -> None:
+    result = json.loads(run("criticize", "real.jsonl", "--show", "power", "--json").stdout)
+    seen = {(row["damage"], row["damaged"]): row["seen"] for row in result["table"]}
+    assert seen["two sections swapped", 1.0] == 1
+    assert seen["two sections swapped", 0.0] < 0.2
+    assert any("two sections swapped in each is seen in 100% of runs" in note for note in result["notes"])
+    rows = table("real.jsonl", "swapped.jsonl", "alike.jsonl", "--show", "certainty")
+    assert [row["system"] for row in rows] == ["real", "alike", "swapped"]
+    assert all(row["certainty"] > 0.5 for row in rows)
+    assert "give REAL and at least one file" in refused("criticize", "real.jsonl", "--show", "power,systems")

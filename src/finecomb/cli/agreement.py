@@ -21,6 +21,7 @@ from finecomb.cli.shared import AsJson, From, StudyPath, app, draw, err, print_t
 from finecomb.cli.statistics import print_findings
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
+from finecomb.core.findings import Findings
 from finecomb.core.options import OptionValues, option, refuse_others
 from finecomb.engine.pool import cores
 from finecomb.measure.view import View, view
@@ -154,6 +155,7 @@ def run_tests(
         by = values.given.get("by", ())
         overall = row.run(part, values.of(row.options, by=by[:1])) if len(by) > 1 else []
         print_table(wide_rows(findings, overall), title)
+        say_all(findings.notes if isinstance(findings, Findings) else ())
     else:
         print_findings(findings, as_json_, title, protocol=part.protocol if isinstance(part, View) else None)
 

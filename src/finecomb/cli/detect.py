@@ -90,7 +90,8 @@ def detect(
     documents = (item for item in progress(whole.iter_documents()) if isinstance(item, Document))
     annotations = _marked(documents, program, output)
     if output:
-        checker = factory.annotator(program.signature, getattr(program, "fitted_texts", ()))
+        fitted_texts, id = getattr(program, "fitted_texts", ()), getattr(program, "annotator_id", "")
+        checker = factory.annotator(program.signature, fitted_texts, id)
         formats.save(_with(whole, checker, protocol, annotations), output, force=force)
         journal_file(output).unlink(missing_ok=True)
     _report(annotations, program.signature, output, as_json_)
