@@ -12,10 +12,10 @@ _RUN = "() => axe.run(document, {resultTypes: ['violations']}).then((found) => f
 
 
 def violations(page: Page) -> list[str]:
-    """What axe-core calls serious or critical."""
+    """What axe-core calls moderate, serious or critical."""
     if not AXE.exists():
         pytest.skip("axe-core is not installed; make frontend installs it")
     page.evaluate(AXE.read_text(encoding="utf-8"))
     found = page.evaluate(_RUN)
-    grave = [each for each in found if each["impact"] in ("serious", "critical")]
+    grave = [each for each in found if each["impact"] in ("moderate", "serious", "critical")]
     return [f"{each['id']}: {[node['html'][:120] for node in each['nodes'][:3]]}" for each in grave]

@@ -130,6 +130,10 @@ FIND = """([part, quote, nth]) => {
     range.setStart(...place(at, false));
     range.setEnd(...place(at + quote.length, true));
     range.startContainer.parentElement.scrollIntoView({ block: "center" });
+    const away = range.getBoundingClientRect().top - innerHeight / 2; // a piece may be longer than the window
+    let scroller = range.startContainer.parentElement;
+    while (scroller && scroller.scrollHeight <= scroller.clientHeight) scroller = scroller.parentElement;
+    if (Math.abs(away) > innerHeight / 3) scroller?.scrollBy({ top: away, behavior: "instant" });
     const boxes = [...range.getClientRects()].filter((box) => box.width > 0);
     const first = boxes[0], last = boxes.at(-1);
     return [first.left, first.top + first.height / 2, last.right, last.top + last.height / 2];

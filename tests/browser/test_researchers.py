@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,3 +81,43 @@ def test_a_document_leads_to_its_adjudication_and_back(running: tuple[Page, Serv
     page.locator("[data-action=skip]").focus()
     page.keyboard.press("Enter")
     expect(page.locator("#the-text")).to_be_focused()
+
+
+def test_the_overview_leads_from_a_figure_to_the_text_that_moved_it_most(running: tuple[Page, Server]) -> None:
+    page, server = running
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"{server.address}/admin#/overview")
+    expect(page.locator("[data-since]")).to_contain_text("Since yesterday")
+    heights = page.locator(".figures .one-line").evaluate_all("all => all.map((each) => each.offsetHeight)")
+    assert set(heights) == {20}
+    link = page.locator(".figures [data-moved]").first
+    moved = link.get_attribute("data-moved")
+    link.click()
+    expect(page).to_have_url(re.compile(f"#/documents/{moved}$"))
+    expect(page.locator("a.doc[aria-current]")).to_contain_text(moved or "")
+
+
+def test_everybody_has_one_row_and_one_verdict(running: tuple[Page, Server]) -> None:
+    page, server = running
+    page.goto(f"{server.address}/admin#/annotators")
+    row = page.locator("a.who", has_text="reader-1")
+    expect(row).to_have_count(1)
+    expect(page.locator("[data-verdict]", has_text="nothing to look at").first).to_be_visible()
+
+
+def test_settings_tick_what_is_there_and_exports_begin_with_three(running: tuple[Page, Server]) -> None:
+    page, server = running
+    page.goto(f"{server.address}/admin#/settings")
+    consent = page.locator("#phase-consent")
+    expect(consent).to_be_checked()
+    consent.uncheck()
+    page.locator("form:has(#phase-consent) button.btn.go").click()
+    expect(page.locator("#phase-consent")).not_to_be_checked()
+    page.reload()
+    expect(page.locator("#phase-consent")).not_to_be_checked()
+    assert "consent" in server.study().settings.skip
+    page.goto(f"{server.address}/admin#/export")
+    expect(page.locator("[data-exports=first] li")).to_have_count(3)
+    expect(page.locator("[data-exports=rest] li").first).to_be_hidden()
+    page.locator("summary").click()
+    expect(page.locator("[data-format=brat]")).to_be_visible()

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from finecomb.server.app import create_app
 from finecomb.server.pages import _Assets
+from finecomb.store.store import Store
 
 
 @pytest.fixture
@@ -36,3 +38,17 @@ def test_scripts_go_out_as_the_build_compressed_them(
 def test_what_was_not_compressed_is_sent_as_it_is(client: TestClient) -> None:
     response = client.get("/assets/tiny.css", headers={"accept-encoding": "br"})
     assert (response.text, response.headers.get("content-encoding")) == ("p{}", None)
+
+
+def test_a_browser_gets_words_on_a_page_and_a_program_a_problem(store: Store) -> None:
+    client = TestClient(create_app(store))
+    browser = {"accept": "text/html,application/xhtml+xml"}
+    page = client.get("/nowhere", headers=browser)
+    assert page.status_code == 404
+    assert '<html lang="en">' in page.text
+    assert "<title>There is nothing at this address · Finecomb</title>" in page.text
+    used = client.post("/sign-in/used-before", headers=browser)
+    assert used.status_code >= 400
+    assert used.text.startswith("<!doctype html>")
+    assert client.get("/nowhere").json()["code"] == "not-found"
+    assert client.get("/api/nowhere", headers=browser).json()["code"] == "not-found"

@@ -2638,6 +2638,12 @@ export interface components {
              * @default false
              */
             chosen: boolean;
+            /**
+             * Kinds
+             * @description Labels on which points were lost, in the order of the protocol.
+             * @default []
+             */
+            kinds: string[];
         };
         /**
          * Joining
@@ -2801,6 +2807,12 @@ export interface components {
              * @enum {string}
              */
             antecedent: "none" | "optional" | "required";
+            /**
+             * Verb
+             * @description What the marked words do to those earlier ones, e.g. `contradicts`; `refers to` when empty.
+             * @default
+             */
+            verb: string;
             /**
              * Snap
              * @description What a selection widens to.
@@ -3528,6 +3540,14 @@ export interface components {
              * @description Models, detectors, checkers and gold.
              */
             others: components["schemas"]["Person"][];
+            since: components["schemas"]["RecentChange"];
+            /**
+             * Moved
+             * @description The text that moved a figure most: `agreement`, `active`, `label/NAME`, `model/NAME`, `watched/MEASURE`.
+             */
+            moved: {
+                [key: string]: string;
+            };
             /**
              * As Of
              * @description When it was computed.
@@ -3628,6 +3648,17 @@ export interface components {
             points: number;
             /** Of */
             of: number;
+            /**
+             * Each
+             * @description What one of them is worth.
+             * @default 0
+             */
+            each: number;
+            /**
+             * Lose
+             * @description What each known error that was not found costs; None where it is all or nothing.
+             */
+            lose?: number | null;
         };
         /**
          * PassRow
@@ -4185,6 +4216,32 @@ export interface components {
         Reasoned: {
             /** Reason */
             reason: string;
+        };
+        /**
+         * RecentChange
+         * @description What changed within the last day.
+         */
+        RecentChange: {
+            /**
+             * Annotations
+             * @description Handed in.
+             */
+            annotations: number;
+            /**
+             * Marks
+             * @description In them.
+             */
+            marks: number;
+            /**
+             * People
+             * @description Who handed something in for the first time.
+             */
+            people: number;
+            /**
+             * Agreement
+             * @description What it was a day ago; null where it was undefined.
+             */
+            agreement: number | null;
         };
         /**
          * RecordedBias
@@ -5860,6 +5917,7 @@ export type QuoteCounts = components['schemas']['QuoteCounts'];
 export type ReaderMark = components['schemas']['ReaderMark'];
 export type ReadingCard = components['schemas']['ReadingCard'];
 export type Reasoned = components['schemas']['Reasoned'];
+export type RecentChange = components['schemas']['RecentChange'];
 export type RecordedBias = components['schemas']['RecordedBias'];
 export type RecordedComparison = components['schemas']['RecordedComparison'];
 export type RecordedContest = components['schemas']['RecordedContest'];

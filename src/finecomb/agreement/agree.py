@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from finecomb.agreement.agree_options import AgreementLevel, AgreeOptions
@@ -21,6 +22,9 @@ from finecomb.core.study import Study
 from finecomb.measure.inference import estimated, few_documents, study_and_resample_weights
 from finecomb.measure.measures import listed_names
 from finecomb.measure.view import View, as_view
+
+MOST_LEFT_OUT = 1000
+"""Documents up to which each is left out in turn."""
 
 
 def agree(
@@ -81,6 +85,25 @@ def _findings(view: View, names: Sequence[str], options: AgreeOptions) -> list[F
             estimate = estimated(value, values, signature, why, without)
             findings.append(Finding({"measure": name, "level": measure.unit or options.level, **columns}, estimate))
     return findings
+
+
+def most_moving_texts(study: Study | View, name: str = "alpha") -> dict[str, str]:
+    """By label, the document without which agreement would differ most; no label where none changes it.
+
+    Every document is left out once, so the work grows with their square: of more than `MOST_LEFT_OUT` nothing is said.
+    """
+    chosen = as_view(study)
+    ids = chosen.study.documents["id"].to_list()
+    if not 1 < len(ids) <= MOST_LEFT_OUT:
+        return {}
+    weights = np.concatenate([np.ones((1, len(ids))), 1 - np.eye(len(ids))])
+    result = MEASURES[name].run(source_of(chosen, AgreeOptions(draws=0)), weights)
+    changes = np.nan_to_num(np.abs(result.values[1:] - result.values[0]))
+    return {
+        str(columns["label"]): ids[int(changes[:, row].argmax())]
+        for row, columns in enumerate(result.columns)
+        if changes[:, row].max() > 0
+    }
 
 
 def _why(source: Source, measure: AgreementMeasure, label: str) -> str:

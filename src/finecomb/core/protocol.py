@@ -80,6 +80,8 @@ class Label(Record):
     """Our own texts that show it."""
     antecedent: Literal["none", "optional", "required"] = "none"
     """Whether earlier words are picked with it."""
+    verb: Text = ""
+    """What the marked words do to those earlier ones, e.g. `contradicts`; `refers to` when empty."""
     snap: Snap = "word"
     """What a selection widens to."""
     questions: tuple[Question, ...] = ()

@@ -1,18 +1,18 @@
-"""The built front end, and the one page that has to work without it: signing in as a researcher."""
+"""The built front end, and signing in as a researcher, which has to work without it."""
 
 from __future__ import annotations
 
 import mimetypes
-from html import escape
 from pathlib import Path
 
 from fastapi import APIRouter, FastAPI, Request, Response
-from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
+from fastapi.responses import FileResponse, RedirectResponse
 from starlette.datastructures import Headers
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from finecomb.server.auth import auth_of
+from finecomb.server.plain_pages import LOOK, plain_page
 from finecomb.store import access
 
 STATIC = Path(__file__).parent / "static"
@@ -50,30 +50,10 @@ def install(app: FastAPI) -> None:
     app.include_router(router)
 
 
-_LOOK = """
-:root { color-scheme: light dark }
-body { margin: 0; min-height: 100vh; display: grid; place-items: center; font: 14px/20px system-ui, sans-serif;
-  background: light-dark(#eff0f1, #131518); color: light-dark(#1a1d21, #e4e6e9) }
-main { box-sizing: border-box; width: min(440px, 100vw - 32px); padding: 32px; border-radius: 12px;
-  background: light-dark(#fff, #1b1d21); border: 1px solid light-dark(#dcdfe2, #2e3238) }
-h1 { margin: 0 0 16px; font-size: 24px; line-height: 32px }
-p { color: light-dark(#474d55, #b3b9c1) }
-button { min-height: 44px; padding: 0 24px; border: 0; border-radius: 8px; font: inherit; font-weight: 600;
-  background: light-dark(#1a1d21, #e4e6e9); color: light-dark(#fff, #131518) }
-"""
-"""Of pages that have to work before the front end is built."""
-
-
 @router.get("/plain.css")
 def look() -> Response:
     """How these pages look."""
-    return Response(_LOOK, media_type="text/css", headers={"cache-control": "no-cache"})
-
-
-def _page(title: str, body: str, status: int = 200) -> HTMLResponse:
-    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
-    wide = '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/plain.css">'
-    return HTMLResponse(f"{head}{wide}<main><h1>{escape(title)}</h1>{body}</main></html>", status)
+    return Response(LOOK, media_type="text/css", headers={"cache-control": "no-cache"})
 
 
 def _built(name: str) -> Response:
@@ -81,7 +61,7 @@ def _built(name: str) -> Response:
     if file.is_file():
         return FileResponse(file, headers={"cache-control": "no-cache"})
     say = "The server runs, but its pages have not been built. Build them in the source folder: "
-    return _page("Not built yet", f"<p>{say}<code>make frontend</code></p>", 503)
+    return plain_page("Not built yet", f"<p>{say}<code>make frontend</code></p>", 503)
 
 
 @router.get("/")
@@ -105,12 +85,12 @@ def sign_in_page(request: Request, token: str) -> Response:
     with store.database.reading() as transaction:
         is_invitation = access.link_kind(store, transaction, token) == "researcher"
     if not is_invitation:
-        return _page(
+        return plain_page(
             "This link was used", "<p>Every link works once. <code>finecomb serve</code> prints a new one.</p>", 404
         )
     say = "<p>You come in as a researcher. This link works once; the next time you need a new one.</p>"
     form = '<form method="post"><button autofocus>Sign in</button></form>'
-    return _page(store.head.settings.title or store.name, say + form)
+    return plain_page(store.head.settings.title or store.name, say + form)
 
 
 @router.post("/sign-in/{token}")

@@ -12,6 +12,8 @@ from starlette.exceptions import HTTPException
 
 from finecomb.core.errors import FinecombError
 from finecomb.server.annotators.schema import ErrorResponse
+from finecomb.server.logs import route_of
+from finecomb.server.plain_pages import is_page_request, problem_page
 from finecomb.server.schema import Code
 from finecomb.store.database import DatabaseError
 
@@ -52,18 +54,6 @@ SAY: dict[Code, str] = {
 }
 
 
-def without_token(path: str) -> str:
-    """A path for the log, without what would sign somebody in.
-
-    >>> without_token("/sign-in/Zm9v"), without_token("/api/join/Zm9v/decline"), without_token("/api/me")
-    ('/sign-in/...', '/api/join/...', '/api/me')
-    """
-    for start in ("/sign-in/", "/join/", "/api/join/"):
-        if path.startswith(start):
-            return f"{start}..."
-    return path
-
-
 class ProblemError(HTTPException):
     """An answer that is a problem; raised anywhere below a route."""
 
@@ -84,35 +74,42 @@ def refused(what: str, error: ValidationError | RequestValidationError) -> Probl
     return ProblemError("refused", f"{what} was not accepted. {where or 'It'}: {reason}.")
 
 
+def _answer(request: Request, error: ProblemError) -> Response:
+    """A problem for programs; a page for somebody who looks at an address in a browser."""
+    if is_page_request(request):
+        return problem_page(error.status_code, error.problem.say)
+    return error.response()
+
+
 def install(app: FastAPI) -> None:
     """Give every error of an app the one shape."""
 
     @app.exception_handler(ProblemError)
-    def _problem(_: Request, error: ProblemError) -> Response:
-        return error.response()
+    def _problem(request: Request, error: ProblemError) -> Response:
+        return _answer(request, error)
 
     @app.exception_handler(FinecombError)
     def _mistake(request: Request, error: FinecombError) -> Response:
         """A researcher's mistake is told in full; annotators hear nothing of files, addresses and names."""
         if isinstance(error, DatabaseError) or not request.url.path.startswith("/api/admin/"):
-            log.error("%s %s failed: %s", request.method, without_token(request.url.path), error)
-            return ProblemError("failed").response()
+            log.error("%s %s failed: %s", request.method, route_of(request.scope), error)
+            return _answer(request, ProblemError("failed"))
         return ProblemError("refused", str(error)).response()
 
     @app.exception_handler(RequestValidationError)
-    def _shape(_: Request, error: RequestValidationError) -> Response:
-        return refused("This", error).response()
+    def _shape(request: Request, error: RequestValidationError) -> Response:
+        return _answer(request, refused("This", error))
 
     @app.exception_handler(HTTPException)
-    def _http(_: Request, error: HTTPException) -> Response:
+    def _http(request: Request, error: HTTPException) -> Response:
         if error.status_code == 405:
-            return ProblemError("not-found", "This address does not take such requests.", 405).response()
+            return _answer(request, ProblemError("not-found", "This address does not take such requests.", 405))
         codes: dict[int, Code] = {
             status: code for code, status in STATUS.items() if code not in ("closed", "finished", "other-browser")
         }
-        return ProblemError(codes.get(error.status_code, "refused"), status=error.status_code).response()
+        return _answer(request, ProblemError(codes.get(error.status_code, "refused"), status=error.status_code))
 
     @app.exception_handler(Exception)
     def _failed(request: Request, error: Exception) -> Response:
-        log.error("%s %s failed", request.method, without_token(request.url.path), exc_info=error)
-        return ProblemError("failed").response()
+        log.error("%s %s failed", request.method, route_of(request.scope), exc_info=error)
+        return _answer(request, ProblemError("failed"))

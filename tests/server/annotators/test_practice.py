@@ -208,7 +208,13 @@ def test_leaving_during_an_attempt_does_not_use_it_up(tmp_path: Path) -> None:
         assert now["task"]["phase"] == "work"
         result = met[-1]["result"]
         assert (result["score"], [part["points"] for part in result["parts"]]) == (100, [25, 15, 25, 15, 20])
-        assert [(part["count"], part["of"]) for part in result["parts"]] == [(10, 50), (10, 30), (1, 20)]
+        assert [(part["count"], part["of"]) for part in result["parts"]] == [
+            (5, 25),
+            (5, 15),
+            (5, 25),
+            (5, 15),
+            (1, 20),
+        ]
         assert len(result["items"]) == 21
         assert sum(each["chosen"] for each in result["items"]) == 10
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import statistics
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -346,3 +347,34 @@ def test_watched_means_count_the_first_reading_of_each_text(study: Study) -> Non
         assert share.figure.value == pytest.approx(statistics.mean(count > 0 for count in first.values()))
         assert marks.figure.low is None  # fewer than 30 texts
         assert marks.figure.why.startswith("starts at 30 texts")
+
+
+def test_the_text_that_moved_a_figure_most_is_the_one_whose_absence_changes_it_most() -> None:
+    study = fc.demo(readers=3)
+    page, people = seen(study), snapshot(study).seen
+    whole = fc.agree(people, ["alpha"], by_label=False, draws=0)[0].estimate.value
+    documents = people.study.documents["id"]
+    changes = {
+        id: abs(
+            fc.agree(people.of(documents.filter(documents != id)), ["alpha"], by_label=False, draws=0)[0].estimate.value
+            - whole
+        )
+        for id in documents
+    }
+    assert page.moved["agreement"] == max(changes, key=lambda id: changes[id])
+    for row in page.models:
+        inside = people.study.documents.filter(pl.col("meta").str.json_path_match("$.model") == row.model)["id"]
+        assert page.moved[f"model/{row.model}"] in set(inside)
+
+
+def test_what_changed_since_yesterday_is_counted() -> None:
+    study = fc.demo(readers=3)
+    late = study.annotations["annotator"] == snapshot(study).seen.study.annotations["annotator"][0]
+    times = pl.Series([NOW - timedelta(hours=3 if each else 72) for each in late])
+    moved = replace(study, annotations=study.annotations.with_columns(submitted=times))
+    since, people = seen(moved).since, snapshot(moved).seen.study
+    recent = people.annotations.filter(pl.col("submitted") > NOW - timedelta(days=1))
+    assert (since.annotations, since.people) == (len(recent), 1)
+    assert since.marks == len(people.marks.filter(pl.col("annotation").is_in(recent["id"].implode())))
+    assert since.agreement is not None
+    assert seen(study).since.annotations == 0

@@ -29,8 +29,10 @@ describe("what is drawn while marking", () => {
   });
   test("earlier words, and marks that are offered", () => {
     const spans = [{ part: "text", start: 1, end: 2 }];
-    expect(earlierDrawings("marks/a", mark(5), LOOKS)).toEqual([]);
-    expect(earlierDrawings("marks/a", mark(5, spans), LOOKS)).toMatchObject([{ kind: "antecedent", spans }]);
+    expect(earlierDrawings("marks/a", mark(5), LOOKS, "repeats")).toEqual([]);
+    expect(earlierDrawings("marks/a", mark(5, spans), LOOKS, "repeats")).toMatchObject([
+      { kind: "antecedent", spans, flag: expect.stringMatching(/repeats this$/) },
+    ]);
     const offered = [{ id: "o", spans: [[3, 6]] as [number, number][], quotes: ["one"], label: "name", answers: {} }];
     expect(offerDrawings(offered, LOOKS, "o", sourcesOf(task("😀 one")))).toMatchObject([
       { id: "offer-o", flag: "NA?", tone: "chosen", spans: [{ start: 4, end: 7 }] },

@@ -27,10 +27,10 @@ export const markDrawings = (
   });
 
 /** The earlier words that the chosen mark refers to. */
-export function earlierDrawings(key: MarkKey, mark: Mark, looks: readonly LabelLook[]): Drawing[] {
+export function earlierDrawings(key: MarkKey, mark: Mark, looks: readonly LabelLook[], verb: string): Drawing[] {
   if (mark.antecedent.length === 0) return [];
   const { slot, flag } = lookOf(looks, mark.label);
-  const says = t("refersToThis", { flag });
+  const says = t("refersToThis", { flag, verb });
   return [{ id: `${idOf(key)}-earlier`, spans: mark.antecedent, slot, flag: says, kind: "antecedent", tone: "rest" }];
 }
 

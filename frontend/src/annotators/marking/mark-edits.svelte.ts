@@ -144,7 +144,7 @@ export class MarkEdits extends TextSelection {
     this.clear();
     this.mode = mode;
     this.panel = undefined;
-    this.say(t(mode === "pick" ? "pickBanner" : "addBanner"));
+    this.say(mode === "pick" ? t("pickBanner", { verb: this.verb(this.mark?.label ?? null) }) : t("addBanner"));
     this.focusText();
   }
 

@@ -14,6 +14,8 @@ const OUTSIDE: readonly Command["do"][] = ["label", "define", "digit", "resize",
 /** What keys and buttons do on a page with a text to mark, and where the focus goes. */
 export class Marking extends MarkEdits {
   defined = $state<string>();
+  /** The label in the palette that the pointer or the focus is on. */
+  pointed = $state<string>();
   /** A field that should be looked at. */
   wanted = $state.raw<Missing>();
   /** Esc was pressed with nothing left to close: the next Tab leaves the text in any case. */

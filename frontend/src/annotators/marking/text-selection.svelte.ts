@@ -67,6 +67,11 @@ export abstract class TextSelection extends Announcements {
     return this.look(label).title || t("noLabel");
   }
 
+  /** What a mark with this label does to the earlier words it is picked with. */
+  verb(label: string | null): string {
+    return labelOf(this.session.guide, label)?.verb || t("verb");
+  }
+
   marksAt(part: string, offset: number): MarkKey[] {
     const covers = (span: Span) =>
       span.part === part &&
@@ -123,7 +128,7 @@ export abstract class TextSelection extends Announcements {
     const from = parts[partAt]?.start ?? 0;
     return [
       ...markDrawings(marks, guide.looks, this.chosen, from, picking),
-      ...(this.mark ? earlierDrawings(this.chosen!, this.mark, guide.looks) : []),
+      ...(this.mark ? earlierDrawings(this.chosen!, this.mark, guide.looks, this.verb(this.mark.label)) : []),
       ...(this.mark ? alternativeDrawings(this.chosen!, this.mark, guide.looks) : []),
       ...offerDrawings(this.offers, guide.looks, this.offer, sources),
     ];

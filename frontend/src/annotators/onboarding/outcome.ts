@@ -13,6 +13,10 @@ export interface Graded {
   readonly words: string;
   readonly why: string;
   readonly points: number;
+  /** Where the solution lies; of an extra mark nowhere. */
+  readonly known: readonly Span[];
+  /** The solution's words where one's own mark has others; empty where they are the same. */
+  readonly knownWords: string;
 }
 
 /** How an exercise went, mark by mark, in the order of the text. */
@@ -23,22 +27,28 @@ export function graded(task: Task, feedback: Feedback, looks: readonly LabelLook
   );
   const solutions = feedback.solutions.map((solved, index): Graded => {
     const mark = solved.mark == null ? undefined : own.get(solved.mark);
-    const spans = mark?.spans ?? solved.spans.map((span) => spanFromWire(span, sources));
+    const known = solved.spans.map((span) => spanFromWire(span, sources));
+    const spans = mark?.spans ?? known;
+    const words = wordsOf(spans, sources) || solved.quotes.join(" … ");
+    const knownWords = wordsOf(known, sources);
     return {
       id: `solution-${index}`,
       kind: solved.mark == null ? "missed" : "found",
       look: lookOf(looks, solved.label ?? null),
       spans,
-      words: wordsOf(spans, sources) || solved.quotes.join(" … "),
+      words,
       why: solved.why,
       points: solved.points,
+      known,
+      knownWords: mark && knownWords !== words ? knownWords : "",
     };
   });
   const extra = feedback.extra.flatMap((id): Graded[] => {
     const mark = own.get(id);
     if (!mark) return [];
     const words = wordsOf(mark.spans, sources);
-    return [{ id, kind: "extra", look: lookOf(looks, mark.label), spans: mark.spans, words, why: "", points: 0 }];
+    const look = lookOf(looks, mark.label);
+    return [{ id, kind: "extra", look, spans: mark.spans, words, why: "", points: 0, known: [], knownWords: "" }];
   });
   return [...solutions, ...extra];
 }
@@ -59,6 +69,13 @@ export const gradedDrawings = (
     kind: KINDS[kind],
     tone: id === chosen && kind === "found" ? "chosen" : "rest",
   }));
+
+/** One's own marks: what was found and what was extra. */
+export const ownMarks = (marks: readonly Graded[]): Graded[] => marks.filter(({ kind }) => kind !== "missed");
+
+/** The solution at its own places: what was found and what was missed. */
+export const knownMarks = (marks: readonly Graded[]): Graded[] =>
+  marks.filter(({ kind }) => kind !== "extra").map((mark) => ({ ...mark, spans: mark.known }));
 
 /** A question whose right answer is known, with what was answered, both in words. */
 export interface Compared {

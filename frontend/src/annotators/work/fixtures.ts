@@ -19,6 +19,7 @@ export const label = (name: string, more: Partial<Label> = {}): Label => ({
   rules: [],
   examples: [],
   antecedent: "none",
+  verb: "",
   snap: "word",
   questions: [],
   ...more,

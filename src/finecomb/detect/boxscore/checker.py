@@ -54,7 +54,9 @@ class BoxScoreOptions:
 
     basis: Basis = option("all", "record: only what the data proves; all: also what people mostly find wrong.")
     threshold: float | None = option(None, "Mark only what is at least this sure, from 0 to 1.")
-    weights: Path | None = option(None, "What `train` wrote, instead of the weights that come with Finecomb.")
+    weights: Path | None = option(
+        None, "What `train` wrote, or `criticize --save`; the box-score checker comes with weights."
+    )
 
     def __post_init__(self) -> None:
         if self.threshold is not None and not 0 <= self.threshold <= 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from finecomb.core.practice import Choice, Example, Exercise, QualificationPart, Solution, locate
 from finecomb.core.protocol import Protocol
@@ -229,6 +229,8 @@ def result(protocol: Protocol, grade: Grade, done: Mapping[str, Annotation], rou
                 count=len(part.exercises) + len(part.choices),
                 points=_rounded(grade.parts[part.name]),
                 of=part.total,
+                each=part.points,
+                lose=None if part.choices else _rounded(_lost_each(part)),
             )
             for part in test.parts
         ),
@@ -247,7 +249,21 @@ def _item_result(item: Item, graded: Graded, task: str, protocol: Protocol) -> I
         points=_rounded(graded.points),
         of=graded.of,
         chosen=isinstance(item.given, Choice),
+        kinds=tuple(_lost_kinds(item.given, graded, protocol)),
     )
+
+
+def _lost_kinds(given: Exercise | Choice, graded: Graded, protocol: Protocol) -> Iterator[str]:
+    """The labels of what was missed: those to read about again."""
+    if graded.points >= graded.of:
+        return
+    known = [given.answer] if isinstance(given, Choice) else [given.solutions[at].label for at in graded.missed]
+    yield from (label.name for label in protocol.labels if label.name in known)
+
+
+def _lost_each(part: QualificationPart) -> float:
+    """What an error that was not found costs, at the most."""
+    return part.lose or part.points / (part.needed or min(len(exercise.solutions) for exercise in part.exercises))
 
 
 def _title(part: QualificationPart | None) -> str:

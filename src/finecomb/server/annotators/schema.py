@@ -362,6 +362,10 @@ class PartResult(Record):
     """Exercises or questions in it."""
     points: float
     of: float
+    each: float = 0
+    """What one of them is worth."""
+    lose: float | None = None
+    """What each known error that was not found costs; None where it is all or nothing."""
 
 
 class ItemResult(Record):
@@ -373,6 +377,8 @@ class ItemResult(Record):
     of: float
     chosen: bool = False
     """Whether it is a multiple-choice question."""
+    kinds: tuple[Text, ...] = ()
+    """Labels on which points were lost, in the order of the protocol."""
 
 
 class QualificationResult(Record):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import polars as pl
 
-from finecomb.agreement.agree import agree
+from finecomb.agreement.agree import agree, most_moving_texts
 from finecomb.core.design import DesignCell, design_cells
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.frames import meta
@@ -24,6 +25,7 @@ from finecomb.server.researchers.schema import (
     ModelRow,
     Overview,
     Person,
+    RecentChange,
     StudyProgress,
     WatchedFigure,
 )
@@ -65,8 +67,76 @@ def overview(snapshot: Snapshot, people: People) -> Overview:
         watched=tuple(_watched(snapshot)),
         people=tuple(of_people),
         others=tuple(row for row in people.rows if row.kind != "human"),
+        since=_since_yesterday(snapshot),
+        moved=_moved(snapshot),
         as_of=snapshot.now,
     )
+
+
+def _since_yesterday(snapshot: Snapshot) -> RecentChange:
+    """What was handed in within the last day, and how far people agreed before."""
+    seen, first = snapshot.seen, snapshot.now - timedelta(days=1)
+    work = seen.study.annotations
+    recent = work.filter(pl.col("submitted") > first)
+    before = work.filter((pl.col("submitted") <= first) | pl.col("submitted").is_null())["annotator"].unique()
+    was: float | None = None
+    if len(recent) and not snapshot.no_marks and len(before):
+        earlier = seen.study.only((pl.col("submitted") <= first) | pl.col("submitted").is_null())
+        was = Figure.of(agree(replace(seen, study=earlier), ["alpha"], by_label=False, draws=0)[0].estimate).value
+    return RecentChange(
+        annotations=len(recent),
+        marks=int(seen.study.marks["annotation"].is_in(recent["id"].implode()).sum()),
+        people=recent.filter(~pl.col("annotator").is_in(before.implode()))["annotator"].n_unique(),
+        agreement=was,
+    )
+
+
+def _moved(snapshot: Snapshot) -> dict[str, str]:
+    """The text without which a figure would differ most, by the figure's name."""
+    moved: dict[str, str] = {}
+    if not snapshot.no_marks and not snapshot.seen.study.annotations.is_empty():
+        for label, document in most_moving_texts(snapshot.seen).items():
+            moved["agreement" if label == ANY else f"label/{label}"] = document
+        moved |= dict(_moved_rates(snapshot))
+    return moved | dict(_moved_time(snapshot))
+
+
+def _moved_rates(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """Of each system's rate, and of the means over texts."""
+    study = snapshot.seen.study
+    marks = study.marks.join(study.annotations.select(annotation="id", document="document"), on="annotation")
+    texts = (
+        study.annotations.group_by("document", maintain_order=True)
+        .agg(readings=pl.len())
+        .join(marks.group_by("document").agg(marks=pl.len()), on="document", how="left")
+        .join(
+            snapshot.texts.select(meta("model"), document="id", words=pl.col("text").str.count_matches(r"\S+")),
+            on="document",
+        )
+        .with_columns(pl.col("marks").fill_null(0), words=pl.col("words") * pl.col("readings"))
+    )
+    for (model,), part in texts.partition_by("model", as_dict=True, maintain_order=True).items():
+        whole, words = part["marks"].sum(), part["words"].sum()
+        change = (whole - pl.col("marks")) / (words - pl.col("words")) - whole / max(1, words)
+        yield from _named(f"model/{model or ''}", part, change)
+    mean = pl.col("marks") / pl.col("readings")
+    yield from _named("watched/marks per text", texts, mean - mean.mean())
+    error = (pl.col("marks") > 0).cast(pl.Float64)
+    yield from _named("watched/texts with an error", texts, error - error.mean())
+
+
+def _named(name: str, texts: pl.DataFrame, change: pl.Expr) -> Iterator[tuple[str, str]]:
+    """The name with the text of the greatest change; nothing where none changes anything."""
+    ranked = texts.select("document", change=change.abs()).filter(pl.col("change").is_finite() & (pl.col("change") > 0))
+    if len(texts) > 1 and len(ranked):
+        yield name, str(ranked.sort("change", descending=True, maintain_order=True)["document"][0])
+
+
+def _moved_time(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """Of the median time: the text whose own median lies farthest from it."""
+    timed = snapshot.seen.study.annotations.filter(pl.col("active_seconds").is_not_null())
+    texts = timed.group_by("document", maintain_order=True).agg(pl.col("active_seconds").median())
+    yield from _named("active", texts, pl.col("active_seconds") - timed["active_seconds"].median())
 
 
 def pace_of(submitted: Sequence[datetime], now: datetime) -> Figure:

@@ -139,6 +139,19 @@ class WatchedFigure(Sent):
     figure: Figure
 
 
+class RecentChange(Sent):
+    """What changed within the last day."""
+
+    annotations: int
+    """Handed in."""
+    marks: int
+    """In them."""
+    people: int
+    """Who handed something in for the first time."""
+    agreement: float | None
+    """What it was a day ago; null where it was undefined."""
+
+
 class Overview(Sent):
     """The researcher's first page."""
 
@@ -173,6 +186,9 @@ class Overview(Sent):
     """Those to look at first come first."""
     others: tuple[Person, ...]
     """Models, detectors, checkers and gold."""
+    since: RecentChange
+    moved: Mapping[str, Id]
+    """The text that moved a figure most: `agreement`, `active`, `label/NAME`, `model/NAME`, `watched/MEASURE`."""
     as_of: Time
     """When it was computed."""
 

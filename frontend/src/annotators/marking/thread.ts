@@ -1,0 +1,29 @@
+interface Rectangle {
+  readonly left: number;
+  readonly right: number;
+  readonly bottom: number;
+}
+
+const BELOW = 3; // px under the underlines of a line
+const OUT = 12; // px into the margin beside the text
+
+/**
+ * The way of a thread, as the `d` of a path: under the earlier words into the margin, along it, and under the line of
+ * the mark to where that begins. On one line it runs straight below the words.
+ */
+export function threadPath(
+  from: Rectangle,
+  to: Rectangle,
+  margin: Pick<Rectangle, "left" | "right">,
+  origin: { readonly left: number; readonly top: number },
+  isRightToLeft = false,
+): string {
+  const x = (value: number) => Math.round((value - origin.left) * 10) / 10;
+  const y = (value: number) => Math.round((value - origin.top) * 10) / 10;
+  const edge = isRightToLeft ? "right" : "left";
+  const start = `M${x(from[edge])} ${y(from.bottom)}V${y(from.bottom + BELOW)}`;
+  const end = `H${x(to[edge])}V${y(to.bottom)}`;
+  if (Math.abs(from.bottom - to.bottom) < 2 * BELOW) return `${start}${end}`;
+  const side = isRightToLeft ? margin.right + OUT : margin.left - OUT;
+  return `${start}H${x(side)}V${y(to.bottom + BELOW)}${end}`;
+}

@@ -1,0 +1,62 @@
+"""Pages that work without the built front end: signing in, not found, and what went wrong, in the product's look."""
+
+from __future__ import annotations
+
+from html import escape
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+
+LOOK = """
+:root { color-scheme: light dark }
+body { margin: 0; min-height: 100vh; display: grid; place-items: center; font: 14px/20px system-ui, sans-serif;
+  background: light-dark(#eff0f1, #131518); color: light-dark(#1a1d21, #e4e6e9) }
+main { box-sizing: border-box; width: min(520px, 100vw - 32px); padding: 32px; border-radius: 12px;
+  background: light-dark(#fff, #1b1d21); border: 1px solid light-dark(#dcdfe2, #2e3238) }
+.brand { display: flex; align-items: center; gap: 10px; margin: 0 0 24px; color: inherit; font-weight: 600;
+  font-size: 16px }
+.brand svg { width: 22px; height: 18px; fill: currentColor }
+h1 { margin: 0 0 16px; font-size: 24px; line-height: 32px; letter-spacing: -.01em; overflow-wrap: anywhere }
+p { color: light-dark(#474d55, #b3b9c1) }
+a { color: inherit; text-underline-offset: 3px }
+button { min-height: 44px; padding: 0 24px; border: 0; border-radius: 8px; font: inherit; font-weight: 600;
+  background: light-dark(#1a1d21, #e4e6e9); color: light-dark(#fff, #131518) }
+:focus-visible { outline: 2px solid light-dark(#1a1d21, #e4e6e9); outline-offset: 2px }
+"""
+"""Sent as a file of its own, since the pages allow no styles inside them."""
+
+_COMB = (
+    '<svg viewBox="0 0 22 18" aria-hidden="true">'
+    '<path d="M0 0h22v4H0zM1 3h2v15H1zM5.5 3h2v12h-2zM10 3h2v15h-2zM14.5 3h2v9h-2zM19 3h2v15h-2z"/></svg>'
+)
+_TITLES = {
+    401: "You are signed out",
+    403: "This is not open to you",
+    404: "There is nothing at this address",
+    405: "There is nothing at this address",
+    429: "Too many tries",
+}
+
+
+def plain_page(title: str, body: str, status: int = 200) -> HTMLResponse:
+    """A page with this heading; `body` is HTML."""
+    head = f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)} · Finecomb</title>'
+    wide = '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/plain.css"></head>'
+    brand = f'<p class="brand">{_COMB}Finecomb</p>'
+    return HTMLResponse(f"{head}{wide}<body><main>{brand}<h1>{escape(title)}</h1>{body}</main></body></html>", status)
+
+
+def is_page_request(request: Request) -> bool:
+    """Whether somebody looks at an address in a browser, so that words on a page are the answer."""
+    return not request.url.path.startswith(("/api/", "/static/")) and "text/html" in request.headers.get("accept", "")
+
+
+def problem_page(status: int, say: str) -> HTMLResponse:
+    """What went wrong, and the way out."""
+    title = _TITLES.get(status, "Something went wrong")
+    ways = (
+        "<p>If you take part in a study, open the link that you were given. If you run one, "
+        '<a href="/admin">go to its pages</a>.</p>'
+    )
+    said = "" if say.rstrip(".") in (title, "There is nothing here") else f"<p>{escape(say)}</p>"
+    return plain_page(title, said + ways, status)

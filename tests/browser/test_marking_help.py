@@ -1,0 +1,54 @@
+"""What the marking page says about labels while words are selected, and the thread to earlier words."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.served import Server, new_reader
+
+pytestmark = pytest.mark.long
+
+
+@pytest.mark.parametrize("width", [1440, 1024])
+def test_labels_are_defined_beside_the_text_while_words_are_selected(
+    browser: Browser, scarecrow: Server, width: int
+) -> None:
+    reader = new_reader(browser, scarecrow, viewport={"width": width, "height": 900})
+    page, panel = reader.page, reader.page.locator("[data-definitions]")
+    expect(panel).to_have_count(0)
+    before = page.locator("[data-text]").bounding_box()
+    reader.select("since 1911")
+    expect(panel).to_contain_text("Cannot be true together with")
+    page.locator("[data-label=self-contradiction]").first.hover()
+    expect(page.locator("[data-definitions=self-contradiction]")).to_be_visible()
+    expect(panel.locator("[data-near]")).to_have_count(2)
+    assert all(text.strip() for text in panel.locator("dd").all_inner_texts())
+    assert page.locator("[data-text]").bounding_box() == before
+    reader.label("redundant")
+    expect(panel).to_have_count(0)
+    reader.checks_out()
+
+
+def test_a_thread_leads_to_the_earlier_words_in_the_labels_own_verb(browser: Browser, scarecrow: Server) -> None:
+    reader = new_reader(browser, scarecrow)
+    page = reader.page
+    reader.select("fiftieth year")
+    reader.label("self-contradiction")
+    expect(page.locator("[data-question=antecedent]")).to_contain_text("This contradicts which earlier words?")
+    expect(page.locator("[data-thread]")).to_have_count(0)
+    reader.action("pick")
+    expect(page.locator("[data-banner=pick]")).to_contain_text("that this contradicts")
+    reader.select("since 1911")
+    reader.action("use")
+    thread = page.locator("[data-thread]").bounding_box()
+    text = page.locator("[data-text]").bounding_box()
+    assert thread
+    assert text
+    assert thread["width"] > 40
+    assert thread["x"] > text["x"] - 30
+    expect(page.locator(".fl.open").first).to_have_attribute("data-flag", "SC contradicts this")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    expect(page.locator("[data-thread]")).to_have_count(0)
+    reader.checks_out()
