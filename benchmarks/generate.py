@@ -14,22 +14,21 @@ from finecomb.generate.local_model import TransformersEndpoint
 from finecomb.llm.local import install_hint
 
 MODEL, AT_ONCE, LEAST_BUSY = "local:smollm2", 8, 0.9
-SENTENCES = ("The last ferry of the season left on Friday.", "The council decided on Tuesday to keep the old school.")
+SENTENCE = "The last ferry of the season left on Friday."
 
 
 def main() -> None:
     if hint := install_hint(MODEL):
         print(f"left out: the local model is not installed; {hint}")
         return
-    prompts = [Document(id=f"p{number}", text=sentence) for number, sentence in enumerate(SENTENCES)]
     settings = GenerationSettings(
         model=ModelSettings(model=MODEL, concurrency=AT_ONCE),
         runtime="transformers",
         decodings=tuple(decoding_grid([0.4, 0.7, 0.9, 0.96], [0, 0.4, 0.7, 1], [0, 1])),
         rule=LengthRule(),
-        tries=2,
+        tries=1,
     )
-    run_plan = plan(settings, prompts)
+    run_plan = plan(settings, [Document(id="p", text=SENTENCE)])
     started = time.monotonic()
     endpoint = open_endpoint(run_plan)
     assert isinstance(endpoint, TransformersEndpoint)

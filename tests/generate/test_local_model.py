@@ -99,7 +99,7 @@ def slow_tokens(network: Any, request: ChatRequest) -> list[int]:
     while len(sampler.tokens) < request.max_tokens:
         with torch.inference_mode():
             logits = network(torch.tensor([[*ids, *sampler.tokens]])).logits[0, -1]
-        if sampler.draw(logits.double().numpy()) == 0:
+        if sampler.draw(logits.float().numpy()) == 0:
             break
     return sampler.tokens
 

@@ -165,7 +165,7 @@ class TransformersEndpoint:
 
     def _draw(self, row: _Row) -> bool:
         """Draw a row's next token; whether the row is done."""
-        token = row.sampler.draw(row.logits.astype(np.float64))
+        token = row.sampler.draw(row.logits)
         self.tokens += 1
         drawn = len(row.sampler.tokens)
         if token in self._ends:
