@@ -40,9 +40,9 @@ def probabilities(logits: Floats, temperature: float) -> Floats:
     scaled = logits - logits.max()
     if temperature != 1:
         scaled /= logits.dtype.type(temperature)
-    weights = np.exp(scaled, out=scaled)
-    weights /= weights.sum(dtype=np.float64).astype(logits.dtype)
-    return weights
+    np.exp(scaled, out=scaled)
+    scaled /= scaled.sum(dtype=np.float64).astype(logits.dtype)
+    return np.asarray(scaled)
 
 
 def nucleus(probability: Floats, top_p: float) -> Ints:
@@ -67,7 +67,7 @@ def nucleus(probability: Floats, top_p: float) -> Ints:
     chosen = values > least
     ties = np.flatnonzero(values == least)[: size - int(chosen.sum())]  # quicker than to sort tokens by their values
     chosen[ties] = True
-    return candidates[chosen]
+    return np.asarray(candidates[chosen])
 
 
 def next_token(logits: Floats, counts: Mapping[int, int], decoding: Decoding, random: np.random.Generator) -> int:
