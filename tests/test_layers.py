@@ -17,12 +17,12 @@ LAYERS: list[set[str]] = [
     {"agreement"},
     {"gold"},
     {"judges", "people"},
-    {"critics", "detect", "formats", "llm", "simulate", "store", "stress"},
+    {"critics", "detect", "formats", "generate", "llm", "simulate", "store", "stress"},
     {"report", "server"},
     {"__init__", "cli"},
 ]
 """From the lowest to the highest; packages of one layer stand side by side."""
-SIDEWAYS = {("detect", "critics"), ("formats", "store")}
+SIDEWAYS = {("detect", "critics"), ("formats", "store"), ("generate", "detect"), ("generate", "llm")}
 """Who may import whom beside it."""
 LEVELS = {package: level for level, layer in enumerate(LAYERS) for package in layer}
 

@@ -393,3 +393,29 @@ def test_clusters_and_splits_stand_in_the_signature(corpora: Path) -> None:
 def saved_here(folder: Path) -> str:
     run("criticize", "real.jsonl", "alike.jsonl", "--set", "min_count=5", "--draws", "0", "--save", folder / "kept")
     return str(folder / "kept")
+
+
+def test_before_it_judges_a_critic_tells_whether_it_can(corpora: Path) -> None:
+    result = json.loads(run("criticize", "real.jsonl", "--show", "power", "--json").stdout)
+    seen = {(row["damage"], row["damaged"]): row["seen"] for row in result["table"]}
+    assert seen["two sections swapped", 1.0] == 1
+    assert seen["two sections swapped", 0.0] < 0.2
+    assert any("two sections swapped in each is seen in 100% of runs" in note for note in result["notes"])
+    rows = table("real.jsonl", "swapped.jsonl", "alike.jsonl", "--show", "certainty")
+    assert [row["system"] for row in rows] == ["real", "alike", "swapped"]
+    assert all(row["certainty"] > 0.5 for row in rows)
+    assert "give REAL and at least one file" in refused("criticize", "real.jsonl", "--show", "power,systems")
+
+
+def test_perplexity_by_words_and_mauve_stand_beside(corpora: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def surprisal(model: str) -> Any:
+        return lambda text: (2.0 * len(text.split()), len(text), len(text.split()))
+
+    def mauve(model: str, real: list[str], generated: list[str]) -> float:
+        return 0.9 if len(real) == len(generated) else 0.5
+
+    monkeypatch.setattr("finecomb.stress.metrics._surprisal", surprisal)
+    monkeypatch.setattr("finecomb.stress.metrics.mauve", mauve)
+    rows = table("real.jsonl", "swapped.jsonl", "--word-ppl", "any", "--mauve", "any", "--draws", "50")
+    assert [row["word ppl"] for row in rows] == pytest.approx([math.e**2] * 2)
+    assert {row["mauve"] for row in rows} == {0.5}

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn
 
 from finecomb import formats, protocols
 from finecomb.cli.model_options import ModelOptions, model_settings
@@ -25,7 +23,6 @@ from finecomb.cli.shared import (
     counted,
     done,
     emit,
-    err,
     out,
     read,
     say,
@@ -43,9 +40,9 @@ from finecomb.report.tables import Row, finding_rows
 from finecomb.report.terminal import document_view
 
 try:
+    from finecomb.cli.call_progress import call_watcher
     from finecomb.cli.probe import ProbedModel
     from finecomb.llm.budget import Price
-    from finecomb.llm.calls import CallProgress, Watcher
     from finecomb.llm.injections import control_document, injection_documents, injection_result
     from finecomb.llm.prompt import VARIABLES, PromptTemplate, prompt_text
     from finecomb.llm.run_folder import RUNS
@@ -225,25 +222,10 @@ def _with_protocol(study: Study, protocol: Protocol) -> Study:
 def _run(run_plan: ModelPlan, runs: Path) -> tuple[ModelRun, bool]:
     """The run, and whether it was interrupted; what was answered until then is there all the same."""
     try:
-        with _watcher() as watch:
+        with call_watcher() as watch:
             return execute(run_plan, runs, watch=watch), False
     except KeyboardInterrupt:
         return collect(run_plan, runs), True
-
-
-@contextmanager
-def _watcher() -> Iterator[Watcher]:
-    """Progress with cost so far, rate and time left, shown only to people."""
-    columns = (BarColumn(), TextColumn("{task.completed:,.0f} of {task.total:,.0f} calls{task.fields[more]}"))
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task("asking", total=None, more="")
-
-        def watch(progress: CallProgress) -> None:
-            failed = f", {progress.failed} failed" if progress.failed else ""
-            more = f"{failed}, ${progress.cost:.4f}, {progress.rate:.1f} a second, {progress.seconds_left:,.0f} s left"
-            bar.update(task, completed=progress.done, total=progress.total, more=more)
-
-        yield watch
 
 
 def _verified(study: Study, run: ModelRun, settings: ModelSettings, model: str, runs: Path) -> ModelRun | None:
@@ -252,7 +234,7 @@ def _verified(study: Study, run: ModelRun, settings: ModelSettings, model: str, 
     other = other or settings.model_copy(update={"model": model})
     audit = protocols.load("audit")
     whole = _with_run(_with_protocol(study, audit), run)
-    with _watcher() as watch:
+    with call_watcher() as watch:
         return verify(whole, run.annotations, other, audit, runs, f"{_short_name(other.model)}-audit", watch=watch)
 
 
@@ -423,7 +405,7 @@ def attack_prompt(
     settings = model_settings(Study.from_items([]), model, values)
     chosen = protocols.load(protocol)
     documents = [control_document(), *(document for _, _, document in injection_documents())]
-    with _watcher() as watch:
+    with call_watcher() as watch:
         run = execute(plan(Study.from_items([chosen, *documents]), settings, chosen), runs, watch=watch)
     if not run.annotations:
         raise FinecombError(f"no text got a reply: {next(iter(run.unasked.values()), 'nothing was asked')}")

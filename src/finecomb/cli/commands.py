@@ -63,6 +63,18 @@ COMMANDS = (
         Panel.START,
         "See what annotators will see: a protocol's whole way, then its own example texts. Nothing is kept.",
     ),
+    CommandRow(
+        "generate",
+        "generate",
+        Panel.START,
+        "Let a model write texts from prompts, with every setting of decoding; stopped runs go on where they were.",
+    ),
+    CommandRow(
+        "prepare",
+        "prepare",
+        Panel.START,
+        "Make texts ready for a study: prompts, lengths, copies, duplicates, balance. Every text dropped is counted.",
+    ),
     CommandRow("formats", "studies", Panel.START, "Every format that can be read or written."),
     CommandRow(
         "convert",

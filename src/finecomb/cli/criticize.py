@@ -25,6 +25,7 @@ from finecomb.core.records import Document
 from finecomb.core.study import Study
 from finecomb.critics import human_judgments, synthetic
 from finecomb.critics.base import Critic, Statistic, annotated, parts
+from finecomb.critics.certainty import certainty_row
 from finecomb.critics.comparison import (
     Comparison,
     combined,
@@ -35,10 +36,11 @@ from finecomb.critics.comparison import (
     dropped_words,
     unused_words,
 )
-from finecomb.critics.criticism import Criticism, criticism, fitted, is_for_fitting, scores_by_system
+from finecomb.critics.criticism import Criticism, criticism, fitted, fresh_real, is_for_fitting, scores_by_system
 from finecomb.critics.diversity import diversity_rows, unused_rows
 from finecomb.critics.human_judgments import REAL
 from finecomb.critics.outliers import Outlier, outliers
+from finecomb.critics.power import PowerPoint, power_curve, power_words
 from finecomb.critics.progress import track, watched
 from finecomb.critics.storage import (
     CRITICS,
@@ -50,11 +52,13 @@ from finecomb.critics.storage import (
     option_names,
     save,
 )
+from finecomb.critics.surprises import calibrated
 from finecomb.measure.permutation import Correction
 from finecomb.report.tables import Row, as_json, rows_of
 
 _SHOWN = 20  # outliers printed
 _AROUND = 30  # characters on each side of a short step in an excerpt
+_CALIBRATION = 300  # held-out real documents that say which surprises are usual
 
 
 @app.command()
@@ -115,7 +119,7 @@ def criticize(
         str,
         typer.Option(
             help="With commas: systems, contrasts, diversity, unused, outliers, parts, text, correlations, incoherent, "
-            "or tables of the critic."
+            "power, certainty, or tables of the critic."
         ),
     ] = "systems",
     document: Annotated[str, typer.Option(help="For parts and text: which document.", show_default=False)] = "",
@@ -137,6 +141,14 @@ def criticize(
         Path | None,
         typer.Option(help="A CSV with a column `system`: other figures to print beside.", show_default=False),
     ] = None,
+    word_ppl: Annotated[
+        str,
+        typer.Option(help="A causal model, by name or folder: perplexity by words, beside.", show_default=False),
+    ] = "",
+    mauve: Annotated[
+        str,
+        typer.Option(help="An encoder, by name or folder: MAUVE beside, where mauve-text is installed."),
+    ] = "",
     readers: Annotated[
         Path | None,
         typer.Option("--people", help="A study with the sections protocol: what readers say.", show_default=False),
@@ -161,7 +173,8 @@ def criticize(
     """Structure that no single reader sees: do sections, references, topics come together as in real text?
 
     Examples: `finecomb criticize real.jsonl a.jsonl b.jsonl --critic sections,topics` ·
-    `finecomb criticize real.jsonl generated.jsonl --by model --show outliers` · `finecomb criticize --synthetic`
+    `finecomb criticize real.jsonl generated.jsonl --by model --show outliers` ·
+    `finecomb criticize real.jsonl --show power,certainty` · `finecomb criticize --synthetic`
     """
     if drop:
         raise FinecombError(
@@ -174,12 +187,16 @@ def criticize(
         with _bars():
             _self_test(given, seed, as_json_)
         return
-    if real is None or not generated:
-        raise FinecombError("give REAL and at least one file of GENERATED documents, or --synthetic")
+    shows = names(show)
+    if real is None or not (generated or set(shows) <= set(_OF_CRITICS)):
+        raise FinecombError(
+            "give REAL and at least one file of GENERATED documents, or --synthetic; --show power,certainty needs REAL "
+            "alone"
+        )
+    generated = generated or []
     _refuse_existing(output, save_to, force)
     corpora = _Corpora(real, generated, fit, fit_share, by, seed, from_, cluster, tuple(where or ()))
     wanted = [_choice(name, prior, code or ()) for name in names(critic)]
-    shows = names(show)
     _refuse_unneeded_code(code or (), wanted)
     _check_options([choice for choice in wanted if isinstance(choice, tuple)], given)
     _check_shows(wanted, shows, (document, system), readers is not None)
@@ -188,15 +205,19 @@ def criticize(
     study = read(readers) if readers else None
     figures = human_judgments.figures_from_table(pl.read_csv(beside), str(beside)) if beside else {}
     test = _Test(correction, draws, seed, paired)
+    figures |= _model_figures(corpora, word_ppl, mauve)
     with _bars():
         criticisms, rows = _split_comparisons(wanted, corpora, given, stat, test, splits, save_to)
         tables = _tables(criticisms, rows, study, figures, corpora, test)
+        ability = _Ability(criticisms, wanted, corpora, stat)
+        tables |= {"power": ability.power_rows, "certainty": ability.certainty_rows}
     signature = Signature.of(
         statistic="criticize", critic=critic, stat=stat, by=by or None, fit="corpus" if fit else fit_share,
         cluster=cluster or None, paired=paired or None, splits=splits if splits > 1 else None,
-        where=" and ".join(where or ()) or None, correction=correction, draws=draws, seed=seed, **given,
+        where=" and ".join(where or ()) or None, word_ppl=word_ppl or None, mauve=mauve or None,
+        correction=correction, draws=draws, seed=seed, **given,
     )  # fmt: skip
-    notes = _notes(criticisms, wanted)
+    notes = _notes(criticisms, wanted) + (power_words(ability.power) if "power" in shows else [])
     for place, name in enumerate(shows, 1):
         title, table_rows = _shown(name, tables, criticisms, corpora, (document, system), stat)
         ending = (str(signature), notes) if place == len(shows) else ("", [])
@@ -226,6 +247,47 @@ class _Test:
         return [row.row() for row in corrected(rows, self.correction)]
 
 
+@dataclass(frozen=True)
+class _Ability:
+    """What critics could see, by their own held-out real documents."""
+
+    criticisms: Sequence[Criticism]
+    wanted: Sequence[UnfittedCritic | Critic]
+    corpora: _Corpora
+    stat: Statistic | None
+
+    @functools.cached_property
+    def power(self) -> list[PowerPoint]:
+        """Power curves of all critics; the smallest system says how many generated documents there are."""
+        return [
+            point
+            for result, held_out in self._held_out()
+            for point in power_curve(result.critic, held_out, _smallest(result), self.stat, self.corpora.seed)
+        ]
+
+    def power_rows(self) -> list[Row]:
+        """For `--show power`."""
+        return [point.row() for point in self.power]
+
+    def certainty_rows(self) -> list[Row]:
+        """For `--show certainty`: real documents and every system, by every critic."""
+        rows: list[Row] = []
+        for result, held_out in self._held_out():
+            rows.append(certainty_row(result.critic, REAL, held_out))
+            documents = sorted(self.corpora.generated_documents(), key=lambda pair: pair[0])
+            for system, pairs in itertools.groupby(documents, key=lambda pair: pair[0]):
+                rows.append(certainty_row(result.critic, system, [document for _, document in pairs]))
+        return rows
+
+    def _held_out(self) -> Iterator[tuple[Criticism, list[Document]]]:
+        for result, choice in zip(self.criticisms, self.wanted, strict=True):
+            yield result, self.corpora.fresh(result.critic, isinstance(choice, Critic))
+
+
+def _smallest(result: Criticism) -> int:
+    return min((len(scores.ids) for scores in result.systems.values()), default=0)
+
+
 def _split_comparisons(
     wanted: Sequence[UnfittedCritic | Critic],
     corpora: _Corpora,
@@ -245,6 +307,10 @@ def _split_comparisons(
             _save(critics, save_to)  # before anything else can fail
         pairs = zip(wanted, critics, strict=True)
         results = [part.criticism(critic, isinstance(choice, Critic), stat) for choice, critic in pairs]
+        if save_to and not number:
+            for critic, choice in zip(critics, wanted, strict=True):
+                calibrated(critic, part.fresh(critic, isinstance(choice, Critic), _CALIBRATION))
+            _save(critics, save_to, again=True)  # now with what is usual in real documents
         first = first or results
         compared.append([row for result in results for row in test.comparisons(result)])
     return first, combined(compared, test.correction)
@@ -268,9 +334,34 @@ def _shown(
     return name.capitalize(), tables[name]()
 
 
+def _model_figures(corpora: _Corpora, word_ppl: str, mauve: str) -> dict[str, dict[str, float]]:
+    """Perplexity by words and MAUVE of every system and of real documents, where a model for them is named.
+
+    The MAUVE of real documents is that of one half of them against the other.
+    """
+    if not (word_ppl or mauve):
+        return {}
+    from finecomb.stress import metrics
+
+    texts: dict[str, list[str]] = {}
+    for system, document in corpora.documents():
+        texts.setdefault(system, []).append(document.text)
+    figures: dict[str, dict[str, float]] = {}
+    if word_ppl:
+        figures["word ppl"] = {
+            system: metrics.corpus_perplexity(word_ppl, rows) for system, rows in track(texts.items(), "perplexity")
+        }
+    if mauve:
+        real = texts[REAL]
+        sides = {system: (real, rows) for system, rows in texts.items()} | {REAL: (real[::2], real[1::2])}
+        figures["mauve"] = {system: metrics.mauve(mauve, *pair) for system, pair in track(sides.items(), "MAUVE")}
+    return figures
+
+
 # --- what cannot be done, found before a critic is fitted --------------------------------------------------------
 
-_EVERYWHERE = ("systems", "contrasts", "diversity", "unused", "outliers")
+_OF_CRITICS = ("power", "certainty")  # tables about the critic itself
+_EVERYWHERE = ("systems", "contrasts", "diversity", "unused", "outliers", *_OF_CRITICS)
 _OF_READERS = ("correlations", "incoherent")
 
 
@@ -344,6 +435,10 @@ class _Corpora:
             if whole or not is_for_fitting(document.id, self.share, self.seed)
         )
 
+    def fresh(self, critic: Critic, whole: bool, most: int | None = None) -> list[Document]:
+        """Held-out real documents, at most so many, without those whose text the critic was fitted on."""
+        return list(itertools.islice(fresh_real(self.held_out(whole), critic.fitted_on, []), most))
+
     def criticism(self, critic: Critic, whole: bool, stat: Statistic | None) -> Criticism:
         """Scores of all of them."""
         if self.by:
@@ -357,9 +452,13 @@ class _Corpora:
 
     def documents(self) -> Iterator[tuple[str, Document]]:
         """Every generated document with its system, then every real one."""
+        yield from self.generated_documents()
+        yield from ((REAL, document) for document in self._read(self.real))
+
+    def generated_documents(self) -> Iterator[tuple[str, Document]]:
+        """Every generated document with its system."""
         for path in self.generated:
             yield from ((self._system(document, path), document) for document in self._read(path))
-        yield from ((REAL, document) for document in self._read(self.real))
 
     def _system(self, document: Document, path: Path) -> str:
         return str(document.meta[self.by]) if self.by else path.stem
@@ -570,11 +669,13 @@ def _file_name(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name)
 
 
-def _save(critics: Sequence[Critic], folder: Path) -> None:
-    """The fitted critic, or each of several in a folder of its name."""
+def _save(critics: Sequence[Critic], folder: Path, again: bool = False) -> None:
+    """The fitted critic, or each of several in a folder of its name; nothing is said when it is saved again."""
     for critic in critics:
         place = folder if len(critics) == 1 else folder / critic.name
         save(critic, place)
+        if again:
+            continue
         code = "".join(f" --code {name}" for name in code_needed(critic))
         say(f"{place}: the fitted {critic.name} critic; use it with --critic {place}{code}")
 

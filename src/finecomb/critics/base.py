@@ -50,6 +50,10 @@ class Critic(ABC):
     """Fingerprints of the documents it was fitted on, stored with it; empty where they are not known."""
     cautions: tuple[str, ...] = ()
     """What whoever reads its figures should know about how it was fitted; not stored."""
+    usual_surprises: tuple[float, ...] = ()
+    """Nats of the spans of real documents that it was not fitted on, sorted; stored with it. Empty: not measured."""
+    damages: tuple[str, ...] = ("sentences shuffled", "half of another text")
+    """What it should notice: the rows of its power curve, names of `finecomb.critics.power.DAMAGES`."""
 
     @classmethod
     @abstractmethod
@@ -80,6 +84,14 @@ class Critic(ABC):
                 yield document, self.project(document)
             except ProjectionError as error:
                 yield document, error
+
+    def word_logs(self, text: str, posterior: Posterior | None) -> Floats | None:
+        """log P of each word of a text given a posterior, or in any document for None; None: it gives words none."""
+        return None
+
+    def doubtful(self) -> Critic:
+        """The same critic with all the doubt it has about z, where it otherwise takes the most probable z."""
+        return self
 
     def familiarity(self, document: Document) -> float:
         """The share of a document's words that the critic knows; NaN where it reads no words."""

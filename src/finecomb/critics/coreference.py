@@ -48,6 +48,7 @@ class Coreference(PriorCritic):
 
     name = "coreference"
     table_names = ("contributions", "unlikely", "more", "less")
+    damages = ("he and she exchanged", "sentences shuffled")
 
     prior: ChainModel
     resolver: str = "sieve"

@@ -34,6 +34,7 @@ class Languages(PriorCritic):
 
     name = "languages"
     table_names = ("languages", "mixing")
+    damages = ("half of another text",)
     discrete = False
     statistic = "kl"
 
@@ -89,6 +90,13 @@ class Languages(PriorCritic):
                 has_words = len(text) > 0
                 none = ProjectionError(NO_WORD)
                 yield document, Dirichlet(self.prior.alpha + shares) if has_words else none
+
+    def word_logs(self, text: str, posterior: Posterior | None) -> Floats | None:
+        """log P of each known word under the mixture of a posterior, or of the prior's mean."""
+        mean = self.prior.alpha / self.prior.alpha.sum()
+        mixture: Floats = mean if posterior is None else np.asarray(posterior.point())
+        logs: Floats = np.log(np.maximum(mixture @ self.topics, 1e-12))[self.vocabulary.numbers(text)]
+        return logs
 
     def familiarity(self, document: Document) -> float:
         """The share of its words that are in the vocabulary."""

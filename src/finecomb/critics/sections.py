@@ -13,7 +13,7 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -108,6 +108,7 @@ class Sections(PriorCritic):
 
     name = "sections"
     table_names = ("data", "transition-errors", "organisations")
+    damages = ("two sections swapped", "a section said again")
     prior: Markov
 
     def __init__(
@@ -251,6 +252,11 @@ class Sections(PriorCritic):
         """The same with the texts of those states only to which a transition that counts leads."""
         seen = self._seen_transitions(point.z)[2]
         return Point(point.z, tuple(point.spans[at] for at in seen if at < len(point.spans)))
+
+    def doubtful(self) -> Sections:
+        """With the classifier's probabilities, also where the most probable types are read."""
+        full = replace(self.choices, posterior="full", merge_repeats=False)
+        return self if self.classifier is None else Sections(self.prior, self.classifier, full, self.facts)
 
     def familiarity(self, document: Document) -> float:
         """The share of words and pairs of neighbours that the classifier knows; NaN where it reads none."""

@@ -83,6 +83,7 @@ def save(critic: Critic, folder: Path) -> None:
         "critic": registered_name(critic),
         "version": __version__,
         "fitted_on": sorted(critic.fitted_on),
+        "usual_surprises": list(critic.usual_surprises),
         "state": state,
     }
     (folder / "critic.json").write_text(json.dumps(head, ensure_ascii=False, indent=1), encoding="utf-8")
@@ -118,6 +119,7 @@ def load(folder: Path, code: Collection[str] = ()) -> Critic:
             arrays = dict(stored)
         critic = kind.from_state(_with_arrays(state, arrays))
         object.__setattr__(critic, "fitted_on", frozenset(map(str, head.get("fitted_on", ()))))  # critics may be frozen
+        object.__setattr__(critic, "usual_surprises", tuple(map(float, head.get("usual_surprises", ()))))
         return critic
     except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
         raise FinecombError(f"{folder}: holds no fitted critic that can be read ({error}); fit it again") from None

@@ -13,6 +13,7 @@ from typing import Self
 
 import numpy as np
 import polars as pl
+from scipy import special
 from scipy.sparse import csr_array
 
 from finecomb.core.errors import FinecombError
@@ -34,6 +35,7 @@ class Topics(PriorCritic):
 
     name = "topics"
     table_names = ("topics",)
+    damages = ("half of another text",)
     discrete = False
     statistic = "kl"
 
@@ -89,6 +91,12 @@ class Topics(PriorCritic):
                 yield Gaussian(mean, variance)
             else:
                 yield ProjectionError(NO_WORD)
+
+    def word_logs(self, text: str, posterior: Posterior | None) -> Floats | None:
+        """log P of each known word under the mixture of a posterior, or of the prior's mean."""
+        mixture: Floats = special.softmax(self.prior.mean if posterior is None else np.asarray(posterior.point()))
+        logs: Floats = np.log(np.maximum(mixture @ self.topics, 1e-12))[self.vocabulary.numbers(text)]
+        return logs
 
     def familiarity(self, document: Document) -> float:
         """The share of its words that are in the vocabulary."""

@@ -83,10 +83,13 @@ class Factory:
     protocol_of: Callable[[Any], str] | None = None
     """From options the protocol whose labels it uses, where that depends on what it was fitted on."""
 
-    def annotator(self, signature: str, fitted_texts: Sequence[str] = ()) -> Annotator:
-        """The annotator that its annotations are by; `fitted_texts` are hashes of the texts it was fitted on."""
+    def annotator(self, signature: str, fitted_texts: Sequence[str] = (), id: str = "") -> Annotator:
+        """The annotator that its annotations are by; `fitted_texts` are hashes of the texts it was fitted on.
+
+        `id` is for detectors of which several may mark one study, as one for each critic; else it is the name.
+        """
         fitted = {"fitted_texts": list(fitted_texts)} if fitted_texts else {}
-        return Annotator(id=self.name, kind=self.kind, meta={"signature": signature, **fitted})
+        return Annotator(id=id or self.name, kind=self.kind, meta={"signature": signature, **fitted})
 
 
 @typing.runtime_checkable

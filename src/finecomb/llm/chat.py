@@ -42,15 +42,36 @@ class ChatRequest(Record):
     """Counts how often it was asked again on purpose, so that the cache does not answer."""
     json_schema: Json = None
     """What the reply should look like, where the endpoint can promise it."""
+    top_p: float | None = None
+    """Mass of the nucleus; not sent when None."""
+    frequency_penalty: float | None = None
+    """Not sent when None."""
+    continued: bool = False
+    """Whether the messages are one text that the model goes on with, and no conversation."""
 
     def hash(self, endpoint: str) -> str:
         """Identifies the request at an endpoint; the key of the cache."""
         settings = [endpoint, self.model, self.temperature, self.max_tokens, self.seed, self.sample]
         parts = [*map(json.dumps, settings), _schema_text(self.json_schema), *([str(self.retry)] if self.retry else [])]
+        parts += [f"{name}={value:g}" for name, value in self._decoding().items()]
         digest = hashlib.sha256(f"[{', '.join(parts)}]".encode())
         for message in self.messages:
             digest.update(f"\0{message.role}\0{message.content}".encode())
         return digest.hexdigest()[:32]
+
+    def _decoding(self) -> dict[str, float]:
+        """What texts are written with and annotations are not; empty for those, whose hashes are thus as ever."""
+        values = {
+            "top_p": self.top_p,
+            "frequency_penalty": self.frequency_penalty,
+            "continued": self.continued or None,
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+    @property
+    def prompt(self) -> str:
+        """The text that is to be continued."""
+        return "".join(message.content for message in self.messages)
 
     def most_prompt_tokens(self) -> int:
         """More tokens than any byte-level tokenizer makes of the messages: what a budget has to reckon with."""
@@ -62,13 +83,16 @@ class ChatRequest(Record):
 
     def body(self, structured: bool) -> dict[str, Any]:
         """The JSON that is sent."""
-        optional: dict[str, Any] = {"temperature": self.temperature, "seed": self.seed}
+        names = ("temperature", "seed", "top_p", "frequency_penalty")
+        optional: dict[str, Any] = {name: getattr(self, name) for name in names}
         if structured and self.json_schema is not None:
             schema = {"name": "annotation", "strict": True, "schema": self.json_schema}
             optional["response_format"] = {"type": "json_schema", "json_schema": schema}
-        messages = [message.model_dump() for message in self.messages]
         given = {name: value for name, value in optional.items() if value is not None}
-        return {"model": self.model, "messages": messages, "max_tokens": self.max_tokens, **given}
+        asked: dict[str, Any] = {"messages": [message.model_dump() for message in self.messages]}
+        if self.continued:
+            asked = {"prompt": self.prompt}
+        return {"model": self.model, **asked, "max_tokens": self.max_tokens, **given}
 
 
 _SCHEMA_TEXTS: dict[int, tuple[Json, str]] = {}

