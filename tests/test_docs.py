@@ -131,7 +131,7 @@ def printed_by(command: Command, folder: Path) -> tuple[str, ...]:
     assert program in MAY_RUN, f"{program!r} is not among {MAY_RUN}; mark the block `console no-run`"
     if program == "finecomb":
         program = str(Path(sys.executable).with_name("finecomb"))
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR", "PYTHONPATH") if name in os.environ}
     look = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "LC_ALL": "C.UTF-8"}
     run = subprocess.run(
         [program, *arguments],

@@ -23,7 +23,7 @@ from finecomb.core.estimate import Estimate
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.engine import pool
+from finecomb.engine.engines import LocalEngine
 from finecomb.measure.view import view
 from finecomb.protocols import shipped
 from tests.agreement.gamma_worlds import continuum, random_continuum, slow_distance, small_continua
@@ -273,10 +273,9 @@ READ_D = {key: marks for key, marks in READ.items() if key[0] == "d"}
 
 
 @pytest.mark.long
-def test_the_result_does_not_depend_on_the_number_of_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "_ALONE", 0.0)
+def test_the_result_does_not_depend_on_the_number_of_workers() -> None:
     one = study({"d": TEXT, "e": TEXT}, READ)
-    alone, several = (measure_view(view(one), QUICK, 0, workers) for workers in (1, 2))
+    alone, several = (measure_view(view(one), QUICK, 0, LocalEngine(workers, alone=0.0)) for workers in (1, 2))
     for one_, other in zip(alone, several, strict=True):
         np.testing.assert_array_equal(one_.expected, other.expected)
 

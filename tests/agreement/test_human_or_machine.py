@@ -11,7 +11,7 @@ from scipy import stats
 from finecomb.agreement.human_or_machine import human_or_machine, score_histogram, score_tests
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
-from finecomb.core.records import Annotation, Annotator, Document
+from finecomb.core.records import Annotation, Annotator, Design, Document, Settings
 from finecomb.core.study import Study
 from finecomb.measure.view import Filters, View, view
 from finecomb.protocols import load
@@ -265,3 +265,31 @@ def test_cells_give_back_the_accuracy_that_they_were_made_with() -> None:
     for model, chance in chances.items():
         assert accuracies[model].columns["evaluators"] == 200
         assert accuracies[model].estimate.low <= chance <= accuracies[model].estimate.high
+
+
+def test_who_left_before_the_end_is_not_counted_in_a_study_with_a_design() -> None:
+    """Cells are filled with people who read all texts; 401 evaluators stood in a row of 390 accepted ones."""
+    design = Design(cross={"condition": ("none",), "model": ("gpt",)}, people=2, texts=2)
+    documents = [Document(id=id, text="Once.", meta={"model": model}) for id, model in FOUR.items()]
+    texts = {"ann": ("h1", "m1"), "ben": ("h2", "m2"), "leaver": ("m2",)}
+    factors = {"condition": "none", "model": "gpt"}
+    people = [Annotator(id=id, kind="human", condition="none", cell="none/gpt", factors=factors) for id in texts]
+    work = [
+        Annotation(id=f"{id}/{text}", document=text, annotator=id, protocol=TURING.id, answers={"rating": 1})
+        for id, read in texts.items()
+        for text in read
+    ]
+    settings = Settings(protocols=(TURING.id,), design=design)
+    rated = view(Study.from_items([settings, TURING, *documents, *people, *work]))
+    found = human_or_machine(rated, draws=10)
+    assert by_measure(found)["accuracy"].columns["evaluators"] == 2
+    assert by_measure(found)["accuracy"].estimate.value == 0.5
+    (note,) = found.notes
+    assert note.startswith("1 person left before reading all texts of their cell")
+    (note_of_scores,) = score_histogram(rated).notes
+    assert note_of_scores == note
+    everybody = human_or_machine(rated, draws=10, unfinished=True)
+    assert by_measure(everybody)["accuracy"].columns["evaluators"] == 3
+    assert not everybody.notes
+    chosen = view(rated.source or rated.study, Filters(where=('model == "human" or document == "m1"',)))
+    assert by_measure(human_or_machine(chosen, draws=10))["accuracy"].columns["evaluators"] == 2, "a part of the texts"

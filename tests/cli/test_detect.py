@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import finecomb as fc
@@ -70,12 +71,12 @@ def test_marks_are_printed_with_correction_and_comment(games: Path) -> None:
     first = [row for row in marks["table"] if row["document"] == "g0"]
     assert {"quote": "97", "label": "number", "correction": "98"}.items() <= first[0].items()
     assert "TEAM-PTS" in first[0]["comment"]
-    assert marks["signature"].startswith("detector:boxscore|protocol:accuracy@2|basis:all|threshold:")
+    assert marks["signature"].startswith("detector:boxscore|protocol:accuracy@2|basis:record|threshold:")
 
 
 def test_basis_and_threshold_choose_marks(games: Path) -> None:
-    every = result("detect", games, "--detector", "boxscore", "--threshold", "0")["table"]
-    proved = result("detect", games, "--detector", "boxscore", "--basis", "record", "--threshold", "0")["table"]
+    every = result("detect", games, "--detector", "boxscore", "--basis", "all", "--threshold", "0")["table"]
+    proved = result("detect", games, "--detector", "boxscore", "--threshold", "0")["table"]
     none = result("detect", games, "--detector", "boxscore", "--threshold", "1")["table"]
     assert {row["basis"] for row in every} == {"record", "base-rate"}
     assert {row["basis"] for row in proved} == {"record"}
@@ -86,7 +87,7 @@ def test_the_study_is_written_with_the_checker_as_an_annotator(games: Path, tmp_
     target = tmp_path / "checked"
     assert "marks in 12 texts" in run("detect", games, "--detector", "boxscore", "-o", target).stdout
     assert run("check", target).exit_code == 0
-    assert "claim: Paul Reyes: 29 points; record: 31 (PTS of Paul Reyes)" in " ".join(
+    assert "Paul Reyes had 29 points, but the record says 31 (cell: PTS of Paul Reyes)." in " ".join(
         run("show", target).stdout.split()
     )
     scores = json.loads(run("score", target, "--draws", "0", "--json").stdout)["table"]
@@ -152,3 +153,30 @@ def test_mistakes_are_said_in_one_line(games: Path, tmp_path: Path) -> None:
     assert "need at least as many games" in refused("train", games, "--detector", "boxscore", "--folds", "40")
     fc.write(Study.from_items([shipped("accuracy"), document("The Gulls won .")]), tmp_path / "bare")
     assert "no annotator of kind gold" in refused("train", tmp_path / "bare", "--detector", "boxscore")
+
+
+def test_a_study_on_disk_is_marked_as_one_in_memory(tmp_path: Path) -> None:
+    texts = [item for item in study(40) if not isinstance(item, Annotation)]
+    for name in ("texts", "texts.parquet"):
+        fc.write(Study.from_items(texts), tmp_path / name)
+    run("detect", tmp_path / "texts", "--detector", "boxscore", "-o", tmp_path / "a")
+    printed = run("detect", tmp_path / "texts.parquet", "--detector", "boxscore", "-o", tmp_path / "b.parquet")
+    assert "in 40 texts" in printed.stdout
+    memory, disk = fc.read(tmp_path / "a"), fc.read(tmp_path / "b.parquet")
+    assert disk == memory
+    assert len(disk.marks) > 40
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b.parquet", "texts", "texts.parquet"]
+
+
+def test_two_texts_with_one_id_are_refused_on_disk_too(tmp_path: Path) -> None:
+    fc.write(Study.from_items([shipped("accuracy"), document("x", REPORT)]), tmp_path / "t.parquet")
+    file = tmp_path / "t.parquet" / "documents.parquet"
+    table = pl.read_parquet(file)
+    pl.concat([table, table]).write_parquet(file)
+    message = refused("detect", tmp_path / "t.parquet", "--detector", "boxscore", "-o", tmp_path / "o.parquet")
+    assert "two documents have the id" in message
+
+
+def test_engines_are_refused_where_they_do_not_apply(games: Path) -> None:
+    assert "expected local, ray" in refused("detect", games, "--detector", "boxscore", "--engine", "dask")
+    assert "for gamma" in refused("agree", games, "--engine", "ray")

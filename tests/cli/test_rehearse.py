@@ -146,7 +146,7 @@ def test_a_planned_table_that_is_none_is_one_line_of_check(study: Path) -> None:
     file.write_text(file.read_text(encoding="utf-8") + "planned: [tset --what scores]\n", encoding="utf-8")
     result = CliRunner().invoke(app, ["check", str(study)])
     assert result.exit_code == 1
-    assert "planned 'tset --what scores' is no table; begin with measure, agree, test or stats" in result.output
+    assert "planned 'tset --what scores' is no table; begin with measure, agree, gold, test or stats" in result.output
 
 
 @pytest.mark.parametrize(
@@ -184,3 +184,67 @@ def test_new_tells_what_annotators_go_through(tmp_path: Path) -> None:
     assert "USD 8.00 for each text" in result.output
     assert fc.read(tmp_path / "made").protocol().mode == "in-the-data"
     assert "did you mean 'in-the-data'" in str(CliRunner().invoke(app, [*words, "--mode", "in-the-date"]).exception)
+
+
+def _with_plan(study: Path, *planned: str) -> None:
+    file = study / "study.yaml"
+    file.write_text(file.read_text(encoding="utf-8") + f"planned: {json.dumps(planned)}\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("test --whaat scores", "No such option: --whaat"),
+        ("test --what nonsense", "'nonsense' is not one of"),
+        ("test --what 'scores", "a quotation mark that is not closed"),
+        ("measure --help", "shows a help text"),
+    ],
+)
+def test_a_planned_table_that_cannot_be_asked_for_is_said_before_anybody_walks(
+    study: Path, tmp_path: Path, line: str, message: str
+) -> None:
+    """It was found out after the last of 2,400 people, and with `-o` the rehearsed study was lost."""
+    _with_plan(study, line)
+    checked = CliRunner().invoke(app, ["check", str(study)])
+    assert checked.exit_code == 1
+    assert message in checked.output
+    assert f"planned {line!r}" in checked.output
+    assert message in str(CliRunner().invoke(app, ["rehearse", str(study), "-o", str(tmp_path / "kept")]).exception)
+    text = {"id": "a", "text": "The ferry left.", "meta": {"model": "m", "domain": "news"}}
+    (tmp_path / "texts.jsonl").write_text(json.dumps(text) + "\n", encoding="utf-8")
+    (tmp_path / "settings.yaml").write_text(f"planned: {json.dumps([line])}\n", encoding="utf-8")
+    words = ["new", str(tmp_path / "made"), "-p", "turing", "-d", str(tmp_path / "texts.jsonl")]
+    refused = CliRunner().invoke(app, [*words, "--settings", str(tmp_path / "settings.yaml")])
+    assert message in str(refused.exception)
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_planned_table_without_data_loses_neither_the_other_tables_nor_the_study(study: Path, tmp_path: Path) -> None:
+    _with_plan(study, "test --what scores --by nothing", "test --what scores --by condition")
+    kept = tmp_path / "kept"
+    result = CliRunner().invoke(app, ["rehearse", str(study), "-o", str(kept), "--runs", "2"])
+    assert result.exit_code == 1
+    assert "planned 'test --what scores --by nothing': --by nothing: documents have no meta" in result.output
+    assert "one-way ANOVA" in result.output
+    assert len(fc.read(kept).work().annotations) == 2
+
+
+def test_a_new_study_with_a_design_says_how_many_people_it_needs(tmp_path: Path) -> None:
+    """It said how many annotators a text gets, which a design does not go by."""
+    text = {"id": "a", "text": "The ferry left.", "meta": {"model": "m", "domain": "news"}}
+    (tmp_path / "texts.jsonl").write_text(json.dumps(text) + "\n", encoding="utf-8")
+    design = "{people: 20, texts: 1, cross: {condition: [none, examples], model: m, domain: news}}"
+    (tmp_path / "settings.yaml").write_text(f"design: {design}\n", encoding="utf-8")
+    words = ["new", str(tmp_path / "made"), "-p", "turing", "-d", str(tmp_path / "texts.jsonl")]
+    result = CliRunner().invoke(app, [*words, "--settings", str(tmp_path / "settings.yaml")], catch_exceptions=False)
+    assert "1 text, protocol turing@2, 40 accepted people in 2 cells\n" in result.output
+
+
+@pytest.mark.parametrize(("currency", "is_said"), [("", True), ("currency: USD\n", False)])
+def test_pay_without_a_currency_is_said_by_new(tmp_path: Path, currency: str, is_said: bool) -> None:
+    (tmp_path / "texts.jsonl").write_text('{"id": "a", "text": "The ferry left."}\n', encoding="utf-8")
+    (tmp_path / "settings.yaml").write_text(f"price: 3.5\n{currency}", encoding="utf-8")
+    words = ["new", str(tmp_path / "made"), "-p", "scarecrow", "-d", str(tmp_path / "texts.jsonl")]
+    result = CliRunner().invoke(app, [*words, "--settings", str(tmp_path / "settings.yaml")], catch_exceptions=False)
+    assert ("nothing says in which currency people are paid; USD is taken" in result.output) is is_said
+    assert "USD 3.50 for each text" in result.output

@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 
 from finecomb import protocols
+from finecomb.agreement.human_or_machine import human_or_machine
+from finecomb.core.estimate import Finding
 from finecomb.core.protocol import Work
 from finecomb.core.records import Allocation, Annotation, Annotator, Design, Document, Mark, Settings, WayPhase
 from finecomb.core.span import Span
 from finecomb.core.study import Item
 from finecomb.judges.estimate import estimate
+from finecomb.measure.view import view
 from finecomb.people.circumstances import Circumstances
 from finecomb.server.rehearsal import Rehearsal, RehearsalClock, rehearse, without_people
 from finecomb.simulate.people import CrowdTraits
@@ -135,3 +138,13 @@ def test_clarks_15_cells_fill_with_accepted_people_although_18_6_percent_are_rej
         factors = by_id[annotation.annotator].factors
         assert metas[annotation.document]["domain"] == factors["domain"]
         assert metas[annotation.document]["model"] in ("human", factors["model"])
+    _holds_the_truth(human_or_machine(view(rehearsal.study), ("cell",), draws=0), traits)
+
+
+def _holds_the_truth(findings: Sequence[Finding], traits: CrowdTraits) -> None:
+    """Of fifteen 95% intervals, more than two would miss the known skill in four studies of a hundred."""
+    rows = [row for row in findings if row.columns["measure"] == "accuracy"]
+    assert [row.columns["evaluators"] for row in rows] == [13] * 15
+    truths = [traits.skill_in(str(row.columns["cell"]).partition("/")[0]) for row in rows]
+    held = [row.estimate.low <= truth <= row.estimate.high for row, truth in zip(rows, truths, strict=True)]
+    assert held.count(False) <= 2

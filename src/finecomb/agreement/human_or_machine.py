@@ -14,6 +14,7 @@ import scipy  # its parts load when first used: start-up stays quick
 from numpy.typing import NDArray
 
 from finecomb.agreement.alpha import alpha_of, nominal, ordinal
+from finecomb.core.design import design_cells
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.findings import Findings
@@ -58,10 +59,13 @@ def scale_of(view: View) -> AuthorshipScale:
     return AuthorshipScale(fields["question"], human, machine)
 
 
-def ratings(view: View, by: Sequence[str] = (), scale: AuthorshipScale | None = None) -> pl.DataFrame:
+def ratings(
+    view: View, by: Sequence[str] = (), scale: AuthorshipScale | None = None, unfinished: bool = False
+) -> pl.DataFrame:
     """One row per judgement: annotator, document, model, rating, truth and guess (True is machine), `by`.
 
-    Unrated texts and texts whose author is not known (no `meta.model`) are left out.
+    Unrated texts and texts whose author is not known (no `meta.model`) are left out; so are people who left before they
+    had read all texts of their cell, unless `unfinished` asks for them.
     """
     scale = scale or scale_of(view)
     author = view.study.documents.select(pl.col("id").alias("document"), meta("model").alias("author"))
@@ -81,8 +85,31 @@ def ratings(view: View, by: Sequence[str] = (), scale: AuthorshipScale | None = 
     rows = rows.filter(pl.col("author").is_not_null())
     if rows.is_empty():
         raise FinecombError("no rated text says who wrote it: document meta `model` is a system's name, or `human`")
+    if not unfinished:
+        rows = rows.filter(~pl.col("annotator").is_in(unfinished_readers(view)))
+        if rows.is_empty():
+            raise FinecombError("nobody has read all texts of their cell yet; --unfinished counts who has read some")
     truth, guess = pl.col("author") != HUMAN, pl.col("rating").is_in(scale.machine)
     return with_assigned(view, rows).with_columns(truth=truth, guess=guess, right=truth == guess)
+
+
+def unfinished_readers(view: View) -> list[str]:
+    """People in a cell of the study's design who handed in fewer texts than everybody there is to read."""
+    study = view.source or view.study
+    if study.settings.design is None:
+        return []
+    needed = {cell.name: cell.texts or 0 for cell in design_cells(study.settings.design, view.protocol)}
+    counts = dict(study.work().annotations["annotator"].value_counts().iter_rows())
+    cells = study.annotators.select("id", "cell").iter_rows()
+    return [id for id, cell in cells if 0 < counts.get(id, 0) < needed.get(cell or "", 0)]
+
+
+def unfinished_notes(view: View, unfinished: bool) -> Iterator[str]:
+    """That people who left before the end are not counted, where there are any."""
+    readers = set(unfinished_readers(view)) & set(view.study.annotations["annotator"])
+    if readers and not unfinished:
+        people = "1 person" if len(readers) == 1 else f"{len(readers):,} people"
+        yield f"{people} left before reading all texts of their cell and are not counted (--unfinished counts them)"
 
 
 def groups_of(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[Group, pl.DataFrame]]:
@@ -145,6 +172,7 @@ def human_or_machine(
     correction: Correction = "bonferroni",
     draws: int = 1000,
     seed: int = 0,
+    unfinished: bool = False,
 ) -> Findings:
     """Accuracy, precision, recall and F1 (machine is positive), alpha, % human and % confident of each group.
 
@@ -157,7 +185,7 @@ def human_or_machine(
     scale = scale_of(view)
     findings: list[Finding] = []
     tests: list[Finding] = []
-    judgements = ratings(view, by, scale)
+    judgements = ratings(view, by, scale, unfinished)
     _refuse_one_side(judgements)
     for group, rows in groups_of(judgements, by):
         fields = {**view.fields, "by": "+".join(by) or None, "annotators": rows["annotator"].n_unique()}
@@ -168,7 +196,8 @@ def human_or_machine(
         findings.append(_alpha(columns, rows, scale, bins, fields | {"draws": draws, "seed": seed}))
     if not tests:
         raise FinecombError("every rated text was written by a person; there is no machine to tell them from")
-    return Findings(_in_order(corrected(tests, correction), findings), _unassigned(judgements, by))
+    notes = [*_unassigned(judgements, by), *unfinished_notes(view, unfinished)]
+    return Findings(_in_order(corrected(tests, correction), findings), notes)
 
 
 def _unassigned(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[str]:
@@ -291,10 +320,10 @@ def alpha_estimate(sums: Sums, signature: Signature, why: str, ranked: bool = Fa
     return _estimate(flat, alpha, signature, why)
 
 
-def score_histogram(view: View, by: Sequence[str] = ("model",)) -> list[Finding]:
+def score_histogram(view: View, by: Sequence[str] = ("model",), unfinished: bool = False) -> Findings:
     """How many evaluators got 0, 1, ... texts right, as a share with a Wilson interval (Clark et al., appendix A.2)."""
     findings: list[Finding] = []
-    for group, rows in groups_of(ratings(view, by), by):
+    for group, rows in groups_of(ratings(view, by, unfinished=unfinished), by):
         per = scores(rows)
         for texts in sorted(per["texts"].unique()):
             right = per.filter(pl.col("texts") == texts)["right"].to_numpy().astype(np.int64)
@@ -316,16 +345,16 @@ def score_histogram(view: View, by: Sequence[str] = ("model",)) -> list[Finding]
                     "evaluators": int(count),
                 }
                 findings.append(Finding(columns, Estimate(count / len(right), float(low), float(high), signature)))
-    return findings
+    return Findings(findings, unfinished_notes(view, unfinished))
 
 
-def score_tests(view: View, between: str = "condition", by: Sequence[str] = ()) -> list[Finding]:
+def score_tests(view: View, between: str = "condition", by: Sequence[str] = (), unfinished: bool = False) -> Findings:
     """ANOVA, Tukey's HSD and Cohen's d of evaluators' scores between conditions, domains or models.
 
     Clark et al. (2021), 2.4 and 3.2. Within each combination of `by`. An evaluator in two groups has a score in each.
     """
     findings: list[Finding] = []
-    for group, rows in groups_of(ratings(view, [*dict.fromkeys([*by, between])]), by):
+    for group, rows in groups_of(ratings(view, [*dict.fromkeys([*by, between])], unfinished=unfinished), by):
         values = {
             str(part[between]): scores(judgements)["score"].to_numpy()
             for part, judgements in groups_of(rows, [between])
@@ -342,4 +371,4 @@ def score_tests(view: View, between: str = "condition", by: Sequence[str] = ()) 
             Finding({"measure": "score", **group, **{name: row.columns.get(name) for name in order}}, row.estimate)
             for row in tests
         ]
-    return findings
+    return Findings(findings, unfinished_notes(view, unfinished))

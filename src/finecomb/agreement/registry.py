@@ -28,6 +28,13 @@ class GroupOptions:
 
 
 @dataclass(frozen=True)
+class CellTableOptions(GroupOptions):
+    """Options of tables of evaluators by group."""
+
+    unfinished: bool = option(False, "Count also people who left before they had read all texts of their cell.")
+
+
+@dataclass(frozen=True)
 class TableOptions(GroupOptions):
     """Options of tables by group with intervals."""
 
@@ -36,7 +43,7 @@ class TableOptions(GroupOptions):
 
 
 @dataclass(frozen=True)
-class JudgementOptions(TableOptions):
+class JudgementOptions(TableOptions, CellTableOptions):
     """Options of human or machine."""
 
     bins: Literal["2", "4"] = option("2", "For alpha: human or machine (2), or the answers as given (4).")
@@ -72,7 +79,7 @@ class MetricsOptions(GroupOptions):
 
 
 @dataclass(frozen=True)
-class TrainingOptions(GroupOptions):
+class TrainingOptions(CellTableOptions):
     """Options of guesses in practice."""
 
     draws: int = option(1000, "Resamples behind each interval.", minimum=0)
@@ -113,20 +120,20 @@ def _metrics(study: Study, options: MetricsOptions) -> list[Finding]:
 def _human_or_machine(view: View, options: JudgementOptions) -> list[Finding]:
     by = () if options.by == ("none",) else options.by or ("model", "domain")
     bins: Bins = 4 if options.bins == "4" else 2
-    return human_or_machine(view, by, bins, draws=options.draws, seed=options.seed)
+    return human_or_machine(view, by, bins, draws=options.draws, seed=options.seed, unfinished=options.unfinished)
 
 
-def _scores(view: View, options: GroupOptions) -> list[Finding]:
-    return score_tests(view, options.by[0] if options.by else "condition", options.by[1:])
+def _scores(view: View, options: CellTableOptions) -> list[Finding]:
+    return score_tests(view, options.by[0] if options.by else "condition", options.by[1:], options.unfinished)
 
 
-def _histogram(view: View, options: GroupOptions) -> list[Finding]:
-    return score_histogram(view, options.by or ("model", "domain"))
+def _histogram(view: View, options: CellTableOptions) -> list[Finding]:
+    return score_histogram(view, options.by or ("model", "domain"), options.unfinished)
 
 
 def _training(view: View, options: TrainingOptions) -> list[Finding]:
     by = () if options.by == ("none",) else options.by or ("condition",)
-    return training_guesses(view, by, options.draws, options.seed)
+    return training_guesses(view, by, options.draws, options.seed, options.unfinished)
 
 
 def _codes(study: Study, options: CodesOptions) -> list[Finding]:
@@ -142,8 +149,8 @@ TESTS: dict[str, Statistic] = {
     "systems": Statistic(_systems, SystemsOptions, "do two systems differ?", "comparing-systems"),
     "metrics": Statistic(_metrics, MetricsOptions, "scalar metrics against people", "metrics", Study),
     "human-or-machine": Statistic(_human_or_machine, JudgementOptions, "can people tell them apart?", _PAGE),
-    "scores": Statistic(_scores, GroupOptions, "evaluators' scores between conditions", _PAGE),
-    "histogram": Statistic(_histogram, GroupOptions, "how many evaluators got how many right", _PAGE),
+    "scores": Statistic(_scores, CellTableOptions, "evaluators' scores between conditions", _PAGE),
+    "histogram": Statistic(_histogram, CellTableOptions, "how many evaluators got how many right", _PAGE),
     "training": Statistic(_training, TrainingOptions, "do guesses in practice go with accuracy in work?", _PAGE),
     "codes": Statistic(_codes, CodesOptions, "what readers went by", _PAGE, Study),
     "coders": Statistic(_coders, CodersOptions, "how far coders of explanations agree", _PAGE, Study),

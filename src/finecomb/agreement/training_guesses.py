@@ -9,9 +9,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from finecomb.agreement.human_or_machine import groups_of, ratings, scores
+from finecomb.agreement.human_or_machine import groups_of, ratings, scores, unfinished_notes
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding, Signature
+from finecomb.core.findings import Findings
 from finecomb.measure.inference import estimated, resampled_positions
 from finecomb.measure.metrics import Scored, pearson
 from finecomb.measure.view import View
@@ -20,7 +21,9 @@ Floats = NDArray[np.float64]
 _FEWEST = 3
 
 
-def training_guesses(view: View, by: Sequence[str] = ("condition",), draws: int = 1000, seed: int = 0) -> list[Finding]:
+def training_guesses(
+    view: View, by: Sequence[str] = ("condition",), draws: int = 1000, seed: int = 0, unfinished: bool = False
+) -> Findings:
     """Share of right guesses in practice, score in work, and Pearson's r of the two over people, of each group.
 
     Only people who guessed are counted: those whose condition had practice rounds. Intervals draw people again. The
@@ -30,11 +33,11 @@ def training_guesses(view: View, by: Sequence[str] = ("condition",), draws: int 
     if not shares:
         raise FinecombError("nobody guessed in practice: no condition here has practice rounds with guesses")
     findings: list[Finding] = []
-    for group, rows in groups_of(ratings(view, list(by)), by):
+    for group, rows in groups_of(ratings(view, list(by), unfinished=unfinished), by):
         people = scores(rows).filter(pl.col("annotator").is_in(list(shares)))
         guesses = np.array([shares[annotator] for annotator in people["annotator"]])
         findings += _group_findings(view, group, guesses, people["score"].to_numpy(), draws, seed)
-    return findings
+    return Findings(findings, unfinished_notes(view, unfinished))
 
 
 def _shares(view: View) -> dict[str, float]:

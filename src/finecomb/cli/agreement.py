@@ -17,12 +17,13 @@ from finecomb.agreement.registry import TESTS
 from finecomb.agreement.sources import SOURCES, source_type
 from finecomb.cli.filters import FilterOptions, names
 from finecomb.cli.options import is_given, with_options
-from finecomb.cli.shared import AsJson, From, StudyPath, app, draw, err, print_table, read, say_all
+from finecomb.cli.shared import AsJson, EngineName, From, StudyPath, Workers, app, draw, err, print_table, read, say_all
 from finecomb.cli.statistics import print_findings
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
+from finecomb.core.findings import Findings
 from finecomb.core.options import OptionValues, option, refuse_others
-from finecomb.engine.pool import cores
+from finecomb.engine.engines import engine_named
 from finecomb.measure.view import View, view
 from finecomb.people.trust import trust
 from finecomb.report.tables import Row
@@ -68,6 +69,8 @@ def agree(
         str, typer.Option("--measure", "-m", help=f"With commas: {', '.join(AGREEMENTS)}.")
     ] = "alpha,two-agree",
     who: Annotated[bool, typer.Option("--who", help="Whom to trust: each annotator against the rest.")] = False,
+    engine: EngineName = "local",
+    workers: Workers = None,
     from_: From = "",
     as_json_: AsJson = False,
 ) -> None:
@@ -79,8 +82,10 @@ def agree(
     if who and is_given(context, "measures"):
         raise FinecombError("--measure does not apply to --who; leave one of the two out")
     wanted = [] if who else measure_names(names(measures))
+    if not any(name.startswith("gamma") for name in wanted) and (engine != "local" or workers):
+        raise FinecombError("--engine and --workers are for gamma; leave them out, or add --measure gamma")
     gamma = GammaSettings.parsed(values.given.get("settings", ()))
-    options = values.of(AgreeOptions, gamma=gamma, workers=cores(), watch=_texts)
+    options = values.of(AgreeOptions, gamma=gamma, engine=engine_named(engine, workers), watch=_texts)
     refuse_others(values.given, _chosen_agreements(wanted, options), agree_choices())
     part = view(read(study, from_), values.of(FilterOptions).filters())
     say_all(part.notes)
@@ -91,7 +96,7 @@ def agree(
         )
         return
     given = {name: getattr(options, name) for name in values.given if hasattr(options, name)}
-    more: dict[str, Any] = {"gamma": gamma, "workers": options.workers, "watch": options.watch}
+    more: dict[str, Any] = {"gamma": gamma, "engine": options.engine, "watch": options.watch}
     print_findings(agreed(part, wanted, **given, **more), as_json_, "Agreement", protocol=part.protocol)
 
 
@@ -154,6 +159,7 @@ def run_tests(
         by = values.given.get("by", ())
         overall = row.run(part, values.of(row.options, by=by[:1])) if len(by) > 1 else []
         print_table(wide_rows(findings, overall), title)
+        say_all(findings.notes if isinstance(findings, Findings) else ())
     else:
         print_findings(findings, as_json_, title, protocol=part.protocol if isinstance(part, View) else None)
 

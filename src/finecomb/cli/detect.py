@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import polars as pl
 import typer
 
 from finecomb import formats, protocols
@@ -14,26 +18,34 @@ from finecomb.cli.filters import Drop, Where, part_of
 from finecomb.cli.options import with_options
 from finecomb.cli.shared import (
     AsJson,
+    EngineName,
     Force,
     From,
     StudyPath,
+    Workers,
     app,
     counted,
     done,
     emit,
     print_table,
-    progress,
     read,
+    row_progress,
     say,
 )
 from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.frames import entries
 from finecomb.core.options import OptionValues, listed, refuse_others
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotation, Annotator, Document, Mark
+from finecomb.core.records import Annotation, Annotator, Mark
 from finecomb.core.study import Item, Study
 from finecomb.detect import DETECTORS, Detector, Factory, FittedDetector, named
-from finecomb.detect import detect as detected
-from finecomb.detect.journal import MarkingJournal, journal_file
+from finecomb.detect.base import BatchDetector
+from finecomb.detect.marking import RESULTS, DocumentMarking, MarkedCorpus, mark_corpus, unfinished_folder
+from finecomb.engine.engines import Engine, LocalEngine, engine_named
+from finecomb.formats import parquet
+from finecomb.formats.atomic_file import replacing
+from finecomb.formats.folder import looks_like as folder_looks_like
+from finecomb.formats.parquet import ScannedStudy, write_marked
 from finecomb.report.tables import Row, as_json
 
 DetectorName = Annotated[
@@ -71,6 +83,8 @@ def detect(
     ] = None,
     where: Where = None,
     drop: Drop = None,
+    engine: EngineName = "local",
+    workers: Workers = None,
     from_: From = "",
     force: Force = False,
     as_json_: AsJson = False,
@@ -82,38 +96,70 @@ def detect(
     factory = named(detector)
     refuse_others(values.given, {factory.name: factory.options}, {row.name: row.options for row in DETECTORS.values()})
     options: Any = values.of(factory.options)
-    whole = part_of(read(study, from_), where, drop)
+    scanned = _scanned(study, from_, output) if not where and not drop else None
+    whole = scanned if scanned is not None else part_of(read(study, from_), where, drop)
     protocol = _protocol(whole, factory.protocol_of(options) if factory.protocol_of else factory.protocol)
     program = factory.make(protocol, options)
-    if whole.documents.is_empty():
+    documents = whole.tables["documents"] if isinstance(whole, ScannedStudy) else whole.documents.lazy()
+    if documents.head(1).collect().is_empty():
         raise FinecombError(f"{study}: has no documents yet")
-    documents = (item for item in progress(whole.iter_documents()) if isinstance(item, Document))
-    annotations = _marked(documents, program, output)
-    if output:
-        fitted_texts, id = getattr(program, "fitted_texts", ()), getattr(program, "annotator_id", "")
-        checker = factory.annotator(program.signature, fitted_texts, id)
-        formats.save(_with(whole, checker, protocol, annotations), output, force=force)
-        journal_file(output).unlink(missing_ok=True)
-    _report(annotations, program.signature, output, as_json_)
+    if output and output.exists() and not force:
+        raise FinecombError(f"{output}: exists already; choose another name or say --force to replace it")
+    chosen = _engine(engine, workers, program)
+    fitted_texts, id = getattr(program, "fitted_texts", ()), getattr(program, "annotator_id", "")
+    checker = factory.annotator(program.signature, fitted_texts, id)
+    marking = DocumentMarking(checker.id, factory.make, protocol, options)
+    with _partitions(output) as folder:
+        corpus = mark_corpus(documents, marking, program.signature, chosen, folder, row_progress)
+        if corpus.found:
+            say(f"{folder}: {counted(corpus.found, 'text')} marked by an earlier run that was cut off")
+        if output and isinstance(whole, ScannedStudy):
+            with replacing(output, force) as temporary:
+                write_marked(whole, temporary, protocol, checker, {name: corpus.table(name) for name in RESULTS})
+        elif output and isinstance(whole, Study):
+            formats.save(_with(whole, checker, protocol, corpus.annotations()), output, force=force)
+        _report(corpus, program.signature, output, as_json_)
 
 
-def _marked(documents: Iterable[Document], program: Detector, output: Path | None) -> list[Annotation]:
-    """All annotations; with an output they are written down one by one, and a run that was cut off goes on."""
+def _engine(name: str, workers: int | None, program: Detector) -> Engine:
+    """The engine asked for; a model keeps all cores busy by itself, so without --workers it is loaded once."""
+    alone = workers is None and name == "local" and isinstance(program, BatchDetector)
+    return LocalEngine(1) if alone else engine_named(name, workers)
+
+
+def _scanned(path: Path, from_: str, output: Path | None) -> ScannedStudy | None:
+    """A study that need not be read into memory: Parquet with texts only, to be written as Parquet."""
+    if output is None or not output.name.endswith(parquet.FORMAT.suffixes) or from_ not in ("", "parquet"):
+        return None
+    if folder_looks_like(path) or not parquet.looks_like(path):
+        return None
+    scanned = parquet.scan(path)
+    if scanned.count("annotations"):
+        return None
+    twice = scanned.tables["documents"].select("id").filter(pl.col("id").is_duplicated()).head(1).collect()
+    if len(twice):
+        raise FinecombError(f"{path}: two documents have the id {twice['id'][0]!r}; ids are unique in a study")
+    return scanned
+
+
+@contextmanager
+def _partitions(output: Path | None) -> Iterator[Path]:
+    """The folder of finished partitions: beside the output, where a run that was cut off finds them again."""
     if output is None:
-        return list(detected(documents, program))
-    journal = MarkingJournal(journal_file(output), program.signature)
-    if journal.entries:
-        say(f"{journal.file}: {counted(len(journal.entries), 'text')} marked by an earlier run that was cut off")
-    return list(journal.annotations(documents, program))
+        with tempfile.TemporaryDirectory() as place:
+            yield Path(place) / "partitions"
+        return
+    yield unfinished_folder(output)
+    shutil.rmtree(unfinished_folder(output), ignore_errors=True)
 
 
-def _protocol(study: Study, name: str) -> Protocol:
+def _protocol(study: Study | ScannedStudy, name: str) -> Protocol:
     """The study's own protocol of the name the detector needs, or the shipped one."""
     candidates = [candidate for candidate in study.protocols.values() if candidate.name == name]
     return candidates[-1] if candidates else protocols.load(name)
 
 
-def _with(study: Study, checker: Annotator, protocol: Protocol, annotations: Sequence[Annotation]) -> list[Item]:
+def _with(study: Study, checker: Annotator, protocol: Protocol, annotations: Iterable[Annotation]) -> list[Item]:
     """The study with the detector as one more annotator; what it marked before under this protocol is replaced."""
     names = dict.fromkeys([*study.settings.protocols, *study.protocols, protocol.id])
     settings = study.settings.model_copy(update={"protocols": tuple(names)})
@@ -127,20 +173,25 @@ def _with(study: Study, checker: Annotator, protocol: Protocol, annotations: Seq
     return [settings, *all_protocols.values(), *study.iter_documents(), *people, checker, *others, *annotations]
 
 
-def _report(annotations: Sequence[Annotation], signature: str, output: Path | None, as_json_: bool) -> None:
-    rows = [_row(annotation, mark) for annotation in annotations for mark in annotation.marks]
-    notes = list(_notes(annotations))
+def _report(corpus: MarkedCorpus, signature: str, output: Path | None, as_json_: bool) -> None:
+    notes = _notes(corpus)
+    rows = _rows(corpus) if as_json_ or not output else []
     if as_json_:
         typer.echo(as_json(rows, signature, notes))
         return
     for note in notes:
         say(note)
     if output:
-        checked = sum(annotation.status == "submitted" for annotation in annotations)
-        done(output, f"{counted(len(rows), 'mark')} in {counted(checked, 'text')}; `finecomb show` explains each")
+        marks = int(corpus.table("marks").select(pl.len()).collect().item())
+        checked = corpus.table("annotations").filter(pl.col("status") == "submitted").select(pl.len()).collect().item()
+        done(output, f"{counted(marks, 'mark')} in {counted(checked, 'text')}; `finecomb show` explains each")
     else:
         print_table(rows, "Marks", "Nothing to mark.")
         say(signature)
+
+
+def _rows(corpus: MarkedCorpus) -> list[Row]:
+    return [_row(annotation, mark) for annotation in corpus.annotations() for mark in annotation.marks]
 
 
 def _row(annotation: Annotation, mark: Mark) -> Row:
@@ -149,14 +200,16 @@ def _row(annotation: Annotation, mark: Mark) -> Row:
     return {**about, "basis": mark.basis, "confidence": mark.confidence, **answers}
 
 
-def _notes(annotations: Sequence[Annotation]) -> list[str]:
+def _notes(corpus: MarkedCorpus) -> list[str]:
     """What could not be checked, by reason, and what is odd about records."""
     reasons: dict[str, list[str]] = {}
-    for annotation in annotations:
-        problems = annotation.meta.get("problems", [])
+    odd = pl.col("excluded").is_not_null() | pl.col("meta").str.contains('"problems"', literal=True)
+    rows = corpus.table("annotations").filter(odd).select("document", "excluded", "meta").collect(engine="streaming")
+    for document, excluded, meta in rows.iter_rows():
+        problems = entries(meta).get("problems", [])
         texts = [str(problem) for problem in problems] if isinstance(problems, list) else []
-        for reason in [annotation.excluded.reason] if annotation.excluded else texts:
-            reasons.setdefault(reason, []).append(annotation.document)
+        for reason in [str(entries(excluded)["reason"])] if excluded else texts:
+            reasons.setdefault(reason, []).append(document)
     return [
         f"{counted(len(where), 'text')} ({', '.join(where[:3])}{', ...' if len(where) > 3 else ''}): {reason}"
         for reason, where in reasons.items()

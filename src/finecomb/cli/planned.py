@@ -11,8 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import typer
+import typer.main
+
 from finecomb import formats
-from finecomb.cli.shared import app, out
+from finecomb.cli.shared import app, out, say
+from finecomb.core.check import planned_problem
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Item, Study
 from finecomb.report.tables import Row
@@ -20,15 +24,45 @@ from finecomb.simulate.people import CrowdTraits
 from finecomb.simulate.redraw import redrawn
 
 _ALPHA = 0.05
+_EVERY = 10  # repetitions between two lines about how far they are
+_UsageError: Any = typer.BadParameter.__base__  # of the click that typer brings or depends on
 _NOT_A_NAME = ("df", "why", "signature")
 
 
-def print_planned(study: Study, planned: Sequence[str]) -> None:
-    """Print every planned table of a study."""
+def planned_problems(planned: Sequence[str]) -> list[str]:
+    """What is wrong with planned tables that `finecomb check` lets pass: options that their commands do not have."""
+    group = typer.main.get_command(app)
+    readable = [line for line in planned if not planned_problem(line)]
+    found = [(line, _usage_problem(group, shlex.split(line))) for line in readable]
+    return [f"planned {line!r}: {problem}" for line, problem in found if problem]
+
+
+def _usage_problem(group: Any, words: Sequence[str]) -> str:
+    """Why a command would not take these words, or nothing."""
+    if {"-h", "--help"} & set(words):
+        return "shows a help text and makes no table"
+    context = typer.Context(group, info_name="finecomb")
+    _, command, _ = group.resolve_command(context, list(words))
+    try:
+        command.make_context(words[0], ["study", *words[1:]], parent=context)
+    except _UsageError as error:
+        return " ".join(error.format_message().split())
+    return ""
+
+
+def print_planned(study: Study, planned: Sequence[str]) -> list[str]:
+    """Print every planned table of a study; returns the lines that gave one, and says why others did not."""
+    made = []
     with _saved(study.items()) as path:
         for line in planned:
             out.print(f"\nPlanned: {line}", soft_wrap=True)
-            _run(line, path)
+            try:
+                _run(line, path)
+            except FinecombError as error:
+                say(str(error))
+            else:
+                made.append(line)
+    return made
 
 
 def power_rows(study: Study, planned: Sequence[str], traits: CrowdTraits, seed: int, runs: int) -> list[Row]:
@@ -36,11 +70,16 @@ def power_rows(study: Study, planned: Sequence[str], traits: CrowdTraits, seed: 
     tests = [line for line in planned if shlex.split(line)[0] == "test"]
     protocol = study.protocols[study.settings.protocols[0]] if study.settings.protocols else study.protocol()
     hits: dict[tuple[str, str], list[bool]] = {}
-    for run in range(runs if tests else 0):
+    for run in range(runs):
+        tests = [line for line in tests if run == 0 or any(line == tested for tested, _ in hits)]  # those with a p
+        if not tests:
+            break
         with _saved(redrawn(study, protocol, traits, seed, run)) as path:
             for line in tests:
                 for row in _rows(line, path):
                     hits.setdefault((line, _name(row)), []).append(float(row["p"]) < _ALPHA)
+        if (run + 1) % _EVERY == 0 and run + 1 < runs:
+            say(f"power: {run + 1:,} of {runs:,} repetitions done")
     return [_power_row(line, name, found) for (line, name), found in hits.items()]
 
 
@@ -59,10 +98,15 @@ def _rows(line: str, path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a planned table that have a p."""
     text = io.StringIO()
     with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
-        _run(line, path, "--json")
+        _run(line, path, *_without_intervals(line), "--json")
     for row in json.loads(text.getvalue())["table"]:
         if isinstance(row.get("p"), int | float):
             yield row
+
+
+def _without_intervals(line: str) -> Sequence[str]:
+    """Options that save the resamples of intervals, where p is not made of them."""
+    return ("--draws", "0") if "human-or-machine" in shlex.split(line) else ()
 
 
 def _name(row: dict[str, Any]) -> str:

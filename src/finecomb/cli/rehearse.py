@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from finecomb import formats
-from finecomb.cli.planned import power_rows, print_planned
+from finecomb.cli.planned import planned_problems, power_rows, print_planned
 from finecomb.cli.shared import AsJson, Force, StudyPath, app, done, emit, out, read, say
 from finecomb.core.check import checked
 from finecomb.core.errors import FinecombError
@@ -76,16 +76,18 @@ def rehearse(
         raise FinecombError("the study has no design to be filled; say how many people come with --arrivals")
     if output and output.exists() and not force:
         raise FinecombError(f"{output}: is there already; choose another name or use --force")
+    if problems := planned_problems(whole.settings.planned):
+        raise FinecombError("\n".join(problems))
     rehearsal = _rehearsed(whole, traits, arrivals or _MOST, seed)
     rows = _cell_rows(rehearsal) or _people_rows(rehearsal)
     title = "Cells" if rehearsal.states else "People"
     emit(rows, as_json_, title, "Nobody came.", [] if as_json_ else _notes(rehearsal, whole.settings.money))
-    if not as_json_:
-        _print_plans(rehearsal, traits, seed, runs)
-    if output:
+    if output:  # before the tables, so that nothing that stops one of them loses the walk
         formats.save(rehearsal.study.items(), output, force=force)
-        done(output, "the rehearsed study; every command reads it")
-    if rehearsal.states and not rehearsal.is_filled:
+        if not as_json_:
+            done(output, "the rehearsed study; every command reads it")
+    is_complete = as_json_ or _print_plans(rehearsal, traits, seed, runs)
+    if not is_complete or (rehearsal.states and not rehearsal.is_filled):
         raise typer.Exit(1)
 
 
@@ -100,17 +102,18 @@ def _skills(words: list[str]) -> dict[str, float]:
     return skills
 
 
-def _print_plans(rehearsal: Rehearsal, traits: CrowdTraits, seed: int, runs: int) -> None:
-    """The planned tables, and the power of the planned tests."""
+def _print_plans(rehearsal: Rehearsal, traits: CrowdTraits, seed: int, runs: int) -> bool:
+    """Print the planned tables and the power of the planned tests; says whether every table could be made."""
     planned = rehearsal.study.settings.planned
     if not planned:
         say("no tables are planned; name them in study.yaml, e.g. planned: [test --what scores --by condition]")
-        return
-    print_planned(rehearsal.study, planned)
-    rows = power_rows(rehearsal.study, planned, traits, seed, runs)
+        return True
+    made = print_planned(rehearsal.study, planned)
+    rows = power_rows(rehearsal.study, made, traits, seed, runs)
     if rows:
         out.print()
         emit(rows, False, "Power of the planned tests", "")
+    return len(made) == len(planned)
 
 
 def _watched(visits: Iterator[int], places: int) -> Callable[[Visit], None]:

@@ -39,6 +39,13 @@ Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 ProtocolName = Annotated[
     str, typer.Option("--protocol", "-p", help="A shipped protocol's name or your YAML file.", show_default=False)
 ]
+EngineName = Annotated[
+    str,
+    typer.Option("--engine", help="Who works: local (processes of this machine), ray, or ray:ADDRESS of a cluster."),
+]
+Workers = Annotated[
+    int | None, typer.Option("--workers", min=1, help="How many processes; no number changes.", show_default=False)
+]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
@@ -65,6 +72,19 @@ def progress(items: Iterable[Item]) -> Iterator[Item]:
         for item in items:
             progress.advance(task)
             yield item
+
+
+def row_progress(counts: Iterable[int], total: int) -> Iterator[int]:
+    """Pass on how many texts are done with a bar on standard error, shown only to people."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    texts = TextColumn("{task.completed:,} of {task.total:,} texts")
+    columns = (BarColumn(), texts, TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task("texts", total=total)
+        for count in counts:
+            progress.advance(task, count)
+            yield count
 
 
 def read(path: Path, from_: str = "") -> Study:

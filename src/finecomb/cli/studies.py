@@ -13,6 +13,7 @@ from rich.text import Text
 
 from finecomb import formats, protocols
 from finecomb.cli.filters import Drop, Where, part_of
+from finecomb.cli.planned import planned_problems
 from finecomb.cli.shared import (
     AsJson,
     Columns,
@@ -35,6 +36,7 @@ from finecomb.cli.shared import (
 from finecomb.core.check import check as check_study
 from finecomb.core.check import checked
 from finecomb.core.corrections import corrected_text
+from finecomb.core.design import design_cells
 from finecomb.core.errors import FinecombError, Problem, StudyError, did_you_mean
 from finecomb.core.evidence import game_problem
 from finecomb.core.protocol import Protocol
@@ -171,16 +173,35 @@ def new(
     given: dict[str, object] = {"title": title, "annotators": annotators, "skip": phases(skip or ())}
     given |= {"mode": mode, "seed": seed, "design": _design(design) if design else None}
     settings = _new_settings(settings_file, chosen, {name: value for name, value in given.items() if value})
+    if problems := planned_problems(settings.planned):
+        raise FinecombError("\n".join(problems))
     items: list[Item] = [settings, chosen, *texts]
     for warning in unusable_severities(chosen):
         say(warning)
+    if _lacks_currency(settings):
+        say(f"{settings_file}: nothing says in which currency people are paid; {settings.money} is taken")
     formats.save(checked(items), study, "folder", force=force)
     left = sum(isinstance(item, Annotation) for item in source)
     if left:
         say(f"{left:,} annotations in {documents} were left behind; use `finecomb convert` to keep them")
-    readers = counted(settings.annotators or chosen.work.annotators, "annotator")
-    done(study, f"{counted(len(texts), 'text')}, protocol {chosen.id}, {readers} per text")
+    done(study, f"{counted(len(texts), 'text')}, protocol {chosen.id}, {_readers(settings, chosen)}")
     out.print(f"annotators: {summary_line(announcement(chosen, settings))}", soft_wrap=True)
+
+
+def _lacks_currency(settings: Settings) -> bool:
+    """Whether people are paid in a currency that nobody has named."""
+    pays = bool(settings.price or settings.base_pay)
+    is_named = "currency" in settings.model_fields_set or bool(settings.design and settings.design.currency)
+    return pays and not is_named
+
+
+def _readers(settings: Settings, protocol: Protocol) -> str:
+    """Who is to read: the people of a design's cells, else so many for each text."""
+    if settings.design is None:
+        return f"{counted(settings.annotators or protocol.work.annotators, 'annotator')} per text"
+    cells = design_cells(settings.design, protocol)
+    people = sum(cell.people for cell in cells)
+    return f"{people:,} accepted {'person' if people == 1 else 'people'} in {counted(len(cells), 'cell')}"
 
 
 def _new_settings(file: Path | None, protocol: Protocol, given: dict[str, object]) -> Settings:
@@ -420,7 +441,13 @@ def _problems(path: Path, from_: str) -> list[Problem]:
     if blank:
         listed = ", ".join(blank[:5]) + (", ..." if len(blank) > 5 else "")
         unreadable.append(Problem(f"{counted(len(blank), 'text')} without words ({listed})", level="warning"))
-    return [*unreadable, *formats.with_lines(check_study(Study.from_items(items)), path)]
+    unusable = [
+        Problem(message, kind="settings")
+        for item in items
+        if isinstance(item, Settings)
+        for message in planned_problems(item.planned)
+    ]
+    return [*unreadable, *formats.with_lines([*check_study(Study.from_items(items)), *unusable], path)]
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
@@ -17,8 +18,19 @@ from finecomb.core.study import Item, Study
 
 Level = Literal["error", "warning"]
 _MOST_HINTS = 20
-PLANNABLE = ("measure", "agree", "test", "stats")
+PLANNABLE = ("measure", "agree", "gold", "test", "stats")
 """The commands whose tables can be planned in `study.yaml`."""
+
+
+def planned_problem(line: str) -> str:
+    """What is wrong with a planned table as a line of words, or nothing."""
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return f"planned {line!r} has a quotation mark that is not closed"
+    if words[:1] and words[0] in PLANNABLE:
+        return ""
+    return f"planned {line!r} is no table; begin with {', '.join(PLANNABLE[:-1])} or {PLANNABLE[-1]}"
 
 
 def check(study: Study) -> list[Problem]:
@@ -107,10 +119,7 @@ class Checker:
             modes = [mode.name for mode in protocol.modes]
             why = did_you_mean(settings.mode, modes) if modes else "; it has none"
             yield f"mode {settings.mode!r} is not among the modes of protocol {protocol.id}{why}"
-        for line in settings.planned:
-            if line.split(maxsplit=1)[:1] and line.split(maxsplit=1)[0] in PLANNABLE:
-                continue
-            yield f"planned {line!r} is no table; begin with {', '.join(PLANNABLE[:-1])} or {PLANNABLE[-1]}"
+        yield from filter(None, map(planned_problem, settings.planned))
         lost = [mark for mark in (settings.audit.marks if settings.audit else ()) if mark not in self._marks]
         if lost:
             more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -11,7 +13,7 @@ from polars.exceptions import PanicException, PolarsError
 from finecomb.core import frames
 from finecomb.core.errors import FormatError, shorten
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Note, Settings
+from finecomb.core.records import Annotator, Note, Settings
 from finecomb.core.study import Item
 from finecomb.formats import folder, study_tables
 from finecomb.formats.base import Format, Options
@@ -41,6 +43,42 @@ def _table(file: Path, name: str) -> pl.LazyFrame:
         return study_tables.fitted(pl.scan_parquet(file), name, str(file))
     except _DAMAGED as error:
         raise FormatError(f"{file}: not a Parquet file: {shorten(str(error), 100)}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedStudy:
+    """A study whose tables stay on disk."""
+
+    path: Path
+    settings: Settings
+    protocols: Mapping[str, Protocol]
+    tables: Mapping[str, pl.LazyFrame]
+
+    def count(self, name: str) -> int:
+        """Rows of a table."""
+        return int(self.tables[name].select(pl.len()).collect().item())
+
+
+def scan(path: Path) -> ScannedStudy:
+    """A study in Parquet without reading its tables; their columns are checked."""
+    tables = {name: _table(path / f"{name}.parquet", name) for name in frames.FRAMES}
+    return ScannedStudy(path, folder.settings_of(path), {item.id: item for item in folder.protocols(path)}, tables)
+
+
+def write_marked(
+    source: ScannedStudy, path: Path, protocol: Protocol, annotator: Annotator, results: Mapping[str, pl.LazyFrame]
+) -> None:
+    """Write a study that has only texts with what one annotator marked in them, without reading it into memory."""
+    path.mkdir(parents=True)
+    (path / "protocols").mkdir()
+    for item in {**source.protocols, protocol.id: protocol}.values():
+        folder.write_protocol(item, path)
+    folder.write_settings(source.settings, [*source.protocols, protocol.id], path)
+    shutil.copyfile(source.path / "documents.parquet", path / "documents.parquet")
+    others = source.tables["annotators"].filter(pl.col("id") != annotator.id)
+    own = frames.frame(frames.ANNOTATORS, [frames.annotator_row(annotator)]).lazy()
+    for name, table in {"annotators": pl.concat([others, own]), **results}.items():
+        table.sink_parquet(path / f"{name}.parquet", row_group_size=study_tables.BATCH)
 
 
 def write(items: Iterable[Item], path: Path, options: Options) -> None:

@@ -38,7 +38,7 @@ def model_file(model: str) -> Path:
         return file
     name = model.removeprefix("local:")
     if name not in PACKAGES:
-        raise FinecombError(f"no local model is called {name!r}{did_you_mean(name, PACKAGES)}; or name a GGUF file")
+        raise FinecombError(f"no local model is called {name!r}, and it is no GGUF file{did_you_mean(name, PACKAGES)}")
     package, pattern, install = PACKAGES[name]
     spec = importlib.util.find_spec(package)
     folders = [Path(folder) for folder in spec.submodule_search_locations or []] if spec else []

@@ -9,7 +9,8 @@ import numpy as np
 from finecomb.agreement.gamma.continuum import Floats, continua
 from finecomb.agreement.gamma.dissimilarity import Dissimilarity, group_distances
 from finecomb.agreement.gamma.measured import GammaSettings, Job, Measured, measured
-from finecomb.engine.pool import spread
+from finecomb.core.errors import FinecombError
+from finecomb.engine.engines import Engine, LocalEngine, LostItem
 from finecomb.measure.inference import ratio
 from finecomb.measure.view import View
 
@@ -23,7 +24,7 @@ def dissimilarity_of(view: View, settings: GammaSettings) -> Dissimilarity:
 
 
 def measure_view(
-    view: View, settings: GammaSettings, seed: int, workers: int = 1, watch: Watch | None = None
+    view: View, settings: GammaSettings, seed: int, engine: Engine | None = None, watch: Watch | None = None
 ) -> list[Measured]:
     """Each text of a view; `watch` sees them come, and is told how many there are."""
     distances = dissimilarity_of(view, settings)
@@ -31,8 +32,15 @@ def measure_view(
         Job(text.document, text.continuum, settings, distances, len(view.categories), seed)
         for text in continua(view.study, view.categories)
     ]
-    done = spread(measured, jobs, workers)
+    done = map(_survived, (engine or LocalEngine()).map(measured, jobs))
     return list(watch(done, len(jobs)) if watch else done)
+
+
+def _survived(result: Measured | LostItem) -> Measured:
+    """A result; a text that no process survives has none, and a number without it would be another number."""
+    if isinstance(result, LostItem):
+        raise FinecombError(f"gamma of a text cannot be computed: {result.reason}; leave it out with --where")
+    return result
 
 
 def _table(texts: Sequence[Measured], name: str) -> Floats:

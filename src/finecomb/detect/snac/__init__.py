@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,31 +44,32 @@ def _training(name: str, options: type, real: bool = False) -> DetectorTraining:
     return DetectorTraining(options, fit, real)
 
 
+def _made(name: str, protocol: Protocol, values: SentenceDetectorOptions) -> Detector:
+    """The detector of that name with the weights that the options name."""
+    from finecomb.detect.model_folder import read_model_folder
+    from finecomb.detect.snac.detector import SentenceDetector
+    from finecomb.detect.snac.narrative import ANY
+
+    stored = read_model_folder(values.weights, name)
+    scorer = _model(name)[1].from_stored(stored)
+    labels = tuple(stored.settings.get("labels", ()))
+    stored_thresholds = stored.settings.get("thresholds", {ANY: stored.settings.get("threshold", 0.5)})
+    chosen = stored_thresholds if values.threshold is None else dict.fromkeys(stored_thresholds, values.threshold)
+    signature = detector_signature(name, protocol, values, fitted=stored.card.signature.replace("|", ";"))
+    return SentenceDetector(
+        name,
+        protocol,
+        scorer,
+        labels,
+        chosen,
+        signature,
+        fitted_texts=stored.card.fitted_texts,
+        segments=stored.settings.get("segments", True),
+    )
+
+
 def _factory(name: str, title: str, options: type, real: bool = False) -> Factory:
-    def make(protocol: Protocol, values: SentenceDetectorOptions) -> Detector:
-        from finecomb.detect.model_folder import read_model_folder
-        from finecomb.detect.snac.detector import SentenceDetector
-        from finecomb.detect.snac.narrative import ANY
-
-        stored = read_model_folder(values.weights, name)
-        scorer = _model(name)[1].from_stored(stored)
-        labels = tuple(stored.settings.get("labels", ()))
-        stored_thresholds = stored.settings.get("thresholds", {ANY: stored.settings.get("threshold", 0.5)})
-        chosen = (
-            dict.fromkeys(stored_thresholds, values.threshold) if values.threshold is not None else stored_thresholds
-        )
-        signature = detector_signature(name, protocol, values, fitted=stored.card.signature.replace("|", ";"))
-        return SentenceDetector(
-            name,
-            protocol,
-            scorer,
-            labels,
-            chosen,
-            signature,
-            fitted_texts=stored.card.fitted_texts,
-            segments=stored.settings.get("segments", True),
-        )
-
+    make = functools.partial(_made, name)  # unlike a function in here it can be sent to other processes
     training = _training(name, options, real)
     return Factory(name, title, _TRAINED, "snac", "detector", SentenceDetectorOptions, make, training)
 

@@ -74,8 +74,12 @@ def _judged(study: PaperStudy, part: View, *names: str) -> Rendering:
     by = _by(study, *names)
     findings = human_or_machine(part, by, **study.inference)
     rows = _wide(findings, by)
-    return Rendering(tuple(rows), "Machine is the positive class; p is corrected over rows (Bonferroni).",
-                     signature=signature_of(findings))  # fmt: skip
+    words = ["Machine is the positive class; p is corrected over rows (Bonferroni).", *map(_sentence, findings.notes)]
+    return Rendering(tuple(rows), " ".join(words), signature=signature_of(findings))
+
+
+def _sentence(note: str) -> str:
+    return f"{note[0].upper()}{note[1:]}."
 
 
 def table_1(study: PaperStudy) -> Rendering:

@@ -1,0 +1,152 @@
+"""A study of any number of marks, made from a seed a batch of texts at a time, as Parquet and as JSON lines.
+
+Eleven annotators read each text of 104 words: ten readers, and `truth` of kind gold. Each marks about three places.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from finecomb.core import frames
+from finecomb.core.records import Annotator, Settings
+from finecomb.formats import folder
+from finecomb.protocols import shipped
+
+WORDS, LETTERS, READERS, MARKS, BATCH = 104, 5, 10, 3, 2_000
+SYLLABLES = "ba do ri mu ten la so pik ver an el ost un gra fi zu".split()
+LEXICON = np.array([f"{first}{second}xxxxx"[:LETTERS] for first in SYLLABLES for second in SYLLABLES])
+PEOPLE = ("truth", *(f"reader-{number}" for number in range(1, READERS + 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some texts, who read them, and what was marked: `owners` are positions in `annotations`."""
+
+    documents: list[str]
+    texts: list[str]
+    annotations: list[tuple[str, str, str]]
+    owners: NDArray[np.int64]
+    ids: list[str]
+    labels: list[str]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    quotes: list[str]
+    severities: NDArray[np.int64]
+
+
+def batches(marks: int, labels: list[str], seed: int = 0) -> Iterator[Batch]:
+    """About so many marks in batches of texts."""
+    count = max(1, round(marks / (MARKS * len(PEOPLE))))
+    for first in range(0, count, BATCH):
+        yield _batch(range(first, min(first + BATCH, count)), labels, np.random.default_rng([seed, first]))
+
+
+def _batch(numbers: range, labels: list[str], rng: np.random.Generator) -> Batch:
+    documents = [f"d{number:07}" for number in numbers]
+    texts = [" ".join(words) for words in rng.choice(LEXICON, (len(numbers), WORDS))]
+    annotations = [(f"{document}:{who}", document, who) for document in documents for who in PEOPLE]
+    sizes = rng.integers(0, 2 * MARKS + 1, len(annotations))
+    owners = np.repeat(np.arange(len(annotations)), sizes)
+    starts = rng.integers(0, WORDS - 8, len(owners)) * (LETTERS + 1)
+    ends = starts + rng.integers(1, 7, len(owners)) * (LETTERS + 1) - 1
+    places = [place for size in sizes for place in range(size)]
+    ids = [f"{annotations[owner][0]}:{place}" for owner, place in zip(owners, places, strict=True)]
+    spans = zip(owners, starts, ends, strict=True)
+    quotes = [texts[owner // len(PEOPLE)][start:end] for owner, start, end in spans]
+    drawn = [labels[number] for number in rng.integers(0, len(labels), len(owners))]
+    severities = rng.integers(1, 4, len(owners))
+    return Batch(documents, texts, annotations, owners, ids, drawn, starts, ends, quotes, severities)
+
+
+def _tables(batch: Batch, protocol: str) -> dict[str, pl.DataFrame]:
+    owner = pl.DataFrame(batch.annotations, ["annotation", "document", "annotator"], orient="row")
+    models = [f'{{"model":"m{int(id[1:]) % 5}"}}' for id in batch.documents]
+    documents = pl.DataFrame({"id": batch.documents, "text": batch.texts, "meta": models})
+    annotations = owner.rename({"annotation": "id"}).with_columns(
+        protocol=pl.lit(protocol), round=pl.lit(0), phase=pl.lit("work"), status=pl.lit("submitted")
+    )
+    span = pl.struct(part=pl.lit("text"), start=pl.Series(batch.starts), end=pl.Series(batch.ends))
+    marks = owner[batch.owners].with_columns(
+        id=pl.Series(batch.ids),
+        protocol=pl.lit(protocol),
+        label=pl.Series(batch.labels),
+        spans=pl.concat_list(span),
+        quotes=pl.concat_list(pl.Series(batch.quotes)),
+        answers=pl.concat_str(pl.lit('{"severity":'), pl.Series(batch.severities).cast(pl.String), pl.lit("}")),
+        unlocated=pl.lit(""),
+    )
+    return {"documents": documents, "annotations": annotations, "marks": marks}
+
+
+def _fitted(table: pl.DataFrame, name: str) -> pl.DataFrame:
+    """All columns of a frame; absent ones are null, or empty where a list is."""
+    wanted = frames.schema(frames.FRAMES[name])
+    empty = {"references", "segments", "made_from"}
+    absent = [
+        (pl.lit([], kind) if column in empty else pl.lit(None, kind)).alias(column)
+        for column, kind in wanted.items()
+        if column not in table.columns
+    ]
+    return table.with_columns(absent).select(list(wanted)).cast(pl.Schema(wanted))
+
+
+def parquet_study(path: Path, marks: int, seed: int = 0) -> Path:
+    """A study of Parquet tables with about so many marks."""
+    protocol = shipped("scarecrow")
+    labels = [label.name for label in protocol.labels]
+    parts = path / "parts"
+    parts.mkdir(parents=True)
+    (path / "protocols").mkdir()
+    folder.write_protocol(protocol, path)
+    folder.write_settings(Settings(title=f"{marks:,} marks"), [protocol.id], path)
+    for number, batch in enumerate(batches(marks, labels, seed)):
+        for name, table in _tables(batch, protocol.id).items():
+            _fitted(table, name).write_parquet(parts / f"{name}-{number:06}.parquet")
+    for name in ("documents", "annotations", "marks"):
+        pieces = pl.scan_parquet(sorted(parts.glob(f"{name}-*.parquet")))
+        pieces.sink_parquet(path / f"{name}.parquet", row_group_size=20_000)
+    shutil.rmtree(parts)
+    people = [Annotator(id=id, kind="human" if id != "truth" else "gold") for id in PEOPLE]
+    for name, rows in (("annotators", [frames.annotator_row(person) for person in people]), ("units", [])):
+        frames.frame(frames.FRAMES[name], rows).write_parquet(path / f"{name}.parquet")
+    return path
+
+
+def lines_study(path: Path, marks: int, seed: int = 0) -> Path:
+    """The same study as one file of JSON lines."""
+    protocol = shipped("scarecrow")
+    labels = [label.name for label in protocol.labels]
+    with path.open("w", encoding="utf-8") as file:
+        file.write(f'{{"settings":{Settings(protocols=(protocol.id,)).to_json()}}}\n')
+        file.write(f'{{"protocol":{protocol.to_json()}}}\n')
+        for batch in batches(marks, labels, seed):
+            for id, text in zip(batch.documents, batch.texts, strict=True):
+                file.write(f'{{"document":{{"id":"{id}","text":"{text}","meta":{{"model":"m{int(id[1:]) % 5}"}}}}}}\n')
+        for id in PEOPLE:
+            kind = "human" if id != "truth" else "gold"
+            file.write(f'{{"annotator":{{"id":"{id}","kind":"{kind}"}}}}\n')
+        for batch in batches(marks, labels, seed):
+            file.writelines(_annotation_lines(batch, protocol.id))
+    return path
+
+
+def _annotation_lines(batch: Batch, protocol: str) -> Iterator[str]:
+    columns = zip(batch.ids, batch.labels, batch.starts, batch.ends, batch.quotes, batch.severities, strict=True)
+    marks = [
+        f'{{"id":"{id}","label":"{label}","spans":[[{start},{end}]],"quotes":["{quote}"],'
+        f'"answers":{{"severity":{severity}}}}}'
+        for id, label, start, end, quote, severity in columns
+    ]
+    bounds = [0, *accumulate(np.bincount(batch.owners, minlength=len(batch.annotations)).tolist())]
+    for number, (id, document, who) in enumerate(batch.annotations):
+        own = ",".join(marks[bounds[number] : bounds[number + 1]])
+        about = f'"id":"{id}","document":"{document}","annotator":"{who}","protocol":"{protocol}"'
+        yield f'{{"annotation":{{{about},"status":"submitted","marks":[{own}]}}}}\n'

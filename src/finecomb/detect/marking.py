@@ -1,0 +1,155 @@
+"""Marking of many texts by an engine: from a frame of documents to frames of annotations, marks and units."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from finecomb.core import frames
+from finecomb.core.errors import FinecombError, shorten
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Exclusion
+from finecomb.detect.base import BATCH, Detector, detect
+from finecomb.engine.engines import Engine
+from finecomb.engine.partitions import PartitionFolder, PartitionRun, Tables, partition_rows
+
+RESULTS = ("annotations", "marks", "units")
+_READ = 10_000  # documents in memory at a time, beside those that are being marked
+
+
+def unfinished_folder(output: Path) -> Path:
+    """Where the partitions of a run are until it is done: beside the study that will be written."""
+    return output.with_name(f"{output.name}.unfinished")
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentMarking:
+    """A detector as work that can be sent to other processes, each of which makes it once."""
+
+    name: str
+    make: Callable[[Protocol, Any], Detector]
+    protocol: Protocol
+    options: Any
+
+    def __call__(self, documents: pl.DataFrame) -> Tables:
+        """What it marks in each document; one that it fails at is set aside with the reason."""
+        detector = self._detector()  # what goes wrong here is no text's fault, and ends the run
+        return _tables([row for batch in documents.iter_slices(BATCH) for row in self._annotations(batch, detector)])
+
+    def _annotations(self, documents: pl.DataFrame, detector: Detector) -> list[Annotation]:
+        try:
+            return list(detect(frames.documents_of(documents), detector))
+        except Exception:  # whatever a detector may raise; each text alone tells which one it was
+            return [self._annotation(row, detector) for row in documents.iter_slices(1)]
+
+    def _annotation(self, row: pl.DataFrame, detector: Detector) -> Annotation:
+        try:
+            (annotation,) = detect(frames.documents_of(row), detector)
+            return annotation
+        except Exception as error:  # set aside, so that one text does not keep the others from being marked
+            return self.set_aside(row["id"][0], f"{type(error).__name__}: {shorten(str(error), 200)}")
+
+    def _detector(self) -> Detector:
+        key = pickle.dumps(self)
+        if key not in _DETECTORS:
+            _DETECTORS.clear()  # models are large, and a run has one
+            _DETECTORS[key] = self.make(self.protocol, self.options)
+        return _DETECTORS[key]
+
+    def set_aside(self, document: str, reason: str) -> Annotation:
+        """The annotation of a document that could not be marked."""
+        return Annotation(
+            id=f"{document}/{self.name}",
+            document=document,
+            annotator=self.name,
+            protocol=self.protocol.id,
+            status="excluded",
+            excluded=Exclusion(by=self.name, reason=f"set aside: {reason}"),
+        )
+
+    def lost(self, row: pl.DataFrame, reason: str) -> Tables:
+        """The results for a document that no process survived."""
+        return _tables([self.set_aside(row["id"][0], reason)])
+
+
+_DETECTORS: dict[bytes, Detector] = {}
+"""The detector of this process, by the work it was made for."""
+
+
+def _tables(annotations: Sequence[Annotation]) -> Tables:
+    rows = {
+        "annotations": [frames.annotation_row(annotation) for annotation in annotations],
+        "marks": [frames.mark_row(mark, annotation) for annotation in annotations for mark in annotation.marks],
+        "units": [frames.unit_row(unit, annotation) for annotation in annotations for unit in annotation.units],
+    }
+    return {name: frames.frame(frames.FRAMES[name], rows[name]) for name in RESULTS}
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedCorpus:
+    """The files of a finished run, in the order of the documents."""
+
+    folder: PartitionFolder
+    names: Sequence[str]
+    found: int
+    """Texts that an earlier run had marked."""
+
+    def table(self, name: str) -> pl.LazyFrame:
+        """All rows of annotations, marks or units."""
+        return pl.scan_parquet(self.folder.files(self.names, name))
+
+    def annotations(self) -> Iterator[Annotation]:
+        """Every annotation as a record, a partition at a time."""
+        for name in self.names:
+            yield from frames.annotations_of(
+                *(pl.read_parquet(self.folder.files([name], table)[0]) for table in RESULTS)
+            )
+
+
+def mark_corpus(
+    documents: pl.LazyFrame,
+    marking: DocumentMarking,
+    signature: str,
+    engine: Engine,
+    folder: Path,
+    watch: Callable[[Iterator[int], int], Iterable[int]],
+) -> MarkedCorpus:
+    """Mark every document of a frame; what is finished lies in `folder`, also when the run is cut off.
+
+    `watch` sees how many documents each finished partition has, and is told how many there are.
+    """
+    count = int(documents.select(pl.len()).collect().item())
+    run = PartitionRun(engine, marking, marking.lost, signature, PartitionFolder(folder))
+    for _ in watch(run.rows_done(_slices(documents, partition_rows(count))), count):
+        pass
+    corpus = MarkedCorpus(run.folder, run.names, run.found)
+    _refuse_if_none_was_marked(corpus, marking.name)
+    return corpus
+
+
+def _slices(documents: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
+    """A frame in slices of so many rows; several are read at a time, since a file is slow to be opened often."""
+    offset, read = 0, rows * max(1, _READ // rows)
+    while len(part := documents.slice(offset, read).collect()):
+        yield from part.iter_slices(rows)
+        offset += read
+
+
+def _refuse_if_none_was_marked(corpus: MarkedCorpus, detector: str) -> None:
+    """Where the detector failed at every text, the fault is not in the texts."""
+    reasons = (
+        corpus.table("annotations")
+        .select(reason=pl.col("excluded").str.json_path_match("$.reason"))
+        .unique()
+        .head(2)
+        .collect()["reason"]
+        .to_list()
+    )
+    if len(reasons) == 1 and str(reasons[0] or "").startswith("set aside: "):
+        corpus.folder.remove()
+        raise FinecombError(f"--detector {detector}: failed at every text: {reasons[0].removeprefix('set aside: ')}")

@@ -1,0 +1,210 @@
+"""Engines: who does the work, the processes of this machine or a Ray cluster. What is worked on decides the result."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import multiprocessing
+import time
+import typing
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.engine.pool import cores, ignore_interrupts
+
+Item = TypeVar("Item")
+Done = TypeVar("Done")
+
+_ALONE = 2.0  # seconds of work before other processes are worth starting
+_AHEAD = 3  # items in flight for each worker: memory is bounded by them, not by the corpus
+_TRIES = 2  # times that a worker may die over an item that nobody else is working beside
+_RAY_RETRIES = 2  # of a task whose worker died, before its items are looked at one by one
+
+
+@dataclass(frozen=True, slots=True)
+class LostItem:
+    """What comes in place of a result when every process that worked on an item has died."""
+
+    reason: str
+
+
+class Engine(typing.Protocol):
+    """Does work on items somewhere; results come in the order of the items, whoever is done first."""
+
+    def map(self, work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done | LostItem]:
+        """`work` of each item, or a `LostItem`; an exception that `work` raises is raised here.
+
+        Items are taken as they are needed, a few for each worker at a time. `work` and items can be pickled.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEngine:
+    """Processes of this machine; with one worker, or for the first two seconds, this process itself."""
+
+    workers: int = 1
+    alone: float = _ALONE
+    """Seconds before other processes are started."""
+
+    def map(self, work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done | LostItem]:
+        """See `Engine`."""
+        remaining, began = iter(items), time.monotonic()
+        if self.workers < 2:
+            yield from map(work, remaining)
+            return
+        while time.monotonic() - began < self.alone:
+            item = next(remaining, _END)
+            if item is _END:
+                return
+            yield work(typing.cast(Item, item))
+        first = next(remaining, _END)
+        if first is not _END:
+            yield from _Pool(work, self.workers).results(itertools.chain([typing.cast(Item, first)], remaining))
+
+
+_END = object()
+
+
+@dataclass
+class _Pool:
+    """A pool of processes that is started again when one of them dies."""
+
+    work: Callable[[Any], Any]
+    workers: int
+    others: set[Any] = field(default_factory=lambda: set(multiprocessing.active_children()))
+
+    def results(self, items: Iterable[Any]) -> Iterator[Any]:
+        """Results in order; when a process dies, what was in flight is done again, one item at a time."""
+        remaining = iter(items)
+        flight: deque[tuple[Any, Future[Any]]] = deque()
+        pool = self._started(self.workers)
+        try:
+            while True:
+                for item in itertools.islice(remaining, self.workers * _AHEAD - len(flight)):
+                    flight.append((item, pool.submit(self.work, item)))
+                if not flight:
+                    return
+                try:
+                    yield flight[0][1].result()
+                    flight.popleft()
+                except BrokenProcessPool:
+                    pool.shutdown(cancel_futures=True)
+                    yield from self._one_at_a_time([item for item, _ in flight])
+                    flight.clear()
+                    pool = self._started(self.workers)
+        except BaseException:
+            for child in set(multiprocessing.active_children()) - self.others:
+                child.terminate()  # a pool that is shut down would first finish what it has begun
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _started(self, workers: int) -> ProcessPoolExecutor:
+        spawning = multiprocessing.get_context("spawn")  # a fork would copy the locks of other libraries' threads
+        return ProcessPoolExecutor(workers, spawning, initializer=ignore_interrupts)
+
+    def _one_at_a_time(self, items: Iterable[Any]) -> Iterator[Any]:
+        """Results of items that have a process to themselves, so that a death is their own doing."""
+        pool = self._started(1)
+        try:
+            for item in items:
+                result: Any = LostItem(f"the process that worked on it died, {_TRIES} times out of {_TRIES}")
+                for _ in range(_TRIES):
+                    try:
+                        result = pool.submit(self.work, item).result()
+                        break
+                    except BrokenProcessPool:
+                        pool.shutdown()
+                        pool = self._started(1)
+                yield result
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RayEngine:
+    """Workers of a Ray cluster: an existing one by its address, or one that is started on this machine."""
+
+    address: str = ""
+    """As `ray.init` takes it, e.g. `auto`, `10.0.0.5:6379` or `ray://head:10001`; empty for one of our own."""
+    workers: int = 2
+    """Processes of a cluster of our own; of an existing one, how many it has."""
+
+    def map(self, work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done | LostItem]:
+        """See `Engine`; a task whose worker or machine dies is done again elsewhere."""
+        ray = _ray()
+        started = not ray.is_initialized()
+        if started:
+            self._connect(ray)
+        try:
+            yield from self._results(ray, work, items)
+        finally:
+            if started:
+                ray.shutdown()
+
+    def _connect(self, ray: Any) -> None:
+        local_settings: dict[str, Any] = {"num_cpus": self.workers, "include_dashboard": False}
+        place: dict[str, Any] = {"address": self.address} if self.address else {"address": "local", **local_settings}
+        try:
+            ray.init(**place, log_to_driver=False, configure_logging=False, namespace="finecomb")
+        except (ConnectionError, OSError, ValueError, RuntimeError) as error:
+            engine_name = f"ray:{self.address}" if self.address else "ray"
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise FinecombError(f"--engine {engine_name}: no cluster answers there: {reason}") from None
+
+    def _results(self, ray: Any, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        shared = ray.put(work)
+        task = ray.remote(max_retries=_RAY_RETRIES, num_cpus=1)(_call)
+        ahead = max(self.workers, int(ray.cluster_resources().get("CPU", 1))) * _AHEAD
+        remaining, flight = iter(items), deque[Any]()
+        while True:
+            flight.extend(
+                task.remote(shared, item) for item in itertools.islice(remaining, max(0, ahead - len(flight)))
+            )
+            if not flight:
+                return
+            try:
+                result = ray.get(flight[0])
+            except ray.exceptions.RayTaskError as error:
+                raise error.cause if isinstance(getattr(error, "cause", None), Exception) else error from None
+            except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.ObjectLostError):
+                times = _RAY_RETRIES + 1
+                result = LostItem(f"the process that worked on it died, {times} times out of {times}")
+            yield result
+            flight.popleft()
+
+
+def _call(work: Callable[[Any], Any], item: Any) -> Any:
+    return work(item)
+
+
+def _ray() -> Any:
+    try:
+        return importlib.import_module("ray")
+    except ImportError:
+        raise FinecombError("--engine ray needs Ray: pip install 'finecomb[ray]'") from None
+
+
+NAMES = ("local", "ray")
+
+
+def engine_named(text: str, workers: int | None = None) -> Engine:
+    """The engine that `--engine` names: `local`, `ray`, or `ray:ADDRESS`.
+
+    Where somebody says how many workers there are, all work is theirs, so that none can take this process with it.
+    """
+    name, _, address = text.partition(":")
+    if name == "local" and not address:
+        return LocalEngine(workers, alone=0.0) if workers else LocalEngine(cores())
+    if name == "ray":
+        if address and workers:
+            raise FinecombError(f"--workers does not apply to --engine {text}: the cluster says how many it has")
+        _ray()
+        return RayEngine(address, workers or cores())
+    raise FinecombError(f"--engine {text}: expected local, ray or ray:ADDRESS{did_you_mean(name, NAMES)}")

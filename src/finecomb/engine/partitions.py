@@ -1,0 +1,132 @@
+"""Work on a large table cut into partitions: each result is put down whole, and a run that was cut off goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from finecomb.engine.engines import Engine, LostItem
+
+Tables = Mapping[str, pl.DataFrame]
+"""The results of one partition by the name of their table."""
+Work = Callable[[pl.DataFrame], Tables]
+"""From the rows of a partition its results; what it gives for a row depends on nothing but the row."""
+Lost = Callable[[pl.DataFrame, str], Tables]
+"""The results for one row that no worker survived, with the reason."""
+
+STEP, MOST_PARTITIONS, MOST_ROWS = 16, 5_000, 10_000
+
+
+def partition_rows(rows: int) -> int:
+    """Rows of each partition of a table: few, so that little is done twice, but not many thousands of partitions.
+
+    >>> [partition_rows(rows) for rows in (1, 80_000, 1_000_000, 10**9)]
+    [16, 16, 208, 10000]
+    """
+    steps = -(-rows // (STEP * MOST_PARTITIONS))
+    return min(max(steps, 1) * STEP, MOST_ROWS)
+
+
+def partition_name(number: int, key: str, rows: pl.DataFrame) -> str:
+    """A name that only the same rows under the same key have; names are in the order of the numbers."""
+    digest = hashlib.blake2b(key.encode() + b"\0" + rows.write_ndjson().encode(), digest_size=8).hexdigest()
+    return f"{number:07}-{digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFolder:
+    """Finished partitions: a folder for each, with a Parquet file for each table; it is there whole or not at all."""
+
+    path: Path
+
+    def has(self, name: str) -> bool:
+        """Whether the partition is finished."""
+        return (self.path / name).is_dir()
+
+    def put(self, name: str, tables: Tables) -> None:
+        """Write a partition down, on disk before it gets its name."""
+        temporary = self.path / f".{uuid.uuid4().hex}"
+        temporary.mkdir(parents=True)
+        for table_name, table in tables.items():
+            file = temporary / f"{table_name}.parquet"
+            table.write_parquet(file)
+            _sync(file)
+        _sync(temporary)
+        temporary.rename(self.path / name)
+
+    def files(self, names: Iterable[str], table: str) -> list[Path]:
+        """The files of a table in those partitions, in their order."""
+        return [self.path / name / f"{table}.parquet" for name in names]
+
+    def remove(self) -> None:
+        """Forget all partitions, also half-written ones and those of other runs."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@dataclass(slots=True)
+class PartitionRun:
+    """One pass over all partitions; afterwards `names` are those of the run, in order."""
+
+    engine: Engine
+    work: Work
+    lost: Lost
+    key: str
+    """What the results depend on beside the rows, e.g. a signature."""
+    folder: PartitionFolder
+    names: list[str] = field(default_factory=list)
+    found: int = 0
+    """Rows whose partition an earlier run had finished."""
+
+    def rows_done(self, partitions: Iterable[pl.DataFrame]) -> Iterator[int]:
+        """Do what is not done yet; yields how many rows each finished partition has, as they are finished."""
+        pending: deque[tuple[str, pl.DataFrame]] = deque()
+        earlier_rows: deque[int] = deque()
+        for result in self.engine.map(self.work, self._unfinished(partitions, pending, earlier_rows)):
+            name, rows = pending.popleft()
+            self.folder.put(name, self._one_by_one(rows) if isinstance(result, LostItem) else result)
+            yield len(rows)
+            while earlier_rows:
+                yield earlier_rows.popleft()
+        yield from earlier_rows
+
+    def _unfinished(
+        self,
+        partitions: Iterable[pl.DataFrame],
+        pending: deque[tuple[str, pl.DataFrame]],
+        earlier_rows: deque[int],
+    ) -> Iterator[pl.DataFrame]:
+        for number, rows in enumerate(partitions):
+            name = partition_name(number, self.key, rows)
+            self.names.append(name)
+            if self.folder.has(name):
+                self.found += len(rows)
+                earlier_rows.append(len(rows))
+            else:
+                pending.append((name, rows))
+                yield rows
+
+    def _one_by_one(self, rows: pl.DataFrame) -> Tables:
+        """The results of a partition that no worker survived: each row alone, so that only the culprit is lost."""
+        singles = list(rows.iter_slices(1))
+        results = self.engine.map(self.work, singles)
+        parts = [
+            self.lost(row, result.reason) if isinstance(result, LostItem) else result
+            for row, result in zip(singles, results, strict=True)
+        ]
+        return {name: pl.concat([part[name] for part in parts]) for name in parts[0]}
