@@ -68,6 +68,8 @@ class Evidence:
     """Agreement of people on any mark, where it was computed."""
     analysis: Sequence[str] = ()
     """Signatures of the numbers that are reported."""
+    licence: str = ""
+    """Under which licence texts and annotations are shared."""
 
     @property
     def work(self) -> Study:
@@ -284,6 +286,10 @@ def _personal(evidence: Evidence) -> str:
     return f"The study's files hold {kept}; platform ids are kept apart and can be forgotten."
 
 
+def _licence(evidence: Evidence) -> str:
+    return evidence.licence
+
+
 def _machine(evidence: Evidence) -> str:
     return f"Finecomb {__version__}"
 
@@ -331,7 +337,8 @@ QUESTIONS: tuple[Row, ...] = (
     ("Ethics", "Was there an ethics review?", "", None),
     ("Ethics", "Which personal data are kept?", "study", _personal),
     ("Ethics", "Could the texts harm those who read them?", "", None),
-    ("Data", "Under which licence are texts and annotations shared, and where?", "", None),
+    ("Data", "Under which licence are texts and annotations shared?", "settings", _licence),
+    ("Data", "Where are they shared?", "", None),
 )
 
 
