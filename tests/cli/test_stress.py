@@ -55,6 +55,23 @@ def test_any_command_is_a_metric(texts: Path, tmp_path: Path) -> None:
     assert json.loads(output)["table"][0]["value"] > 0
 
 
+def test_what_other_metrics_found_is_kept_when_one_fails(texts: Path) -> None:
+    words = [
+        "--metric",
+        f"command:{sys.executable} -c pass",
+        "--metric",
+        "rouge1",
+        "--corruption",
+        "shuffled",
+        "--json",
+    ]
+    result = run("stress", texts, *words, "--draws", "20")
+    assert result.exit_code == 1
+    output = result.stdout
+    assert [row["metric"] for row in json.loads(output)["table"]] == ["rouge1"]
+    assert any("gave 0 numbers for 8 texts; it has no rows" in note for note in json.loads(output)["notes"])
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -80,6 +80,8 @@ def test_a_folder_is_a_season_and_a_table_its_schedule(tmp_path: Path) -> None:
         (json.dumps([{**GAMES[0], "box_score": []}] * 2), "is not a box score: box_score is not an object"),
         ("", "is empty or not there"),
         ("[1,", "not JSON"),
+        ("[1, 2]", r"g\.json:1: is no record: expected an object or a list of objects, found 1"),
+        ('{"a": null, "b": {}}', "is no record: expected an object or a list of objects, found null"),
     ],
 )
 def test_records_that_cannot_be_used_are_refused_in_one_line(content: str, message: str, tmp_path: Path) -> None:
@@ -102,3 +104,9 @@ def test_other_records_are_said_to_be_no_box_scores(tmp_path: Path) -> None:
     match = with_evidence(TEXTS, read_evidence([tmp_path / "w.jsonl"]))
     assert [document.data for document in match.documents] == [{"wind": 3}, {"wind": 4}]
     assert "2 records are no box scores" in match.notes[0]
+
+
+def test_records_that_are_lists_are_tables_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "w.json").write_text('[[{"wind": 3}], [{"wind": 4}]]')
+    match = with_evidence(TEXTS, read_evidence([tmp_path / "w.json"]))
+    assert [document.data for document in match.documents] == [[{"wind": 3}], [{"wind": 4}]]

@@ -34,6 +34,7 @@ def test_the_formats_of_the_issue_are_all_there() -> None:
         "brat",
         "frank",
         "csabstruct",
+        "model-criticism",
     ]
     assert {*ours, *others} <= set(formats())
 

@@ -8,19 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.records import Mark
+from finecomb.core.records import Annotation, Annotator, Document, Mark, Settings
 from finecomb.core.span import union
+from finecomb.core.study import Item, Study
 from finecomb.gold.decisions import Decision, What
 from finecomb.gold.disputes import (
     Dispute,
+    DisputeCount,
     DisputeDecision,
+    dispute_counts,
     dispute_decisions,
     disputes,
     gold_marks,
     is_finished,
 )
 from finecomb.gold.merge import gold
-from finecomb.measure.view import view
+from finecomb.measure.view import Filters, view
+from finecomb.protocols import shipped
+from finecomb.simulate import Simulated, crowd, plant, simulate
 from tests.agreement.worlds import Marked
 from tests.gold.worlds import TEXT, mark, marks, world
 
@@ -71,6 +76,48 @@ def test_items_align_where_a_text_has_them() -> None:
 
 def test_a_text_without_marks_has_no_places() -> None:
     assert found([], []) == ()
+
+
+def counted(own: Sequence[Dispute]) -> DisputeCount:
+    """The slow definition: all disputes are made and counted."""
+    return DisputeCount(len(own), sum(dispute.agreed for dispute in own))
+
+
+@given(st.lists(marks(), min_size=1, max_size=4), st.sampled_from(["auto", "overlap", "overlap-label"]))
+def test_disputes_are_counted_without_being_made(given: list[list[Marked]], align: str) -> None:
+    study = world({"d": TEXT, "e": TEXT}, {("d", f"p{at}"): each for at, each in enumerate(given)} | {("e", "p0"): []})
+    every = disputes(view(study), align)
+    assert dispute_counts(view(study), align) == {document: counted(own) for document, own in every.items()}
+
+
+@pytest.mark.parametrize("items", [False, True])
+@pytest.mark.parametrize("name", ["scarecrow", "accuracy", "snac"])
+def test_counts_are_those_of_disputes_under_shipped_protocols(name: str, items: bool) -> None:
+    """With the rules of each protocol, for pretended people who see much the same."""
+    protocol = shipped(name)
+    texts = [
+        Document(id=f"t{at}", text=f"The Hawks won {at + 90}-80 on a Monday. They ran, they ran. " * 4)
+        for at in range(6)
+    ]
+    truth = {one.document: one for one in plant(texts, protocol, 4.0, 1)}
+    people = crowd(3, Simulated("reader", recall=0.9, precision=0.9, jitter=0.3), 0.0, 1)
+    annotations = list(simulate(texts, truth, people, protocol, 1))
+    if items:
+        annotations = [tied(one) if isinstance(one, Annotation) else one for one in annotations]
+    planted: list[Item] = [Settings(protocols=(protocol.id,)), protocol, *texts, Annotator(id="truth", kind="gold")]
+    study = Study.from_items([*planted, *(person.annotator() for person in people), *annotations])
+    seen = view(study, Filters(kinds=("human",)))
+    every = disputes(seen)
+    assert dispute_counts(seen) == {document: counted(own) for document, own in every.items()}
+    assert sum(len(own) for own in every.values()) > 10
+    if not items:
+        assert any(dispute.agreed for own in every.values() for dispute in own)
+
+
+def tied(annotation: Annotation) -> Annotation:
+    """The same, its marks tied to others by the order in which they stand."""
+    marks = (one.model_copy(update={"item": f"{at}"}) for at, one in enumerate(annotation.marks))
+    return annotation.model_copy(update={"marks": tuple(marks)})
 
 
 @given(st.lists(marks(), min_size=1, max_size=4))

@@ -11,13 +11,13 @@ import pytest
 from fastapi.testclient import TestClient
 
 from finecomb import protocols
-from finecomb.cli.serve import server_config
 from finecomb.core.records import PHASES, Annotation, Annotator, Document, Mark, Offer, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Item
 from finecomb.server import auth
 from finecomb.server.app import create_app
 from finecomb.server.auth import TOKEN, Auth
+from finecomb.server.connections import server_config
 from finecomb.store import access, researcher_actions, tables
 from finecomb.store.database import DatabaseError
 from finecomb.store.store import Store

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import pytest
 import uvicorn
 
-from finecomb.cli.serve import server_config
 from finecomb.server import connections, headers
 from finecomb.server.app import create_app
+from finecomb.server.connections import server_config
 from finecomb.store.store import Store
 
 HALVES = [

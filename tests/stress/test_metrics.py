@@ -1,13 +1,19 @@
 from __future__ import annotations
 
 import math
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
+from finecomb.stress import metrics
 from finecomb.stress.metrics import METRICS, Candidate, matched_f1, metric_named, rouge_l, rouge_n
+from tests.detect import tiny_models
 
 DOCUMENT = Document(id="1", text="x")
 
@@ -60,3 +66,48 @@ def test_an_unknown_metric_is_named() -> None:
 def test_metrics_say_what_they_need() -> None:
     assert all(metric.needs_references for metric in METRICS.values())
     assert not metric_named("perplexity:any").higher_is_better
+
+
+def test_mauve_is_asked_for_corpora_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+
+    def compute_mauve(p_features: Any, q_features: Any, verbose: bool) -> SimpleNamespace:
+        calls.append((p_features.shape, q_features.shape))
+        return SimpleNamespace(mauve=0.75)
+
+    monkeypatch.setitem(sys.modules, "mauve", SimpleNamespace(compute_mauve=compute_mauve))
+    monkeypatch.setattr(metrics, "_encoder", lambda model: lambda text: np.ones((len(text.split()), 4)))
+    metric = metric_named("mauve:any")
+    rows = [Candidate("a b", ("c d e",), DOCUMENT), Candidate("f", ("g",), DOCUMENT)]
+    assert list(metric.score(rows)) == [0.75]
+    assert calls == [((2, 4), (2, 4))]
+
+
+def test_mauve_that_is_not_installed_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mauve", None)
+    with pytest.raises(FinecombError, match="pip install mauve-text"):
+        metric_named("mauve:any").score([Candidate("a", ("b",), DOCUMENT)])
+
+
+def test_the_perplexity_of_a_corpus_is_by_words_or_by_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "_surprisal", lambda model: lambda text: (6.0, 3, 2) if text else (0.0, 0, 0))
+    assert metrics.corpus_perplexity("any", ["a b", "c d"]) == pytest.approx(math.exp(3))
+    assert metrics.corpus_perplexity("any", ["a b", ""], words=False) == pytest.approx(math.exp(2))
+    assert math.isnan(metrics.corpus_perplexity("any", [""]))
+
+
+@pytest.mark.long
+def test_models_that_transformers_loads_give_perplexity_and_bertscore(tmp_path: Path) -> None:
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    text, other = "one two three four five", "one two"
+    model = tiny_models.causal(tmp_path / "causal")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    ids = tokenizer(text, return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        logs = transformers.AutoModelForCausalLM.from_pretrained(model).eval()(ids).logits.log_softmax(-1)[0, :-1]
+    nats = -sum(float(row[token]) for row, token in zip(logs, ids[0, 1:], strict=True))
+    by_hand = math.exp(nats / (ids.shape[1] - 1))
+    assert score(f"perplexity:{model}", text) == pytest.approx(by_hand, rel=1e-4)
+    encoder = tiny_models.encoder(tmp_path / "encoder")
+    assert score(f"bertscore:{encoder}", text, text) == pytest.approx(1, abs=1e-4)
+    assert score(f"bertscore:{encoder}", text, other) < 1

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.stress import Candidate, Metric, metric_named, stress, stressed_texts
-from finecomb.stress.trial import HUMAN, NO_PAIRS, spearman
+from finecomb.stress.trial import HUMAN, NO_PAIRS, OF_CORPUS, spearman
 
 TEXTS = [
     f"In {1990 + number} Ann met Bob in town. They had {number + 2} plans. She was glad. It was not late."
@@ -95,3 +97,33 @@ def test_texts_without_references_are_not_scored_by_metrics_that_need_them() -> 
     bare = [document.model_copy(update={"references": ()}) for document in DOCUMENTS]
     table = stress(stressed_texts(bare, KINDS, 0), [metric_named("rouge1")])
     assert {row.columns["texts"] for row in table.falls} == {0}
+
+
+def test_a_metric_that_fails_or_is_silent_is_one_line_and_the_others_are_kept() -> None:
+    def broken(candidates: Sequence[Candidate]) -> list[float]:
+        raise ZeroDivisionError("no words")
+
+    half = Metric("half", lambda rows: [math.nan if row.document.id == "0" else 1.0 for row in rows])
+    pairs = stressed_texts(DOCUMENTS, KINDS, 0)
+    table = stress(pairs, [Metric("broken", broken), half, metric_named("rouge1")], 50)
+    assert {row.columns["metric"] for row in table.falls} == {"half", "rouge1"}
+    assert table.failed == 1
+    assert table.notes == (
+        "metric broken: failed: ZeroDivisionError: no words; it has no rows",
+        "half: no number for 3 of 36 pairs of texts (0, shuffled); they are left out",
+    )
+    with pytest.raises(FinecombError, match="metric broken: failed: ZeroDivisionError: no words"):
+        stress(pairs, [Metric("broken", broken)])
+    with pytest.raises(FinecombError, match="metric short: gave 1 numbers for 12 texts"):
+        stress(pairs, [Metric("short", lambda rows: [1.0])])
+
+
+def test_a_metric_of_a_whole_corpus_has_one_fall_a_corruption() -> None:
+    mean_length = Metric("mean", lambda rows: [float(np.mean([len(row.text) for row in rows]))], of_corpus=True)
+    pairs = stressed_texts(DOCUMENTS, ["dropped-sentence"], 0)
+    table = stress(pairs, [mean_length], 30)
+    (row,) = table.falls
+    assert row.estimate.value == pytest.approx(np.mean([len(p.whole.text) - len(p.damaged.text) for p in pairs]))
+    assert row.estimate.low < row.estimate.value < row.estimate.high
+    assert math.isnan(float(str(row.columns["fooled"])))
+    assert table.ranks[0].estimate.why == OF_CORPUS

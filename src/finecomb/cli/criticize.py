@@ -141,6 +141,14 @@ def criticize(
         Path | None,
         typer.Option(help="A CSV with a column `system`: other figures to print beside.", show_default=False),
     ] = None,
+    word_ppl: Annotated[
+        str,
+        typer.Option(help="A causal model, by name or folder: perplexity by words, beside.", show_default=False),
+    ] = "",
+    mauve: Annotated[
+        str,
+        typer.Option(help="An encoder, by name or folder: MAUVE beside, where mauve-text is installed."),
+    ] = "",
     readers: Annotated[
         Path | None,
         typer.Option("--people", help="A study with the sections protocol: what readers say.", show_default=False),
@@ -197,6 +205,7 @@ def criticize(
     study = read(readers) if readers else None
     figures = human_judgments.figures_from_table(pl.read_csv(beside), str(beside)) if beside else {}
     test = _Test(correction, draws, seed, paired)
+    figures |= _model_figures(corpora, word_ppl, mauve)
     with _bars():
         criticisms, rows = _split_comparisons(wanted, corpora, given, stat, test, splits, save_to)
         tables = _tables(criticisms, rows, study, figures, corpora, test)
@@ -205,7 +214,8 @@ def criticize(
     signature = Signature.of(
         statistic="criticize", critic=critic, stat=stat, by=by or None, fit="corpus" if fit else fit_share,
         cluster=cluster or None, paired=paired or None, splits=splits if splits > 1 else None,
-        where=" and ".join(where or ()) or None, correction=correction, draws=draws, seed=seed, **given,
+        where=" and ".join(where or ()) or None, word_ppl=word_ppl or None, mauve=mauve or None,
+        correction=correction, draws=draws, seed=seed, **given,
     )  # fmt: skip
     notes = _notes(criticisms, wanted) + (power_words(ability.power) if "power" in shows else [])
     for place, name in enumerate(shows, 1):
@@ -322,6 +332,30 @@ def _shown(
     if name not in tables:
         raise FinecombError(f"--show {name}: there is no such table{did_you_mean(name, [*tables, *_OF_ONE])}")
     return name.capitalize(), tables[name]()
+
+
+def _model_figures(corpora: _Corpora, word_ppl: str, mauve: str) -> dict[str, dict[str, float]]:
+    """Perplexity by words and MAUVE of every system and of real documents, where a model for them is named.
+
+    The MAUVE of real documents is that of one half of them against the other.
+    """
+    if not (word_ppl or mauve):
+        return {}
+    from finecomb.stress import metrics
+
+    texts: dict[str, list[str]] = {}
+    for system, document in corpora.documents():
+        texts.setdefault(system, []).append(document.text)
+    figures: dict[str, dict[str, float]] = {}
+    if word_ppl:
+        figures["word ppl"] = {
+            system: metrics.corpus_perplexity(word_ppl, rows) for system, rows in track(texts.items(), "perplexity")
+        }
+    if mauve:
+        real = texts[REAL]
+        sides = {system: (real, rows) for system, rows in texts.items()} | {REAL: (real[::2], real[1::2])}
+        figures["mauve"] = {system: metrics.mauve(mauve, *pair) for system, pair in track(sides.items(), "MAUVE")}
+    return figures
 
 
 # --- what cannot be done, found before a critic is fitted --------------------------------------------------------

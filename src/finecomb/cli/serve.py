@@ -6,9 +6,10 @@ import socket
 import tempfile
 import webbrowser
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import urlsplit
 
 import typer
@@ -24,6 +25,9 @@ from finecomb.simulate.preview import preview_study
 from finecomb.store.location import FILE, StudyLocation, is_url, place
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from finecomb.core.records import WayPhase
     from finecomb.store.store import Store
 
 Served = Annotated[
@@ -59,12 +63,20 @@ def serve(
     db: Db = "",
     public_url: PublicUrl = "",
     key_env: KeyEnv = None,
+    workers: Annotated[
+        int, typer.Option(min=1, max=64, help="Processes that answer, for several cores; needs PostgreSQL.")
+    ] = 1,
+    log_format: Annotated[
+        str, typer.Option("--log-format", help="text, or json: a line for each request, without personal data.")
+    ] = "text",
     open_: Open = False,
 ) -> None:
     """Collect annotations from people: prints the researcher's link and the annotators'.
 
     Example: `finecomb serve my-study`
     """
+    _check_workers(study, db, workers)
+    logs = _set_up_log(log_format)
     with _alone(study, db), _opened(study, db) as store, _listening(host, port) as (listening, address):
         address = public_url.rstrip("/") or address
         documents = len(store.plan().documents)
@@ -80,7 +92,26 @@ def serve(
         _line("their way", summary_line(announcement(store.head.protocol, store.head.settings)))
         _warn(host, public_url)
         runs = study / RUNS if study.is_dir() else None
-        _run(store, listening, public_url, link if open_ else "", runs, key_env or ())
+        options = ServeOptions(public_url, link if open_ else "", runs, tuple(key_env or ()), workers, logs)
+        _run(store, listening, options)
+
+
+def _check_workers(study: Path, db: str, workers: int) -> None:
+    """Refuse several workers on SQLite, whose file one process writes."""
+    if workers > 1 and (where := work_place(study, db)).file:
+        way_out = "keep the work in PostgreSQL, with --db postgresql://HOST/DATABASE#STUDY, or leave --workers out"
+        raise FinecombError(f"--workers {workers}: {where} is a SQLite file, which one process serves; {way_out}")
+
+
+def _set_up_log(log_format: str) -> Literal["text", "json"]:
+    if log_format == "json":
+        from finecomb.server.logs import set_up
+
+        set_up("json")
+        return "json"
+    if log_format != "text":
+        raise FinecombError(f"--log-format {log_format}: expected text or json")
+    return "text"
 
 
 def _line(who: str, link: str) -> None:
@@ -102,12 +133,17 @@ def preview(
 ) -> None:
     """See what annotators will see: a protocol's whole way, then its own example texts. Nothing is kept.
 
+    Your own YAML file is shown on phone and tablet beside its text, and anew whenever it is saved.
+
     Example: `finecomb preview scarecrow --skip training --skip qualification`
     """
     chosen = protocols.load(protocol)
     items = preview_study(chosen, phases(skip or ()))
     from finecomb.store.store import open_store
 
+    if Path(protocol).is_file():
+        _preview_live(Path(protocol), phases(skip or ()), host, port, open_)
+        return
     with tempfile.TemporaryDirectory() as temporary, _listening(host, port) as (listening, address):
         store = open_store(place(Path(temporary) / FILE), items)
         link = _joining_link(store, address)
@@ -116,9 +152,40 @@ def preview(
         )
         _line("preview", link)
         try:
-            _run(store, listening, "", link if open_ else "")
+            _run(store, listening, ServeOptions(opened_link=link if open_ else ""))
         finally:
             store.close()
+
+
+def _preview_live(file: Path, skipped: Sequence[WayPhase], host: str, port: int, open_: bool) -> None:
+    """Show a protocol's file until it is stopped, anew after each change."""
+    import uvicorn
+
+    from finecomb.server.app import create_app
+    from finecomb.server.connections import server_config
+    from finecomb.server.live_preview import PAGE, live_app
+    from finecomb.store.store import open_store
+
+    with (
+        tempfile.TemporaryDirectory() as temporary,
+        ExitStack() as stores,
+        _listening(host, port) as (listening, address),
+    ):
+        hosts = _hosts(listening, "")
+
+        def opened() -> tuple[ASGIApp, str]:
+            items = preview_study(protocols.load(str(file)), skipped)
+            store = open_store(place(Path(tempfile.mkdtemp(dir=temporary)) / FILE), items)
+            stores.callback(store.close)
+            return create_app(store, "", hosts), _joining_link(store, "")
+
+        app_ = live_app(file, opened, hosts)
+        out.print(f"{file}: shown anew whenever it is saved; nothing is kept", soft_wrap=True)
+        _line("preview", f"{address}{PAGE}")
+        if open_:
+            webbrowser.open(f"{address}{PAGE}")
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(server_config(app_, "")).run(sockets=[listening])
 
 
 @app.command()
@@ -358,58 +425,65 @@ def _hosts(listening: socket.socket, public_url: str) -> frozenset[str]:
     return frozenset({"localhost", "127.0.0.1", "::1", own.lower(), *public, *open_to_all} - {""})
 
 
-def _allow_many_connections() -> None:
-    """As many open connections as the system lets us have."""
-    try:
-        import resource
-    except ModuleNotFoundError:  # Windows
-        return
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """How a study is served."""
+
+    public_url: str = ""
+    opened_link: str = ""
+    """Opened in a browser."""
+    runs: Path | None = None
+    key_envs: tuple[str, ...] = ()
+    workers: int = 1
+    log_format: Literal["text", "json"] = "text"
 
 
-def server_config(app_: Any, public_url: str) -> Any:
-    """How uvicorn serves an app: behind a proxy of this machine where there is a public address, else directly."""
-    import uvicorn
-
-    from finecomb.server.connections import ImpatientProtocol
-
-    return uvicorn.Config(
-        app_,
-        http=ImpatientProtocol,
-        log_level="warning",
-        access_log=False,  # addresses hold tokens
-        lifespan="off",
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=10,
-        proxy_headers=bool(public_url),  # without a proxy nobody may say where they come from
-        forwarded_allow_ips="127.0.0.1,::1",
-    )
-
-
-def _run(
-    store: Store,
-    listening: socket.socket,
-    public_url: str,
-    open_: str,
-    runs: Path | None = None,
-    key_envs: Sequence[str] = (),
-) -> None:
-    import uvicorn
-
-    from finecomb.server.app import create_app
+def _run(store: Store, listening: socket.socket, options: ServeOptions) -> None:
     from finecomb.server.housekeeping import housekeeping
     from finecomb.server.pages import STATIC
 
     if not (STATIC / "annotate.html").is_file():
         say("the pages are not built yet: run `make frontend`")
-    app_ = create_app(store, public_url, _hosts(listening, public_url), runs, key_envs)
-    _allow_many_connections()
-    out.print("Stop with Ctrl-C; everything is saved as it happens.", soft_wrap=True)
-    if open_:
-        webbrowser.open(open_)
     try:
         with housekeeping(store):
-            uvicorn.Server(server_config(app_, public_url)).run(sockets=[listening])
+            serve_with = _serve_in_workers if options.workers > 1 else _serve_alone
+            serve_with(store, listening, options)
     except KeyboardInterrupt:
         err.print("Stopped; everything is saved.")
+
+
+def _announce(options: ServeOptions) -> None:
+    """Say that the server answers."""
+    out.print("Stop with Ctrl-C; everything is saved as it happens.", soft_wrap=True)
+    if options.opened_link:
+        webbrowser.open(options.opened_link)
+
+
+def _serve_alone(store: Store, listening: socket.socket, options: ServeOptions) -> None:
+    import uvicorn
+
+    from finecomb.server.app import create_app
+    from finecomb.server.connections import allow_many_connections, server_config
+
+    hosts = _hosts(listening, options.public_url)
+    app_ = create_app(store, options.public_url, hosts, options.runs, options.key_envs)
+    allow_many_connections()
+    _announce(options)
+    uvicorn.Server(server_config(app_, options.public_url, options.log_format)).run(sockets=[listening])
+
+
+def _serve_in_workers(store: Store, listening: socket.socket, options: ServeOptions) -> None:
+    from finecomb.server.workers import Workers, WorkerSettings, handled
+
+    hosts = _hosts(listening, options.public_url)
+    where = replace(store.database.place, study=store.name)
+    settings = WorkerSettings(
+        where, options.public_url, hosts, options.runs, options.key_envs, log_format=options.log_format
+    )
+    workers = Workers(settings, listening, options.workers)
+    asks = {"SIGINT": workers.ask_for_end, "SIGTERM": workers.ask_for_end, "SIGHUP": workers.ask_for_restart}
+    with handled(asks):
+        workers.start()
+        _announce(options)
+        workers.watch()
+    err.print("Stopped; everything is saved.")

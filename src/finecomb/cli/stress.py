@@ -36,8 +36,8 @@ def stress(
         typer.Option(
             "--metric",
             "-m",
-            help="rouge1, rouge2, rougeL, bleu, chrf, bertscore:MODEL, perplexity:MODEL, detector:NAME, critic:FOLDER, "
-            "command:COMMAND, code:MODULE:FUNCTION; may be repeated.",
+            help="rouge1, rouge2, rougeL, bleu, chrf, bertscore:MODEL, perplexity:MODEL, mauve:MODEL, detector:NAME, "
+            "critic:FOLDER, command:COMMAND, code:MODULE:FUNCTION; may be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -67,7 +67,9 @@ def stress(
     if not pairs:
         raise FinecombError(f"{study}: no text can be damaged in this way; `finecomb stress --help` lists the kinds")
     table = stressed(pairs, chosen, draws, seed)
-    _show(table.falls, table.ranks, _notes(documents, pairs, kinds, chosen), as_json_)
+    _show(table.falls, table.ranks, [*_notes(documents, pairs, kinds, chosen), *table.notes], as_json_)
+    if table.failed:
+        raise typer.Exit(1)
 
 
 def _kinds(text: str) -> list[str]:

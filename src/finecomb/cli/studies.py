@@ -179,12 +179,21 @@ def new(
     items: list[Item] = [settings, chosen, *texts]
     for warning in unusable_severities(chosen):
         say(warning)
+    if _lacks_currency(settings):
+        say(f"{settings_file}: nothing says in which currency people are paid; {settings.money} is taken")
     formats.save(checked(items), study, "folder", force=force)
     left = sum(isinstance(item, Annotation) for item in source)
     if left:
         say(f"{left:,} annotations in {documents} were left behind; use `finecomb convert` to keep them")
     done(study, f"{counted(len(texts), 'text')}, protocol {chosen.id}, {_readers(settings, chosen)}")
     out.print(f"annotators: {summary_line(announcement(chosen, settings))}", soft_wrap=True)
+
+
+def _lacks_currency(settings: Settings) -> bool:
+    """Whether people are paid in a currency that nobody has named."""
+    pays = bool(settings.price or settings.base_pay)
+    is_named = "currency" in settings.model_fields_set or bool(settings.design and settings.design.currency)
+    return pays and not is_named
 
 
 def _readers(settings: Settings, protocol: Protocol) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -16,7 +17,7 @@ SEASON = "season"
 """Field of a record with the last and the next game of both teams."""
 _GAME_FIELDS = ("box_score", "home_name", "vis_name", "home_line", "vis_line")
 _DATE_FORMS = ("%m_%d_%y", "%Y-%m-%d", "%m/%d/%y", "%m/%d/%Y")
-When = Literal["last", "next"]
+When = Literal["last", "next", "results"]
 
 
 def game_date(value: Any) -> datetime.date | None:
@@ -77,6 +78,12 @@ def _is_team(name: str, other: str) -> bool:
     return bool(short) and (long == short or long.endswith(f" {short}"))
 
 
+def _points(record: Mapping[str, Any], side: str) -> int | None:
+    line = record.get(f"{side}_line")
+    points = str(line.get("TEAM-PTS", "")).strip() if isinstance(line, Mapping) else ""
+    return int(points) if points.isascii() and points.isdigit() else None
+
+
 @dataclass(frozen=True, slots=True)
 class SeasonGame:
     """One game of a season: when, who, and its record."""
@@ -89,6 +96,13 @@ class SeasonGame:
     def has(self, team: str) -> bool:
         """Whether a team played in it."""
         return _is_team(self.home, team) or _is_team(self.vis, team)
+
+    def result(self, team: str) -> str:
+        """`W` where a team won it, `L` where it lost; empty where the points are not known."""
+        home, vis = (_points(self.record, side) for side in SIDES)
+        if home is None or vis is None or home == vis:
+            return ""
+        return "W" if (home > vis) == _is_team(self.home, team) else "L"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +126,17 @@ class Season:
         return next((game for game in self.games if game.day == day and game.has(home) and game.has(vis)), None)
 
     def around(self, team: str, day: datetime.date) -> dict[When, Any]:
-        """The records of a team's last game before a day and of its next game after it; None where there is none."""
+        """The records of a team's last game before a day and of its next game after it; None where there is none.
+
+        `results` are its results before that day, `W` or `L` for each, the latest last; absent where none is known.
+        """
         games = [game for game in self.games if game.has(team)]
-        before = [game.record for game in games if game.day < day]
+        before = [game for game in games if game.day < day]
         after = [game.record for game in games if game.day > day]
-        return {"last": before[-1] if before else None, "next": after[0] if after else None}
+        known = itertools.takewhile(bool, (game.result(team) for game in reversed(before)))
+        results = "".join(known)[::-1]
+        around: dict[When, Any] = {"last": before[-1].record if before else None, "next": after[0] if after else None}
+        return around | {"results": results} if results else around
 
 
 def with_season(data: Any, season: Season) -> Any:

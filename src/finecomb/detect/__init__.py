@@ -5,6 +5,7 @@ from __future__ import annotations
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.detect.base import Detector, DetectorTraining, Factory, FittedDetector, detect, detector_signature
 from finecomb.detect.boxscore import BOXSCORE
+from finecomb.detect.boxscore.relation_metric import RELATION_METRIC
 from finecomb.detect.critic import CRITIC_DETECTOR
 from finecomb.detect.rules import RULE_DETECTOR
 from finecomb.detect.snac import SNAC_DETECTORS
@@ -22,7 +23,8 @@ __all__ = [
 ]
 
 DETECTORS: dict[str, Factory] = {
-    factory.name: factory for factory in (BOXSCORE, RULE_DETECTOR, *SNAC_DETECTORS, SPAN_DETECTOR, CRITIC_DETECTOR)
+    factory.name: factory
+    for factory in (BOXSCORE, RELATION_METRIC, RULE_DETECTOR, *SNAC_DETECTORS, SPAN_DETECTOR, CRITIC_DETECTOR)
 }
 """Every detector by name: a new one is a module of this package and one more row here."""
 

@@ -49,6 +49,9 @@ class GameEvidence:
 
 def evidence_of(value: Any, where: str, id: str = "") -> GameEvidence:
     """A record as it stands in a file, without the fields that name its text or tell what a person wrote."""
+    if not isinstance(value, dict | list):
+        found = "null" if value is None else f"{value!r:.40}"
+        raise FormatError(f"{where}: is no record: expected an object or a list of objects, found {found}")
     if not isinstance(value, dict):
         return GameEvidence(where, id, value)
     named = next((name for name in IDS if isinstance(value.get(name), str)), "")
@@ -206,7 +209,7 @@ def _matched(documents: Sequence[Document], evidence: GivenEvidence) -> dict[str
 
 def _by_day(documents: Iterable[Document], games: Sequence[GameEvidence]) -> dict[str, GameEvidence]:
     """Records of the games whose day and teams the texts' meta name."""
-    season = Season.of(game.data for game in games)
+    season = Season.of(game.data for game in games if isinstance(game.data, Mapping))
     by_record = {id(game.data): game for game in games}
     matches = {}
     for document in documents:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
 
+from finecomb.core.frames import spans_of
 from finecomb.core.records import Mark
 from finecomb.core.span import union
 from finecomb.gold.decisions import SETTLES, Decision
-from finecomb.gold.merge import SPLIT, gold
+from finecomb.gold.merge import SPLIT, clustered_marks, gold
 from finecomb.measure.view import NO_TYPE, View
 
 
@@ -105,6 +107,48 @@ def _aligned(view: View, by: str) -> dict[str, tuple[Dispute, ...]]:
         named = label != SPLIT and (label != NO_TYPE or unlabelled)
         disputes_by_document[document].append(replace(dispute, agreed=named and _agreed(dispute)))
     return {document: tuple(columns) for document, columns in disputes_by_document.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class DisputeCount:
+    """How many disputes a text has."""
+
+    disputes: int = 0
+    agreed: int = 0
+    """Those on which everybody agrees, see `Dispute.agreed`."""
+
+
+def dispute_counts(view: View, align: str = "auto") -> dict[str, DisputeCount]:
+    """How many disputes each text of a view has: as many as `disputes` gives, without making them.
+
+    For lists of many texts: frames are counted, and a record is made of no mark.
+    """
+    counts = dict.fromkeys(view.study.documents["id"], DisputeCount())
+    for by, documents in _by_alignment(view, align):
+        if len(documents):
+            counts |= _counted(view.of(documents), by)
+    return counts
+
+
+def _counted(view: View, by: str) -> dict[str, DisputeCount]:
+    normal, clusters, errors = clustered_marks(view, by, min_votes=1)
+    marks = normal.view.study.marks.select("label", "spans", mark="id")
+    opinions = clusters.select("cluster", "annotator", "mark").join(marks, on="mark", how="left", maintain_order="left")
+    same = opinions.group_by("cluster").agg(
+        people=pl.col("annotator").n_unique(), labels=pl.col("label").n_unique(), spans="spans"
+    )
+    rows = errors.select("cluster", "document", "label", "readers").join(same, on="cluster", how="left")
+    is_named = pl.col("label") != SPLIT
+    if view.protocol is None or not view.protocol.unlabelled:
+        is_named &= pl.col("label") != NO_TYPE
+    by_all = is_named & (pl.col("labels") == 1) & (pl.col("people") == pl.col("readers")) & (pl.col("readers") >= 2)
+    agreed = Counter(
+        document
+        for document, cells in rows.filter(by_all).select("document", "spans").iter_rows()
+        if len({tuple(union(spans_of(cell))) for cell in cells}) == 1
+    )
+    totals = rows.group_by("document").len().iter_rows()
+    return {document: DisputeCount(total, agreed[document]) for document, total in totals}
 
 
 def _plain(mark: Mark) -> Mark:

@@ -92,10 +92,7 @@ def gold(
     _check(view, min_votes, size)
     by = _alignment(view, align)
     refuse_repairs_of_items(repairs, by)
-    normal = normalise(view, guidelines=by != "item")
-    normal = replace(normal, view=with_repairs(normal.view, repairs))
-    clusters = _weighed(alignment.align(normal.view, by), normal.view)
-    errors = _errors(clusters, normal.view, min_votes)
+    normal, clusters, errors = clustered_marks(view, by, min_votes, repairs)
     source = decisions or (study if isinstance(study, Study) else None)
     decided = adjudicated(source, view, clusters) if source is not None else NOTHING_DECIDED
     errors = decided.errors(errors)
@@ -108,6 +105,19 @@ def gold(
     notes = tuple(_notes(annotations, normal.breaches if by == "item" else 0, min_votes)) + decided.notes
     gold_study = _study(view.study, annotations, marks)
     return Gold(gold_study, normal.view, clusters, errors, changes, by, signature, notes)
+
+
+def clustered_marks(
+    view: View, by: str, min_votes: MinVotes, repairs: Repairs = "declared"
+) -> tuple[Normalised, pl.DataFrame, pl.DataFrame]:
+    """The marks after the protocol's rules, the clusters that are one error, and the errors with their votes.
+
+    What `gold` begins with; frames as in `Gold.clusters` and `Gold.errors`, before anybody's decisions.
+    """
+    normal = normalise(view, guidelines=by != "item")
+    normal = replace(normal, view=with_repairs(normal.view, repairs))
+    clusters = _weighed(alignment.align(normal.view, by), normal.view)
+    return normal, clusters, _errors(clusters, normal.view, min_votes)
 
 
 def _check(view: View, min_votes: MinVotes, size: str) -> None:

@@ -66,6 +66,8 @@ def normalise(view: View, guidelines: bool = True) -> Normalised:
     leaves as it is was right: of `30-20` corrected to `28-20` only the 30 is an error.
     """
     assert view.protocol is not None
+    if view.protocol.trim == Trim() and not view.protocol.guidelines:
+        return Normalised(view, (), {}, 0)
     columns = ("id", "label", "spans", "quotes", "answers", "document", "annotator")
     rows = [
         (_Claim(id, label, spans_of(spans), tuple(quotes), answers), owner)

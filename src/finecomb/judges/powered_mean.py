@@ -83,10 +83,6 @@ class TextValues:
         """Without judges; strata stay."""
         return replace(self, judges=self.judges[:0])
 
-    def unstratified(self) -> TextValues:
-        """Without strata; judges stay."""
-        return replace(self, strata=None)
-
 
 @dataclass(frozen=True)
 class PoweredMean:

@@ -111,7 +111,7 @@ def view(study: Study, filters: Filters | None = None) -> View:
 
 def _labels(marks: pl.DataFrame) -> set[str]:
     """The labels that marks have."""
-    return set(marks["label"].unique().drop_nulls())
+    return set(marks["label"].drop_nulls().unique())
 
 
 def as_view(study: Study | View) -> View:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
-from finecomb.server import pages, problems, sign_in
+from finecomb.server import metrics, pages, problems, sign_in
 from finecomb.server.adjudication import routes as adjudication
 from finecomb.server.annotators import routes as annotators
 from finecomb.server.annotators.schema import ErrorResponse
 from finecomb.server.annotators.task_cache import TaskCache
 from finecomb.server.auth import Auth
 from finecomb.server.headers import HeaderMiddleware
+from finecomb.server.metrics import Meter, MeterMiddleware
 from finecomb.server.researchers import calibration_routes, recruitment, run_routes
 from finecomb.server.researchers import routes as researchers
 from finecomb.store.store import Store
@@ -29,11 +30,14 @@ def create_app(
     hosts: Collection[str] | None = None,
     runs: Path | None = None,
     key_envs: Collection[str] = (),
+    meter: Meter | None = None,
+    shared: bool = False,
 ) -> FastAPI:
     """The app that serves one study; `origin` is its public address where that is not the one it listens on.
 
     `hosts` are the names it answers to, any when None. `runs` is where runs of language models are kept, beside the
-    database when None; `key_envs` names the environment variables that they may take keys from.
+    database when None; `key_envs` names the environment variables that they may take keys from. `meter` counts what
+    is answered; `shared` says that other processes answer on the same port.
     """
     app = FastAPI(
         title="Finecomb",
@@ -47,6 +51,8 @@ def create_app(
     app.state.auth = Auth(store, origin.rstrip("/"))
     app.state.store = store
     app.state.runs, app.state.key_envs = runs, frozenset(key_envs)
+    app.state.meter, app.state.shared = meter or Meter(), shared
+    store.on_commit = app.state.meter.count_commit
     app.state.task_cache = TaskCache(store, app.state.auth.signature)
     problems.install(app)
     app.router.routes[:0] = annotators.shortcuts()
@@ -57,6 +63,7 @@ def create_app(
     app.include_router(recruitment.router)
     app.include_router(run_routes.router)
     app.include_router(calibration_routes.router)
+    app.include_router(metrics.router)
     pages.install(app)
     app.add_middleware(
         HeaderMiddleware,
@@ -66,4 +73,5 @@ def create_app(
         hosts=hosts,
         secure=origin.startswith("https:"),
     )
+    app.add_middleware(MeterMiddleware, meter=app.state.meter)
     return app

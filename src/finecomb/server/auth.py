@@ -96,23 +96,33 @@ class Auth:
         session = self._recognised(request.cookies.get(self.cookie(kind), ""))
         return session if session is not None and session.kind == kind else None
 
-    async def session(self, request: Request, kind: Who) -> Session:
-        """Who sent a request; a `ProblemError` when nobody did or it may have been forged."""
-        if not self.store.database.sqlite and request.method in ("GET", "HEAD"):
-            await run_in_threadpool(self.store.is_current)  # others may serve the same study
-        current = self.current(request, kind)
-        if current is None:
+    async def session(self, request: Request, kind: Who, current: bool = True) -> Session:
+        """Who sent a request; a `ProblemError` when nobody did or it may have been forged.
+
+        Without `current` it is not asked first whether another process changed the study, e.g. signed somebody out:
+        for saves, which ask that in the writer.
+        """
+        if current:
+            await self.catch_up()
+        session = self.current(request, kind)
+        if session is None:
             raise ProblemError("signed-out")
         if request.method not in ("GET", "HEAD"):
             self.check_origin(request)
-            if not hmac.compare_digest(request.headers.get(TOKEN, "").encode(), self.csrf(current).encode()):
+            if not hmac.compare_digest(request.headers.get(TOKEN, "").encode(), self.csrf(session).encode()):
                 raise ProblemError("not-allowed", "This page is out of date. Reload it; what you did is kept.")
-        return current
+        return session
+
+    async def catch_up(self) -> None:
+        """Hear of what another process changed about the study: its state, links, settings, who is signed out."""
+        if not self.store.database.sqlite:
+            await run_in_threadpool(self.store.is_current)
 
     def _recognised(self, cookie: str) -> Session | None:
         """Whose cookie it is; asked of the database once and then remembered."""
         recent = self.store.sessions
-        if cookie not in recent:
+        session = recent.get(cookie)  # another thread may empty it at any time
+        if session is None:
             token, _, signature = cookie.rpartition(".")
             if not token or not hmac.compare_digest(signature.encode(), self.signature(token).encode()):
                 return None
@@ -120,10 +130,12 @@ class Auth:
                 session = access.session(self.store, transaction, token)
             if session is None:
                 return None
+            if session.kind == "researcher" and not self.store.database.sqlite:
+                return session  # when they were last active is written by whichever process they came to
             if len(recent) >= _REMEMBERED:
                 recent.clear()
             recent[cookie] = session
-        return recent[cookie] if recent[cookie].expires > self.store.clock() else None
+        return session if session.expires > self.store.clock() else None
 
     def check_origin(self, request: Request) -> None:
         """Refuse what another site's page sends."""
@@ -202,6 +214,11 @@ def auth_of(request: Request) -> Auth:
     """The sign-in of the app that serves a request."""
     auth: Auth = request.app.state.auth
     return auth
+
+
+async def catch_up(request: Request) -> None:
+    """Dependency of a route that anybody may use: what another process changed holds here too."""
+    await auth_of(request).catch_up()
 
 
 async def _annotator(request: Request) -> Session:

@@ -1,10 +1,12 @@
-"""Connections that never finish a request are closed, so that nobody keeps the places of others."""
+"""How uvicorn is run; connections that never finish a request are closed, so that nobody keeps the places of others."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
+import uvicorn
+from uvicorn.config import LOGGING_CONFIG
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 PATIENCE = 30.0
@@ -51,3 +53,29 @@ class ImpatientProtocol(HttpToolsProtocol):
         self._deadline = None
         if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
+
+
+def server_config(app: Any, public_url: str, log_format: str = "text") -> uvicorn.Config:
+    """How uvicorn serves an app: behind a proxy of this machine where there is a public address, else directly."""
+    return uvicorn.Config(
+        app,
+        http=ImpatientProtocol,
+        log_level="warning",
+        access_log=False,  # addresses hold tokens
+        lifespan="off",
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=10,
+        proxy_headers=bool(public_url),  # without a proxy nobody may say where they come from
+        forwarded_allow_ips="127.0.0.1,::1",
+        log_config=None if log_format == "json" else LOGGING_CONFIG,  # None: all loggers write to the one handler
+    )
+
+
+def allow_many_connections() -> None:
+    """As many open connections as the system lets us have."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from finecomb.core.records import Recruitment
-from finecomb.server.problems import ProblemError, without_token
+from finecomb.server.logs import route_of
+from finecomb.server.problems import ProblemError
 from finecomb.store.store import Store
 
 _POLICY = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'"
@@ -117,7 +118,7 @@ class HeaderMiddleware:
         except ProblemError as error:
             await error.response()(scope, receive, strict)
         except Exception:  # ours: answered here, since the connection would be cut if it got any further
-            log.exception("%s %s failed", scope["method"], without_token(path))
+            log.exception("%s %s failed", scope["method"], route_of(scope))
             if begun:
                 raise
             await ProblemError("failed").response()(scope, receive, strict)

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from finecomb.core.errors import FinecombError
 from finecomb.server.annotators.schema import ErrorResponse
+from finecomb.server.logs import route_of
 from finecomb.server.plain_pages import is_page_request, problem_page
 from finecomb.server.schema import Code
 from finecomb.store.database import DatabaseError
@@ -53,18 +54,6 @@ SAY: dict[Code, str] = {
 }
 
 
-def without_token(path: str) -> str:
-    """A path for the log, without what would sign somebody in.
-
-    >>> without_token("/sign-in/Zm9v"), without_token("/api/join/Zm9v/decline"), without_token("/api/me")
-    ('/sign-in/...', '/api/join/...', '/api/me')
-    """
-    for start in ("/sign-in/", "/join/", "/api/join/"):
-        if path.startswith(start):
-            return f"{start}..."
-    return path
-
-
 class ProblemError(HTTPException):
     """An answer that is a problem; raised anywhere below a route."""
 
@@ -103,7 +92,7 @@ def install(app: FastAPI) -> None:
     def _mistake(request: Request, error: FinecombError) -> Response:
         """A researcher's mistake is told in full; annotators hear nothing of files, addresses and names."""
         if isinstance(error, DatabaseError) or not request.url.path.startswith("/api/admin/"):
-            log.error("%s %s failed: %s", request.method, without_token(request.url.path), error)
+            log.error("%s %s failed: %s", request.method, route_of(request.scope), error)
             return _answer(request, ProblemError("failed"))
         return ProblemError("refused", str(error)).response()
 
@@ -122,5 +111,5 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     def _failed(request: Request, error: Exception) -> Response:
-        log.error("%s %s failed", request.method, without_token(request.url.path), exc_info=error)
+        log.error("%s %s failed", request.method, route_of(request.scope), exc_info=error)
         return _answer(request, ProblemError("failed"))

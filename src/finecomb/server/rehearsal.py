@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -105,6 +106,25 @@ def rehearse(
     with store.database.reading() as transaction:
         states = cells.cell_states(store, transaction) if store.plan().cells else []
     return Rehearsal(visits, states, store.study())
+
+
+def walk_together(
+    store: Store,
+    clock: RehearsalClock,
+    traits: CrowdTraits,
+    port: int,
+    people: int,
+    at_once: int,
+    seed: int,
+) -> Sequence[Visit]:
+    """The visits of so many people to a study that is served on a port of this machine, so many of them at once.
+
+    `store` is the same study, to know what is true about its texts; nothing is written through it. A save that the
+    server refuses, e.g. since a text went to somebody else, is an error.
+    """
+    walker = _Walker(store, clock, traits, _gold(store), port, seed)
+    with ThreadPoolExecutor(at_once) as pool:
+        return list(pool.map(walker.visit, range(1, people + 1)))
 
 
 def _frees_up(store: Store, clock: RehearsalClock) -> bool:

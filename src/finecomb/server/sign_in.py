@@ -10,7 +10,7 @@ from finecomb.people.announcement import consent_text
 from finecomb.people.arrivals import ArrivalSource
 from finecomb.server.annotators import recruitment
 from finecomb.server.annotators.schema import Ending, SignedIn, Welcome
-from finecomb.server.auth import AnnotatorSession, Auth, auth_of, researcher
+from finecomb.server.auth import AnnotatorSession, Auth, auth_of, catch_up, researcher
 from finecomb.server.problems import ProblemError
 from finecomb.server.schema import ResearcherMe
 from finecomb.store import access, cells, recruits
@@ -30,7 +30,7 @@ def _link(request: Request, token: str) -> Literal["open", "personal"]:
     return kind
 
 
-@router.get("/join/{token}")
+@router.get("/join/{token}", dependencies=[Depends(catch_up)])
 def welcome(request: Request, token: str) -> Welcome:
     """What a link opens, before anybody is signed in."""
     auth, head = auth_of(request), auth_of(request).store.head
@@ -63,7 +63,7 @@ def _refuse_when_full(auth: Auth, source: ArrivalSource) -> None:
         raise ProblemError("closed", recruitment.full(source))
 
 
-@router.post("/join/{token}")
+@router.post("/join/{token}", dependencies=[Depends(catch_up)])
 async def join(request: Request, response: Response, token: str, code: BrowserCode = "") -> SignedIn:
     """Sign in: as oneself by a personal link or from a platform, as somebody new by the open one.
 
@@ -112,7 +112,7 @@ def _goes_on(auth: Auth, current: Session, source: ArrivalSource) -> bool:
     return last is not None and all(getattr(last.source, name) == getattr(source, name) for name in fields)
 
 
-@router.post("/join/{token}/decline")
+@router.post("/join/{token}/decline", dependencies=[Depends(catch_up)])
 def decline(request: Request, token: str) -> Ending:
     """Do not agree to take part: says the way back, and keeps nothing."""
     auth = auth_of(request)

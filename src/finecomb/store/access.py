@@ -119,14 +119,23 @@ def start_session(store: Store, transaction: Transaction, kind: Who, who: str) -
 
 
 def end_session(store: Store, transaction: Transaction, hash: str) -> None:
-    """Sign out."""
+    """Sign out, in every process that serves the study."""
     transaction.run(sa.delete(tables.session).where(tables.session.c.hash == hash, tables.session.c.study == store.key))
+    count_change(store, transaction)
 
 
 def end_sessions(store: Store, transaction: Transaction, kind: Who, who: str) -> None:
     """Sign somebody out everywhere."""
     mine = (tables.session.c.study == store.key, tables.session.c.kind == kind, tables.session.c.who == who)
     transaction.run(sa.delete(tables.session).where(*mine))
+
+
+_COUNT = sa.update(tables.study).values(changed=tables.study.c.changed + 1).where(tables.study.c.key == given("of"))
+
+
+def count_change(store: Store, transaction: Transaction) -> None:
+    """Tell every process that serves the study to read again what it remembers, sessions too."""
+    transaction.run(_COUNT, of=store.key)
 
 
 # --- tries -------------------------------------------------------------------------------------------------------
@@ -229,6 +238,7 @@ def set_researcher(store: Store, transaction: Transaction, id: str, role: str) -
     mine = (tables.researcher.c.study == store.key, tables.researcher.c.id == id)
     if transaction.one(sa.select(tables.researcher.c.role).where(*mine)):
         transaction.run(sa.update(tables.researcher).values(role=role, removed=sa.null()).where(*mine))
+        count_change(store, transaction)
     else:
         values = {"study": store.key, "id": id, "role": role, "created": store.clock()}
         transaction.run(sa.insert(tables.researcher).values(**values))

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from finecomb.store import rows, tables
 from finecomb.store.database import Transaction
+from finecomb.store.tables import given
 
 if TYPE_CHECKING:
     from finecomb.store.store import Store
@@ -23,6 +24,15 @@ def record(store: Store, transaction: Transaction, who: str, did: str, **about: 
 def record_one(store: Store, transaction: Transaction, who: str, did: str, about: Mapping[str, object]) -> None:
     """A new line of the audit log as a job of its own, for what changes nothing else."""
     record(store, transaction, who, did, **about)
+
+
+_LATEST = sa.select(sa.func.max(tables.audit.c.key)).where(tables.audit.c.study == given("study"))
+
+
+def latest(store: Store, transaction: Transaction) -> int:
+    """The number of the newest line: another one once a researcher did something, in whichever process."""
+    (number,) = transaction.one(_LATEST, study=store.key) or (0,)
+    return int(number or 0)
 
 
 def entries(store: Store, transaction: Transaction, most: int = 1000) -> Sequence[tuple[float, str, str, str]]:

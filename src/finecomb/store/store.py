@@ -20,7 +20,7 @@ from finecomb.core.study import Item, Study
 from finecomb.judges.allocation import TextStrata
 from finecomb.people.assignment_rules import CellPlan, Plan, settings
 from finecomb.store import migrations, rows, tables
-from finecomb.store.access import Session
+from finecomb.store.access import Session, count_change
 from finecomb.store.backup import back_up, backup_name
 from finecomb.store.database import Database, Transaction
 from finecomb.store.importing import take
@@ -72,7 +72,7 @@ _HEAD = sa.select(
 ).where(tables.study.c.key == given("study"))
 _SETTINGS = sa.select(tables.study.c.settings).where(tables.study.c.key == given("study"))
 _CHANGED = sa.select(tables.study.c.changed).where(tables.study.c.key == given("study"))
-_COUNT = sa.update(tables.study).values(changed=tables.study.c.changed + 1).where(tables.study.c.key == given("of"))
+_WRITTEN = sa.select(sa.func.txid_snapshot_xmax(sa.func.txid_current_snapshot()))  # PostgreSQL's count of writers
 _PROTOCOLS = (
     sa.select(tables.protocol.c.id, tables.protocol.c.body)
     .where(tables.protocol.c.study == given("study"))
@@ -111,6 +111,8 @@ class Store:
         """The marks that an audit gives out: read once, and again after a `change`."""
         self.text_strata: TextStrata | None = None
         """Where texts are drawn so that an interval shrinks; forgotten after every `change`."""
+        self.on_commit: Callable[[bool], None] = lambda _: None
+        """Hears of every commit: whether it was kept."""
         self.head = self._head()
 
     # --- writing -----------------------------------------------------------------------------------------------
@@ -120,7 +122,7 @@ class Store:
         """Started when first used."""
         with self._lock:
             if self._writer is None:
-                self._writer = Writer(self.database, self._catch_up)
+                self._writer = Writer(self.database, self._catch_up, lambda is_kept: self.on_commit(is_kept))
             return self._writer
 
     async def do(self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs) -> T:
@@ -160,8 +162,16 @@ class Store:
 
     @property
     def commits(self) -> int:
-        """How often something was written since the start: what was computed before the last one may be stale."""
+        """How often this process wrote something since the start."""
         return self._writer.commits if self._writer else 0
+
+    def written(self) -> int:
+        """A number that grows with everything that is written, by whichever process: what is older may be stale."""
+        if self.database.sqlite:
+            return self.commits
+        with self.database.reading() as transaction:
+            (number,) = transaction.one(_WRITTEN) or (0,)
+        return int(number)
 
     def close(self) -> None:
         """Write what is waiting and let go of the database."""
@@ -242,7 +252,7 @@ class Store:
 def _counted(store: Store, transaction: Transaction, job: Callable[[Transaction], T]) -> T:
     """Do what changes the study itself, and count it."""
     result = job(transaction)
-    transaction.run(_COUNT, of=store.key)
+    count_change(store, transaction)
     return result
 
 

@@ -32,9 +32,15 @@ class _Waiting:
 class Writer:
     """A thread with the only connection that writes."""
 
-    def __init__(self, database: Database, catch_up: Callable[[Transaction], None] | None = None) -> None:
-        """`catch_up` is called at the beginning of every transaction."""
+    def __init__(
+        self,
+        database: Database,
+        catch_up: Callable[[Transaction], None] | None = None,
+        on_commit: Callable[[bool], None] = lambda _: None,
+    ) -> None:
+        """`catch_up` is called at the beginning of every transaction; `on_commit` at its end: whether it was kept."""
         self._database = database
+        self._on_commit = on_commit
         self._catch_up = catch_up
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._connection: Any = None
@@ -105,8 +111,10 @@ class Writer:
             self._transaction.command("COMMIT")
             self._database.check_file()  # what is written to a file that was moved away is not acknowledged
             self.commits += 1
+            self._on_commit(True)
         except Exception as error:  # e.g. the disk is full, or the database was restarted
             log.exception("a commit failed; nothing of it was kept")
+            self._on_commit(False)
             self._recover()
             for waiting in batch:
                 waiting.error = waiting.error or error

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -43,6 +43,8 @@ class Metric:
     """A number for each candidate; NaN where it has none."""
     needs_references: bool = False
     higher_is_better: bool = True
+    of_corpus: bool = False
+    """Whether `score` gives one number for all candidates together."""
 
 
 # --- ROUGE -------------------------------------------------------------------------------------------------------
@@ -130,10 +132,40 @@ def perplexity(model: str) -> Callable[[Sequence[Candidate]], list[float]]:
     """exp of the mean negative log-probability of a text's tokens under a causal model."""
 
     def scores(candidates: Sequence[Candidate]) -> list[float]:
-        surprisal = _surprisal(model)
-        return [math.exp(surprisal(candidate.text)) if candidate.text.strip() else math.nan for candidate in candidates]
+        return [corpus_perplexity(model, [candidate.text], words=False) for candidate in candidates]
 
     return scores
+
+
+def corpus_perplexity(model: str, texts: Iterable[str], words: bool = True) -> float:
+    """exp of the negative log-probability of all texts by their words, or by the model's tokens; NaN without any.
+
+    By words, models with different tokens can be compared. The first token of a text is given, not predicted, and of a
+    text the first 1,024 tokens are read.
+    """
+    nats = count = 0.0
+    surprisal = _surprisal(model)
+    for text in texts:
+        total, tokens_read, words_read = surprisal(text)
+        nats, count = nats + total, count + (words_read if words else tokens_read)
+    return math.exp(nats / count) if count else math.nan
+
+
+def mauve(model: str, real: Sequence[str], generated: Sequence[str]) -> float:
+    """MAUVE (Pillutla et al. 2021) of two corpora, by the package of its authors and any encoder's mean states."""
+    package = _imported("mauve", "mauve-text")
+    encoder = _encoder(model)
+    features = [np.stack([encoder(text).mean(axis=0) for text in texts if text.strip()]) for texts in (real, generated)]
+    return float(package.compute_mauve(p_features=features[0], q_features=features[1], verbose=False).mauve)
+
+
+def mauve_scores(model: str) -> Callable[[Sequence[Candidate]], list[float]]:
+    """MAUVE of all candidates together against their first references."""
+    return lambda candidates: [
+        mauve(
+            model, [candidate.references[0] for candidate in candidates], [candidate.text for candidate in candidates]
+        )
+    ]
 
 
 def _imported(module: str, package: str) -> Any:
@@ -161,19 +193,23 @@ def _encoder(model: str) -> Callable[[str], Floats]:
 
 
 @functools.lru_cache(maxsize=2)
-def _surprisal(model: str) -> Callable[[str], float]:
+def _surprisal(model: str) -> Callable[[str], tuple[float, int, int]]:
+    """From a text to the nats of its tokens after the first, how many these are, and how many words they are."""
     torch, transformers = _imported("torch", "torch"), _imported("transformers", "transformers")
     tokenizer = _loaded(transformers.AutoTokenizer, model)
     network = _loaded(transformers.AutoModelForCausalLM, model).eval()
 
-    def mean_surprisal(text: str) -> float:
+    def summed_surprisal(text: str) -> tuple[float, int, int]:
         inputs = tokenizer(text, return_tensors="pt", truncation=True, max_length=1024)
-        if inputs["input_ids"].shape[1] < 2:
-            return math.nan
+        count = inputs["input_ids"].shape[1] - 1
+        if count < 1:
+            return 0.0, 0, 0
         with torch.no_grad():
-            return float(network(**inputs, labels=inputs["input_ids"]).loss)
+            loss = float(network(**inputs, labels=inputs["input_ids"]).loss)
+        read = tokenizer.decode(inputs["input_ids"][0], skip_special_tokens=True)
+        return loss * count, count, len(tokens.words(read))
 
-    return mean_surprisal
+    return summed_surprisal
 
 
 def _loaded(kind: Any, model: str) -> Any:
@@ -204,6 +240,7 @@ METRICS: Mapping[str, Metric] = {
 MODEL_METRICS: Mapping[str, Callable[[str], Metric]] = {
     "bertscore": lambda model: Metric(f"bertscore:{model}", bertscore(model), needs_references=True),
     "perplexity": lambda model: Metric(f"perplexity:{model}", perplexity(model), higher_is_better=False),
+    "mauve": lambda model: Metric(f"mauve:{model}", mauve_scores(model), needs_references=True, of_corpus=True),
 }
 """Metrics of a model, asked for as `NAME:MODEL`."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 from scipy import stats
 
+from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.findings import Findings
 from finecomb.core.records import Document
@@ -23,6 +24,9 @@ Floats = NDArray[np.float64]
 
 HUMAN = "human"
 """The row of another human text in place of the candidate: what a good text gets."""
+OF_CORPUS = "the metric has one number for all texts together, so texts cannot be ranked by it"
+MOST_DRAWS = 50
+"""Resamples for a metric of a whole corpus, which is computed anew for each."""
 NO_PAIRS = "no text could be damaged in this way and scored by this metric"
 
 
@@ -44,6 +48,10 @@ class StressTable:
     """By metric and corruption: how far the metric fell, positive where it noticed."""
     ranks: Findings
     """By metric: rank correlation of damage done and fall seen, over all texts and corruptions."""
+    notes: tuple[str, ...] = ()
+    """Metrics that failed, and texts for which a metric had no number."""
+    failed: int = 0
+    """How many metrics failed and have no rows."""
 
 
 def stressed_texts(documents: Sequence[Document], corruptions: Iterable[str], seed: int) -> list[Stressed]:
@@ -89,17 +97,49 @@ def stress(
     draws: int = 1000,
     seed: int = 0,
 ) -> StressTable:
-    """How far each metric falls on each corruption, with intervals over documents."""
+    """How far each metric falls on each corruption, with intervals over documents.
+
+    A metric that fails has a note and no rows; what the others found is kept. It is an error if all fail.
+    """
     falls, ranks = Findings(), Findings()
+    notes: list[str] = []
+    failures: list[FinecombError] = []
     for metric in metrics:
         usable = [pair for pair in pairs if pair.whole.references or not metric.needs_references]
-        whole, damaged = (_scores(metric, [getattr(pair, side) for pair in usable]) for side in ("whole", "damaged"))
+        try:
+            if metric.of_corpus:
+                falls.extend(_corpus_falls(metric, usable, pairs, draws, seed))
+                ranks.append(
+                    Finding(
+                        {"metric": metric.name, "pairs": 0}, undefined(_rank_signature(metric, draws, seed), OF_CORPUS)
+                    )
+                )
+                continue
+            whole, damaged = (
+                _scores(metric, [getattr(pair, side) for pair in usable]) for side in ("whole", "damaged")
+            )
+        except FinecombError as error:
+            failures.append(error)
+            notes.append(f"{error}; it has no rows")
+            continue
+        notes += _silence(metric, usable, np.isfinite(whole) & np.isfinite(damaged))
         for corruption in dict.fromkeys(pair.corruption for pair in pairs):
             rows = np.array([pair.corruption == corruption for pair in usable], dtype=bool)
             damages = np.array([pair.damage for pair in usable if pair.corruption == corruption])
             falls.append(_fall(metric, corruption, whole[rows], damaged[rows], damages, draws, seed))
         ranks.append(_ranks(metric, usable, whole - damaged, draws, seed))
-    return StressTable(falls, ranks)
+    if failures and len(failures) == len(metrics):
+        raise failures[0]
+    return StressTable(falls, ranks, tuple(notes), len(failures))
+
+
+def _silence(metric: Metric, pairs: Sequence[Stressed], defined: NDArray[np.bool_]) -> list[str]:
+    """One line where a metric has no number for a text, whole or damaged."""
+    silent = [pair for pair, has in zip(pairs, defined, strict=True) if not has]
+    if not silent:
+        return []
+    example = f"{silent[0].whole.document.id}, {silent[0].corruption}"
+    return [f"{metric.name}: no number for {len(silent)} of {len(pairs)} pairs of texts ({example}); they are left out"]
 
 
 def _scores(metric: Metric, candidates: Sequence[Candidate]) -> Floats:
@@ -109,9 +149,22 @@ def _scores(metric: Metric, candidates: Sequence[Candidate]) -> Floats:
     )
     place = {key: number for number, key in enumerate(different)}
     first = {(candidate.text, candidate.references, candidate.document.id): candidate for candidate in candidates}
-    values = np.array(metric.score([first[key] for key in different]), dtype=np.float64)
+    values = _numbers(metric, [first[key] for key in different], len(different))
     numbers = [place[candidate.text, candidate.references, candidate.document.id] for candidate in candidates]
     return (1 if metric.higher_is_better else -1) * values[numbers] if len(numbers) else np.zeros(0)
+
+
+def _numbers(metric: Metric, candidates: Sequence[Candidate], count: int) -> Floats:
+    """A metric's numbers, so many; whatever goes wrong in it is one line."""
+    try:
+        values = np.array(metric.score(candidates), dtype=np.float64)
+    except FinecombError:
+        raise
+    except Exception as error:
+        raise FinecombError(f"metric {metric.name}: failed: {type(error).__name__}: {error}") from error
+    if values.shape != (count,):
+        raise FinecombError(f"metric {metric.name}: gave {values.size} numbers for {len(candidates)} texts")
+    return values
 
 
 def _fall(
@@ -143,7 +196,7 @@ def _ranks(metric: Metric, pairs: Sequence[Stressed], falls: Floats, draws: int,
     kept = np.array([pair.corruption != HUMAN for pair in pairs], dtype=bool) & np.isfinite(falls)
     documents = [pair.whole.document.id for pair, keep in zip(pairs, kept, strict=True) if keep]
     damages = np.array([pair.damage for pair, keep in zip(pairs, kept, strict=True) if keep])
-    signature = Signature.of(statistic="spearman", metric=metric.name, draws=draws, seed=seed)
+    signature = _rank_signature(metric, draws, seed)
     value = spearman(damages, falls[kept])
     columns = {"metric": metric.name, "pairs": len(documents)}
     if math.isnan(value):
@@ -154,6 +207,42 @@ def _ranks(metric: Metric, pairs: Sequence[Stressed], falls: Floats, draws: int,
     places = [np.concatenate([rows[number] for number in draw]) for draw in drawn]
     values = np.array([spearman(damages[place], falls[kept][place]) for place in places])
     return Finding(columns, estimated(value, values, signature, without=few_documents(len(names))))
+
+
+def _rank_signature(metric: Metric, draws: int, seed: int) -> Signature:
+    return Signature.of(statistic="spearman", metric=metric.name, draws=draws, seed=seed)
+
+
+def _corpus_falls(
+    metric: Metric, usable: Sequence[Stressed], pairs: Sequence[Stressed], draws: int, seed: int
+) -> Iterator[Finding]:
+    """Falls of a metric that has one number for a corpus; the interval draws documents, at most 50 times."""
+    turn = 1 if metric.higher_is_better else -1
+    for corruption in dict.fromkeys(pair.corruption for pair in pairs):
+        rows = [pair for pair in usable if pair.corruption == corruption]
+        signature = Signature.of(
+            statistic="fall", metric=metric.name, corruption=corruption, draws=min(draws, MOST_DRAWS), seed=seed
+        )
+        columns = {
+            "metric": metric.name, "corruption": corruption, "texts": len(rows),
+            "damage": _mean(np.array([pair.damage for pair in rows])), "before": math.nan, "after": math.nan,
+            "fooled": math.nan, "tied": math.nan,
+        }  # fmt: skip
+        if not rows:
+            yield Finding(columns, undefined(signature, NO_PAIRS))
+            continue
+        before, after = _of_corpus(metric, rows)
+        drawn = resampled_positions(len(rows), min(draws, MOST_DRAWS), np.random.default_rng(seed))
+        scores = [_of_corpus(metric, [rows[place] for place in draw]) for draw in drawn]
+        falls = turn * np.array([whole - damaged for whole, damaged in scores])
+        estimate = estimated(turn * (before - after), falls, signature, without=few_documents(len(rows)))
+        yield Finding({**columns, "before": before, "after": after}, estimate)
+
+
+def _of_corpus(metric: Metric, rows: Sequence[Stressed]) -> tuple[float, float]:
+    """One number for the whole texts and one for the damaged."""
+    (before,), (after,) = (_numbers(metric, [getattr(pair, side) for pair in rows], 1) for side in ("whole", "damaged"))
+    return float(before), float(after)
 
 
 def spearman(first: Floats, second: Floats) -> float:

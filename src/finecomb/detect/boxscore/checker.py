@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +18,7 @@ from finecomb.detect.boxscore.claims import Claim, Slip, solve
 from finecomb.detect.boxscore.discourse import Scene, Story, next_story
 from finecomb.detect.boxscore.ranker import Ranker, RatedSlip, rated, read_ranker, shipped_ranker
 from finecomb.detect.boxscore.record import Game, read_game
-from finecomb.detect.boxscore.report_parser import sentences
+from finecomb.detect.boxscore.report_parser import Sentence, sentences
 
 NAME = "boxscore"
 LABELS = ("number", "name", "word", "context", "not-checkable")
@@ -32,14 +32,32 @@ FAMILIES: tuple[Family, ...] = (
 )
 
 # Kinds whose correction can stand in place of the words; what is said about others goes into the comment only.
-_NO_REPLACEMENT = {"arena", "city", "name.unknown", "next.self"}
+_NO_REPLACEMENT = {
+    *("arena", "city", "name.unknown", "next.self", "season.city", "season.row", "double.ordinal", "triple.ordinal"),
+}
 _REPLACED_WORDS = {"result", "side", "at_home", "on_road"}
 
 
-def slips(text: str, game: Game) -> Iterator[Slip]:
-    """Everything that may be wrong in a report, sentence by sentence; the ranker says how surely."""
+FEW = 0.2  # contradictions for each sentence: people's reports have fewer, generated ones more
+
+
+def slips(text: str, game: Game) -> list[Slip]:
+    """Everything that may be wrong in a report, sentence by sentence; the ranker says how surely.
+
+    What a record cannot decide, and words, are judged with an eye to how often the report contradicts the record where
+    that can be checked: who is careless there is careless elsewhere, too.
+    """
+    parsed = sentences(text, game)
+    found = list(_slips(text, game, parsed))
+    proved = {(slip.start, slip.end) for slip in found if slip.is_hard}
+    share = len(proved) / max(len(parsed), 1)
+    care = "no contradiction" if not proved else "few contradictions" if share < FEW else "many contradictions"
+    return [slip if slip.is_hard else replace(slip, flags=slip.flags | {care}) for slip in found]
+
+
+def _slips(text: str, game: Game, parsed: Sequence[Sentence]) -> Iterator[Slip]:
     story = Story()
-    for number, sentence in enumerate(sentences(text, game)):
+    for number, sentence in enumerate(parsed):
         scene = Scene(game, sentence, story, text, first=number == 0)
         statements = [statement for family in FAMILIES for statement in family(scene)]
         wrong, meant = solve([statement for statement in statements if isinstance(statement, Claim)], game)
@@ -52,7 +70,7 @@ def slips(text: str, game: Game) -> Iterator[Slip]:
 class BoxScoreOptions:
     """Options of the box-score checker."""
 
-    basis: Basis = option("all", "record: only what the data proves; all: also what people mostly find wrong.")
+    basis: Basis = option("record", "record: only what the data proves; all: also what people mostly find wrong.")
     threshold: float | None = option(None, "Mark only what is at least this sure, from 0 to 1.")
     weights: Path | None = option(
         None, "What `train` wrote, or `criticize --save`; the box-score checker comes with weights."
@@ -67,7 +85,7 @@ class BoxScore:
     """Marks what contradicts the record, and what people have found wrong often enough."""
 
     def __init__(
-        self, protocol: Protocol, ranker: Ranker, threshold: float | None = None, basis: Basis = "all"
+        self, protocol: Protocol, ranker: Ranker, threshold: float | None = None, basis: Basis = "record"
     ) -> None:
         missing = [label for label in LABELS if not protocol.has(label)]
         if missing:
@@ -143,14 +161,33 @@ def _reading(document: Document, slips: Iterable[Slip]) -> tuple[AlternativeMark
 
 
 def _answers(slip: Slip, ranker: Ranker) -> dict[str, str]:
-    """The correction, where there is one, and the explanation: the claim, what the record says, and where."""
+    """The correction, where there is one, and the explanation: what the text says, what the record says, and where."""
     if slip.basis == "base-rate":
         wrong, total = ranker.counts.get(slip.kind, (0, 0))
-        rate = f"wrong in {wrong} of {total} such statements that people checked"
-        return {"comment": f"claim: {slip.claim}; not in the record; {rate}"}
-    comment = {"comment": f"claim: {slip.claim}; record: {slip.correction or 'nobody of that name'} ({slip.where})"}
+        rate = f"people found {wrong} of {total} such statements wrong"
+        return {"comment": f"The text says: {slip.claim}. The record does not tell; {rate}."}
+    replaced = _is_replacement(slip)
+    comment = f"{_explanation(slip, replaced)}{_other_reading(slip)}"
+    return {"correction": slip.correction, "comment": comment} if replaced else {"comment": comment}
+
+
+def _is_replacement(slip: Slip) -> bool:
+    """Whether the correction can stand in place of the words."""
     if slip.label == "word":
-        replaced = slip.kind in _REPLACED_WORDS
-    else:
-        replaced = slip.label in {"number", "name"} and slip.kind not in _NO_REPLACEMENT
-    return {"correction": slip.correction, **comment} if replaced else comment
+        return slip.kind in _REPLACED_WORDS
+    return slip.label in {"number", "name"} and slip.kind not in _NO_REPLACEMENT
+
+
+def _explanation(slip: Slip, replaced: bool) -> str:
+    if slip.kind.startswith("rename."):
+        return f"What is said of {slip.claim} is true of {slip.correction} with fewer mistakes (cell: {slip.where})."
+    if not slip.correction:
+        return f"The text says that {slip.claim}, but the record has nobody of that name (cell: {slip.where})."
+    truth = f"the record says {slip.correction}" if replaced else f"by the record {slip.correction}"
+    return f"The text says that {slip.claim}, but {truth} (cell: {slip.where})."
+
+
+def _other_reading(slip: Slip) -> str:
+    """The reading that was not taken, in a sentence; empty where there is one reading only."""
+    truths = [other.correction for other in slip.otherwise if _is_replacement(other)]
+    return f" Or else it should be: {', '.join(truths)}." if truths else ""

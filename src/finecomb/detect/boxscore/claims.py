@@ -39,7 +39,12 @@ class Slip:
     flags: frozenset[str] = field(default=frozenset(), compare=False)
     """Circumstances that make it more or less likely to be an error in the eyes of readers."""
     otherwise: tuple[Slip, ...] = field(default=(), compare=False)
-    """What is wrong instead where a new name is not taken for the mistake."""
+    """What is wrong instead where this is not taken for the mistake."""
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether the record decides it alone: a number or a name that it contradicts."""
+        return self.basis == "record" and self.label in {"number", "name"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +196,9 @@ def _renamed(name: Mention, best: Interpretation, plain: Interpretation) -> Slip
         name.end,
         "name",
         "rename.player" if name.is_player else "rename.team",
-        f"all that is said of {_options_in_words(name)}",
+        _options_in_words(name),
         str(best.meant[name]),
-        "of whom it is true with fewer mistakes",
+        f"line of {best.meant[name]}",
         flags=frozenset({f"saved {min(saved, 3)}", f"left {min(len(best.slips), 2)}"}),
         otherwise=_left_over(plain, best),
     )

@@ -198,6 +198,9 @@ class Scene:
             name = self.team(number)
             return (name,) if name else ()
         subject = team[0].options[0] if team else None
+        defense = pattern("defense_of").search(" ".join(word.code for word in self.words[: number - 1]) + " ")
+        named = [at for at in self.sentence.indices("TC") if at < number and self.team(at)] if defense else []
+        subject = self.names[named[-1]].options[0] if named else subject
         return (fixed(self.game.other(subject)),) if isinstance(subject, Team) else ()
 
     def _players(self, number: int, now: Names) -> Names:
@@ -206,7 +209,8 @@ class Scene:
         after = [word.code for word in self.words[number + 1 : number + 3]]
         if now and now[0].is_player:
             aside = before[-1:] and before[-1] in _ASIDE and " ".join(before[-2:]) not in _TOGETHER
-            if aside or (after[:1] == ["'s"] and after[1:] and after[1] in _POSSESSED):
+            tells_on = after == [",", "who"]
+            if (aside and not tells_on) or (after[:1] == ["'s"] and after[1:] and after[1] in _POSSESSED):
                 return now
             if pattern("joined").search(" ".join(before)):
                 return (*now, self.names[number])
@@ -244,6 +248,11 @@ class PatternMatch:
     def span(self, group: str) -> tuple[int, int]:
         """Where the words of a group are in the text."""
         return self.scene.sentence.span(self.raw.start(group), self.raw.end(group))
+
+    def quote(self, group: str | int = 0) -> str:
+        """The words of a group, or of the whole match, as they stand in the text."""
+        start, end = self.scene.sentence.span(self.raw.start(group), self.raw.end(group))
+        return self.scene.text[start:end]
 
     @property
     def whose(self) -> Names:

@@ -9,7 +9,7 @@ from finecomb.detect.boxscore.claims import Check, Claim, Entity, Mention, Slip
 from finecomb.detect.boxscore.discourse import Names, PatternMatch, Scene, fixed
 from finecomb.detect.boxscore.record import QUARTERS, Game, Team
 from finecomb.detect.boxscore.report_parser import DAYS, pattern, table
-from finecomb.detect.boxscore.stat_claims import field_of, value_of
+from finecomb.detect.boxscore.stat_claims import counted, field_of, value_of
 
 Span = tuple[int, int]
 Quarters = tuple[int, ...]
@@ -38,7 +38,7 @@ def pair_slips(
     orders = [(max(first, second), min(first, second)), (first, second)] if either else [(first, second)]
     right = min(orders, key=lambda order: (stated[0] != order[0]) + (stated[1] != order[1]))
     for at, value in zip((one, two), right, strict=True):
-        yield from scene.wrong_number(at, kind, f"{kind} {stated[0]}-{stated[1]}", value, where)
+        yield from scene.wrong_number(at, kind, f"the {kind} was {stated[0]}-{stated[1]}", value, where)
 
 
 # --- who won ------------------------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ def pair_slips(
 
 def results(scene: Scene) -> Iterator[Claim]:
     """`The Ts defeated the Us, 113-107`."""
-    if scene.upcoming:
+    if scene.upcoming or scene.has("earlier_meeting"):
         return
     for match in scene.find("result"):
         one, two = match.team("t"), match.team("u")
@@ -63,12 +63,18 @@ def _result(match: PatternMatch, one: Mention, two: Mention, first: Entity, seco
     right = game.other(game.winner) if lost else game.winner
     if first is second:
         blamed, meant = (one, right) if first is not right else (two, game.other(right))
-        claim = f"{first} played themselves"
+        claim = f"the {first} played themselves"
         yield Slip(blamed.start, blamed.end, "name", "name.same", claim, str(meant), "TEAM-NAME")
         first, second = right, game.other(right)
     elif first is not right:
-        claim, fix = f"{first} {match['w']} {second}", "defeated" if lost else "lost to"
-        yield Slip(*match.span("w"), "word", "result", claim, fix, f"TEAM-PTS of {first} and {second}")
+        claim, fix = f"the {first} {match['w']} the {second}", "defeated" if lost else "lost to"
+        swapped = tuple(
+            Slip(name.start, name.end, "name", "result", claim, str(team), "TEAM-PTS")
+            for name, team in ((one, second), (two, first))
+            if not name.fixed
+        )
+        where = f"TEAM-PTS of {first} and {second}"
+        yield Slip(*match.span("w"), "word", "result", claim, fix, where, otherwise=swapped)
     yield from _final_score(match, first, second)
 
 
@@ -82,7 +88,7 @@ def _played_stranger(match: PatternMatch, team: Entity) -> Iterator[Slip]:
     at = match.at("u")
     if isinstance(team, Team) and at is not None:
         other = match.scene.game.other(team)
-        claim = f"{team} played {match.scene.quote(at)}"
+        claim = f"the {team} played {match.scene.quote(at)}"
         yield Slip(*match.scene.span(at), "name", "result.stranger", claim, str(other), "TEAM-NAME")
         yield from _final_score(match, team, other)
 
@@ -97,7 +103,7 @@ def opponents(scene: Scene) -> Iterator[Claim]:
 
 def _same(scene: Scene, name: Mention, one: Entity, two: Entity) -> Iterator[Slip]:
     if one is two and isinstance(one, Team):
-        claim, right = f"{one} against themselves", str(scene.game.other(one))
+        claim, right = f"the {one} played against themselves", str(scene.game.other(one))
         yield Slip(name.start, name.end, "name", "name.same", claim, right, "TEAM-NAME")
 
 
@@ -109,7 +115,9 @@ def margins(scene: Scene) -> Iterator[Slip]:
     for match in scene.find("margin", "won_by"):
         at = match.at("n")
         if at is not None:
-            yield from scene.wrong_number(at, "margin", f"a margin of {scene.quote(at)}", abs(home - vis), "TEAM-PTS")
+            yield from scene.wrong_number(
+                at, "margin", f"the margin was {scene.quote(at)}", abs(home - vis), "TEAM-PTS"
+            )
 
 
 # --- quarters and halves ------------------------------------------------------------------------------------------
@@ -147,7 +155,7 @@ def _within(scene: Scene) -> Iterator[Claim]:
 def _gap(scene: Scene, at: int, quarters: Quarters, home: Entity) -> Iterator[Slip]:
     ahead = lead(scene.game, home, quarters) if isinstance(home, Team) else None
     if ahead is not None:
-        claim = f"{scene.quote(at)} points apart"
+        claim = f"the teams were {scene.quote(at)} points apart"
         yield from scene.wrong_number(at, "period gap", claim, abs(ahead), fields(quarters))
 
 
@@ -188,12 +196,12 @@ def _outscored(match: PatternMatch, quarters: Quarters, team: Entity) -> Iterato
     other = game.other(team)
     values = game.scored(team, quarters), game.scored(other, quarters)
     if ahead <= 0:
-        claim = f"{team} outscored {other}"
-        yield Slip(*match.span("w"), "word", "outscored", claim, f"{values[0]}-{values[1]}", fields(quarters))
+        claim = f"the {team} outscored the {other}"
+        yield Slip(*match.span("w"), "word", "outscored", claim, f"it was {values[0]}-{values[1]}", fields(quarters))
     one, two = match.at("a"), match.at("b")
     yield from pair_slips(scene, (one, two), values, "period score", fields(quarters))
     if one is not None and two is None:
-        claim = f"{team} outscored {other} by {scene.quote(one)}"
+        claim = f"the {team} outscored the {other} by {scene.quote(one)}"
         yield from scene.wrong_number(one, "period margin", claim, ahead, fields(quarters))
 
 
@@ -209,7 +217,7 @@ def _period_points(match: PatternMatch, quarters: Quarters, team: Entity) -> Ite
     scene, at = match.scene, match.at("n")
     value = scene.game.scored(team, quarters) if isinstance(team, Team) else None
     if value is not None and at is not None:
-        claim = f"{team}: {scene.quote(at)} points"
+        claim = f"the {team} scored {scene.quote(at)} points in that part of the game"
         yield from scene.wrong_number(at, "period points", claim, value, fields(quarters))
 
 
@@ -245,7 +253,7 @@ def _theirs(scene: Scene, number: int, statistic: str, team: Entity) -> Iterator
     field = field_of(team, statistic)
     value = value_of(team, field)
     if value is not None:
-        claim = f"{team}: {scene.quote(number)} {statistic}"
+        claim = f"the {team} had {counted(scene.words[number].value, statistic)}"
         yield from scene.wrong_number(number, "team.other", claim, value, f"{field} of {team}")
 
 
@@ -280,12 +288,12 @@ def _arenas(scene: Scene) -> Iterator[Claim]:
 
 def _side(span: Span, wanted: str, kind: str, team: Entity) -> Iterator[Slip]:
     if isinstance(team, Team) and team.side != wanted:
-        claim = f"{team} {'hosted' if wanted == 'home' else 'visited'}"
+        claim = f"the {team} {'were at home' if wanted == 'home' else 'were on the road'}"
         yield Slip(*span, "word", kind, claim, "home" if team.side == "home" else "road", f"{team.side}_name")
 
 
 def _place(scene: Scene, at: int, kind: str, home: Entity) -> Iterator[Slip]:
-    claim = f"played at {scene.quote(at)}"
+    claim = f"the game was played at {scene.quote(at)}"
     yield Slip(*scene.span(at), "name", kind, claim, f"the {home} were at home", "home_name")
 
 
@@ -295,10 +303,12 @@ def days(scene: Scene) -> Iterator[Slip]:
         return
     right = scene.game.date.weekday()
     for at in scene.sentence.indices("D"):
-        day = scene.words[at].value
-        if day != right:
+        day, before = scene.words[at].value, scene.view[: scene.sentence.starts[at]]
+        if day != right and not pattern("another_day").search(before):
             flags = frozenset({"elsewhere"} if scene.elsewhere else ())
-            yield Slip(*scene.span(at), "name", "day", f"played on {DAYS[day]}", DAYS[right], "day", flags=flags)
+            yield Slip(
+                *scene.span(at), "name", "day", f"the game was played on {DAYS[day]}", DAYS[right], "day", flags=flags
+            )
 
 
 def overtimes(scene: Scene) -> Iterator[Slip]:
@@ -330,7 +340,7 @@ def _outcome(match: PatternMatch, group: str, wanted: str, team: Entity) -> Iter
         kind = f"outcome.{wanted}.{first}" if more else f"outcome.{wanted}"
         flags = frozenset({"upcoming"} if match.scene.upcoming else ())
         right = "they lost" if wanted == "won" else "they won"
-        yield Slip(*match.span(group), "word", kind, f"{team} {wanted}", right, "TEAM-PTS", flags=flags)
+        yield Slip(*match.span(group), "word", kind, f"the {team} {wanted}", right, "TEAM-PTS", flags=flags)
 
 
 def forms(scene: Scene) -> Iterator[Claim]:
@@ -356,9 +366,9 @@ def _both_forms(span: Span, group: str, *teams: Entity) -> Iterator[Slip]:
     shares = [share for team in teams if (share := _share(team)) is not None]
     wrong = [(share > 0.5) == (group == "bad") for share in shares]
     if len(shares) == len(teams) and any(wrong):
-        claim, where = f"both teams in {group} form", "TEAM-WINS, TEAM-LOSSES"
+        claim, where = f"both teams were in {group} form", "TEAM-WINS, TEAM-LOSSES"
         flags = frozenset({"all" if all(wrong) else "one"})
-        yield Slip(*span, "word", f"form.both.{group}", claim, "not by wins and losses", where, flags=flags)
+        yield Slip(*span, "word", f"form.both.{group}", claim, "wins and losses say otherwise", where, flags=flags)
 
 
 def _form(scene: Scene, span: Span, group: str, team: Entity) -> Iterator[Slip]:
@@ -369,9 +379,9 @@ def _form(scene: Scene, span: Span, group: str, team: Entity) -> Iterator[Slip]:
     if doubt > (0 if group == "bad" else -0.05):
         far = "far" if doubt > 0.12 else "near" if doubt > 0 else "fits"
         flags = frozenset({far, "won" if team is scene.game.winner else "lost"})
-        right = f"{team.line['TEAM-WINS']} wins, {team.line['TEAM-LOSSES']} losses"
+        right = f"they have {team.line['TEAM-WINS']} wins, {team.line['TEAM-LOSSES']} losses"
         where = f"TEAM-WINS, TEAM-LOSSES of {team}"
-        yield Slip(*span, "word", f"form.{group}", f"{team} in {group} form", right, where, flags=flags)
+        yield Slip(*span, "word", f"form.{group}", f"the {team} were in {group} form", right, where, flags=flags)
 
 
 def courses(scene: Scene) -> Iterator[Claim]:
@@ -392,7 +402,7 @@ def _ahead(match: PatternMatch, team: Entity) -> Iterator[Slip]:
     behind = [ahead for ahead in leads if ahead <= 0]
     if len(leads) == len(marks) and len(behind) > (len(leads) / 2 if match["mostly"] else 0):
         right = f"they trailed by {-min(behind)}" if min(behind) else "the score was level"
-        yield Slip(*match.span("w"), "word", "ahead", f"{team} led all along", right, "TEAM-PTS_QTR1 to 4")
+        yield Slip(*match.span("w"), "word", "ahead", f"the {team} led all along", right, "TEAM-PTS_QTR1 to 4")
 
 
 def _better(kind: str, match: PatternMatch, team: Entity) -> Iterator[Slip]:
@@ -403,7 +413,7 @@ def _better(kind: str, match: PatternMatch, team: Entity) -> Iterator[Slip]:
     ahead = lead(match.scene.game, team, quarters) if isinstance(team, Team) else None
     if ahead is not None and (ahead < 0 or (ahead == 0 and kind == "pulled")):
         right = f"they were outscored by {-ahead}" if ahead else "both scored as much"
-        yield Slip(*match.span("w"), "word", kind, f"{team} were better then", right, fields(quarters))
+        yield Slip(*match.span("w"), "word", kind, f"the {team} were better then", right, fields(quarters))
 
 
 def _came_back(match: PatternMatch, team: Entity) -> Iterator[Slip]:
@@ -415,15 +425,18 @@ def _came_back(match: PatternMatch, team: Entity) -> Iterator[Slip]:
     leads = [ahead for quarters in marks if (ahead := lead(match.scene.game, team, quarters)) is not None]
     if len(leads) == len(marks) and min(leads) > 0:
         right = f"they were ahead by {min(leads)} or more"
-        yield Slip(*match.span("w"), "word", "comeback", f"{team} had been behind", right, "TEAM-PTS_QTR1 to 3")
+        yield Slip(*match.span("w"), "word", "comeback", f"the {team} had been behind", right, "TEAM-PTS_QTR1 to 3")
+
+
+_COMPARED = {"TEAM-FG_PCT": "percent of their shots", "TEAM-REB": "rebounds"}
 
 
 def _more(kind: str, field: str, match: PatternMatch, team: Entity) -> Iterator[Slip]:
     if isinstance(team, Team):
         mine, theirs = team.line.get(field), match.scene.game.other(team).line.get(field)
         if mine is not None and theirs is not None and mine < theirs:
-            claim = f"{team} had the better {field}"
-            yield Slip(*match.span("w"), "word", kind, claim, f"{mine} against {theirs}", field)
+            claim = f"the {team} had more {_COMPARED[field]}"
+            yield Slip(*match.span("w"), "word", kind, claim, f"it was {mine} against {theirs}", field)
 
 
 COURSES: dict[str, Check] = {

@@ -1,16 +1,17 @@
-"""Statements that the record cannot decide: the next game, streaks, averages, standings.
+"""Statements that a box score cannot decide: the next game, streaks, averages, standings.
 
 Each is found and named by kind; how often such statements are wrong is counted over games that people have checked.
+Where the record has a season, next games and streaks are facts like any other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from finecomb.detect.boxscore import stat_claims
 from finecomb.detect.boxscore.claims import Slip
 from finecomb.detect.boxscore.discourse import PatternMatch, Scene
-from finecomb.detect.boxscore.record import Team
+from finecomb.detect.boxscore.record import Team, TeamSeason
 from finecomb.detect.boxscore.report_parser import DAYS, pattern
 
 # Pattern, label and kind of short statements that stand for themselves.
@@ -27,6 +28,20 @@ ASIDES = (
 def statement(span: tuple[int, int], label: str, kind: str, claim: str, *flags: str) -> Slip:
     """A slip for a statement that the record cannot decide; how often such statements are wrong judges it."""
     return Slip(*span, label, kind, claim, basis="base-rate", flags=frozenset(flags))
+
+
+def _season(scene: Scene, team: object) -> TeamSeason:
+    """What the season says about a team of the game; nothing where there is none."""
+    return scene.game.season.get(team.side, TeamSeason()) if isinstance(team, Team) else TeamSeason()
+
+
+def _names(meaning: object) -> str:
+    return meaning.name if isinstance(meaning, Team) else str(meaning)
+
+
+def _is_named(team: str, meanings: Iterable[object]) -> bool:
+    """Whether a season's team is among those that words may mean: `Los Angeles Lakers` is `Lakers`."""
+    return any(team == _names(meaning) or team.endswith(f" {_names(meaning)}") for meaning in meanings)
 
 
 # --- the next game ------------------------------------------------------------------------------------------------
@@ -52,10 +67,19 @@ def _opponents(scene: Scene) -> Iterator[Slip]:
             before.append(subject)
         elif scene.words[at].code == "C":
             whose = "own" if subject in meanings else "here" if isinstance(meanings[0], Team) else "third"
+            if host := _season(scene, subject).host:
+                if not _is_named(host, meanings):
+                    claim = f"the next game is in {words}"
+                    yield Slip(*scene.span(at), "name", "season.city", claim, f"the {host} are at home then", "season")
+                continue
             yield statement(scene.span(at), "name", "next.city", f"the next game is in {words}", whose)
         elif subject in meanings:
             claim = f"{words} play themselves next"
             yield Slip(*scene.span(at), "name", "next.self", claim, "another team", "TEAM-NAME")
+        elif opponent := _season(scene, subject).opponent:
+            if not _is_named(opponent, meanings):
+                claim = f"the next opponent is {words}"
+                yield Slip(*scene.span(at), "name", "season.opponent", claim, opponent, "season")
         else:
             whose = "same opponent" if isinstance(meanings[0], Team) else "third"
             yield statement(scene.span(at), "name", "next.opponent", f"the next opponent is {words}", whose)
@@ -78,6 +102,12 @@ def _days(scene: Scene) -> Iterator[Slip]:
         day, date = scene.words[at].value, scene.game.date
         wait = (day - date.weekday()) % 7 or 7 if date else None
         claim = f"the next game is on {DAYS[day]}" + (f", {wait} days later" if wait else "")
+        acting = scene.team_of(at)
+        following = _season(scene, acting.options[0] if acting else scene.story.subject).day
+        if following:
+            if following.weekday() != day:
+                yield Slip(*scene.span(at), "name", "season.day", claim, DAYS[following.weekday()], "season")
+            continue
         yield statement(scene.span(at), "name", "next.day", claim, *([f"{wait} days"] if wait else []))
 
 
@@ -89,6 +119,12 @@ def _sides(scene: Scene) -> Iterator[Slip]:
             first, last = match["w"].split()[0], match["w"].split()[-1]
             verb = first if last in {"home", "road"} else last
             was = team.side if isinstance(team, Team) else "?"
+            if host := _season(scene, team).host:
+                at_home = isinstance(team, Team) and _is_named(host, [team])
+                if at_home != (side == "home"):
+                    right = f"it is {'at home' if at_home else 'on the road'}"
+                    yield Slip(*match.span("w"), "word", f"season.{side}", claim, right, "season")
+                continue
             yield statement(match.span("w"), "word", f"next.{side}", claim, f"was {was}", f"by {verb}")
 
 
@@ -101,18 +137,56 @@ def streaks(scene: Scene) -> Iterator[Slip]:
         at, size = (match.at("n"), match.at("m")) if match["n"] else (match.at("k"), match.at("j"))
         if at is not None and size is not None:
             many, of = scene.words[at].value, scene.words[size].value
+            true = _won_of_last(match, at, of)
+            if true is not None:
+                claim = f"the team {'won' if match['won'] else 'lost'} {many} of its last {of} games"
+                yield from scene.wrong_number(at, "season.last", claim, true, "season")
+                continue
             flags = [f"of {min(of, 7)}", f"n {many}", *_impossible(match, at, many, of)]
             yield statement(scene.span(at), "number", "streak.last", f"{many} of the last {of} games", *flags)
     for match in scene.find("in_a_row"):
         flags = ["won" if match["won"] else "lost", *_fits(match)]
-        yield statement(match.span("w"), "number", "streak.row", match["w"], *flags)
+        row = _row(match)
+        if row is not None:
+            counts = [
+                word.value
+                for word in scene.words
+                if word.code in "NO" and match.span("w")[0] <= word.start < match.span("w")[1]
+            ]
+            if counts and counts[0] != row:
+                kind = "won" if match["won"] else "lost"
+                claim, right = f"the team {match.quote('w')}", f"it has {kind} {row} in a row"
+                yield Slip(*match.span("w"), "number", "season.row", claim, right, "season")
+            continue
+        yield statement(match.span("w"), "number", "streak.row", match.quote("w"), *flags)
     for match in scene.find("streak"):
-        yield statement(match.span("w"), "number", "streak.long", match["w"])
+        yield statement(match.span("w"), "number", "streak.long", match.quote("w"))
     for match in scene.find("wins_in"):
         for group in ("n", "m"):
             at = match.at(group)
             if at is not None:
-                yield statement(scene.span(at), "number", "streak.away", match.raw[0], group)
+                yield statement(scene.span(at), "number", "streak.away", match.quote(), group)
+
+
+def _results(match: PatternMatch, at: int | None) -> str:
+    """Results of the team that a word is said of, this game's among them; empty where no season knows them."""
+    whose = match.scene.subjects[at] if at is not None else ()
+    team, winner = whose[0].options[0] if whose else None, match.scene.game.winner
+    before = _season(match.scene, team).results
+    return before + ("W" if team is winner else "L") if before and winner is not None else ""
+
+
+def _won_of_last(match: PatternMatch, at: int, size: int) -> int | None:
+    """How many of its last games a team won, or lost; None where no season knows that many."""
+    results = _results(match, at)
+    return results[-size:].count("W" if match["won"] else "L") if 0 < size <= len(results) else None
+
+
+def _row(match: PatternMatch) -> int | None:
+    """How many games a team has won, or lost, in a row; None where the season does not go back that far."""
+    results, letter = _results(match, match.at("w")), "W" if match["won"] else "L"
+    row = len(results) - len(results.rstrip(letter))
+    return row if results and row < len(results) else None
 
 
 def _impossible(match: PatternMatch, at: int, many: int, of: int) -> list[str]:
@@ -151,7 +225,7 @@ def sums(scene: Scene) -> Iterator[Slip]:
 def ordinals(scene: Scene) -> Iterator[Slip]:
     """`his second double-double in a row`, `their 17th win`."""
     for match in scene.find("nth"):
-        yield statement(match.span("w"), "number", "nth", match["w"], match["rest"].split()[0])
+        yield statement(match.span("w"), "number", "nth", match.quote("w"), match["rest"].split()[0])
 
 
 def asides(scene: Scene) -> Iterator[Slip]:
@@ -160,15 +234,15 @@ def asides(scene: Scene) -> Iterator[Slip]:
         for group in "nmkji":
             at = match.at(group)
             if at is not None:
-                yield statement(scene.span(at), "number", "run", match.raw[0], group)
+                yield statement(scene.span(at), "number", "run", match.quote(), group)
     for match in scene.find("game_within"):
         at = match.at("n")
         if at is not None and not match["end"]:
-            yield statement(scene.span(at), "number", "run", match.raw[0], "within")
+            yield statement(scene.span(at), "number", "run", match.quote(), "within")
     for name, label, kind in ASIDES:
         for match in scene.find(name):
             flags = [match["w"].split()[0], *(["upcoming"] if scene.upcoming else [])]
-            yield statement(match.span("w"), label, kind, match["w"], *flags)
+            yield statement(match.span("w"), label, kind, match.quote("w"), *flags)
 
 
 FAMILY = (upcoming, streaks, sums, ordinals, asides)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -78,11 +78,16 @@ def _plays_for(names: Names, blame_player: bool, team: Entity, *players: Entity)
     ]
     if len(strangers) == len(players) and not blame_player and not names[0].fixed:
         player = strangers[0][1]
-        claim, where = f"{player} plays for {team}", f"TEAM_CITY of {player}"
-        yield Slip(names[0].start, names[0].end, "name", "plays_for", claim, str(player.team), where)
+        claim, where = f"{player} plays for the {team}", f"TEAM_CITY of {player}"
+        place, instead = (names[0].start, names[0].end), tuple(_strangers(team, strangers))
+        yield Slip(*place, "name", "plays_for", claim, str(player.team), where, otherwise=instead)
         return
+    yield from _strangers(team, strangers)
+
+
+def _strangers(team: Entity, strangers: Sequence[tuple[Mention, Player]]) -> Iterator[Slip]:
     for name, player in strangers:
-        claim, where = f"{player} plays for {team}", f"TEAM_CITY of {player}"
+        claim, where = f"{player} plays for the {team}", f"TEAM_CITY of {player}"
         yield Slip(name.start, name.end, "context", "plays_for.player", claim, f"he plays for {player.team}", where)
 
 
@@ -94,21 +99,33 @@ def context(scene: Scene) -> Iterator[Claim]:
     last = scene.story.last_team
     for at in scene.sentence.indices("P"):
         name, section = scene.names[at], scene.section(at)
-        if at not in paired_players and section is not None:
+        if at not in paired_players and section is not None and not _is_rival(scene, at):
             yield Claim((name,), partial(_context, scene, at, section, last))
         bearer = name.options[0]
         last = bearer.team if len(name.options) == 1 and isinstance(bearer, Player) else last
 
 
+def _is_rival(scene: Scene, at: int) -> bool:
+    """Whether a player is named as somebody's opponent: `often matched up against X`."""
+    return bool(pattern("against_player").search(" ".join(word.code for word in scene.words[max(0, at - 4) : at])))
+
+
+def _told_ahead(scene: Scene, at: int) -> Entity | None:
+    """The team that a sentence goes on with: `Despite 22 points from X , the Ts fell short`."""
+    ahead = [number for number in scene.teams_acting if number > at] if scene.has("fronted") else []
+    return scene.names[ahead[0]].options[0] if ahead else None
+
+
 def _context(scene: Scene, at: int, section: Team, last: Team | None, player: Entity) -> Iterator[Slip]:
-    if not isinstance(player, Player) or player.team in (None, scene.story.fresh):
+    if not isinstance(player, Player) or player.team in (None, scene.story.fresh, _told_ahead(scene, at)):
         return
     strange, switched = player.team is not section, last is not None and player.team is not last
     if strange or switched:
         state = "both" if strange and switched else "strange" if strange else "switched"
-        around = _surroundings(scene, at)
+        told = ["told before"] if player in scene.story.named.values() else []
+        around = [*_surroundings(scene, at), *told]
         flags = frozenset({state, *around, *(f"{state}, {flag}" for flag in around)})
-        claim, right = f"{player}, told about among the {section.name}", f"he plays for {player.team}"
+        claim, right = f"{player} is one of the {section.name}", f"he plays for {player.team}"
         yield Slip(*scene.span(at), "context", "context", claim, right, f"TEAM_CITY of {player}", flags=flags)
 
 
@@ -229,7 +246,8 @@ def _rank(scene: Scene, at: int, entity: Entity) -> Iterator[Slip]:
 
 
 def _next(scene: Scene, span: Span, how: str, entity: Entity) -> Iterator[Slip]:
-    player, earlier = _scorer(entity), scene.story.recent_players
+    named = [option for name in scene.names.values() for option in name.options if isinstance(option, Player)]
+    player, earlier = _scorer(entity), (*scene.story.recent_players, *(other for other in named if other is not entity))
     if not player:
         return
     better = [other for other in rivals(player, scene.game, "team") if points(other) > points(player)]
@@ -274,7 +292,7 @@ def _double(scene: Scene, span: Span, size: str, ordinal: int | None, player: En
     right = reached == 2 if size == "double" else reached >= 3
     if right or None in values:
         return
-    fix = {2: "a double-double", 3: "a triple-double"}.get(reached, f"no {size}-double")
+    fix = {2: "he had a double-double", 3: "he had a triple-double"}.get(reached, f"he had no {size}-double")
     claim, where = f"{player} had a {size}-double", f"{', '.join(_MILESTONES)} of {player}"
     if ordinal is not None:
         yield Slip(scene.words[ordinal].start, span[1], "number", f"{size}.ordinal", claim, fix, where)
@@ -321,7 +339,7 @@ def _only(match: PatternMatch, *players: Entity) -> Iterator[Slip]:
     if not player:
         return
     if role is not None and player.starter is (not role):
-        claim, where = f"{player} was a {match['who']}", f"START_POSITION of {player}"
+        claim, where = f"{player} was a {match.quote('who')}", f"START_POSITION of {player}"
         yield Slip(*match.span("who"), "word", "only.role", claim, _role(player.starter), where)
     elif all(isinstance(other, Player) and points(other) < 10 for other in players):
         claim, where = f"{player} scored in double figures", f"PTS of {player}"
@@ -338,7 +356,7 @@ def _others(match: PatternMatch, player: Player, role: bool | None, players: tup
     if others:
         start, end = match.span("w")
         end = match.span("o")[1] if match["o"] else end
-        claim = f"{player} was the only other {match['who']} in double figures"
+        claim = f"{player} was the only other {match.quote('who')} in double figures"
         right, where = f"so were {', '.join(map(str, others))}", f"PTS of {player.team}"
         flags = frozenset({f"others {min(len(others), 3)}", f"mates {min(len(mates), 4)}"})
         yield Slip(start, end, "word", "only.other", claim, right, where, flags=flags)
@@ -364,7 +382,7 @@ def _figures(match: PatternMatch, at: int, team: Entity) -> Iterator[Slip]:
         {len(who) - 1, sum(other not in scene.story.recent_players for other in who)} if match["other"] else {len(who)}
     )
     if played and scene.words[at].value not in right:
-        claim = f"{scene.quote(at)} {match['role']} of {team} in double figures"
+        claim = f"{scene.quote(at)} {match['role']} of the {team} scored in double figures"
         yield from scene.wrong_number(at, "double figures", claim, len(who), f"PTS of {team}")
 
 
@@ -387,7 +405,8 @@ def strangers(scene: Scene) -> Iterator[Claim]:
     for at, word in enumerate(scene.words):
         if not word.odd or word.code not in "PX" or not scene.game.players or scene.has("missing"):
             continue
-        if word.code == "P" or _takes_part(scene, at):
+        before = " ".join(other.code for other in scene.words[max(0, at - 2) : at])
+        if word.code == "P" or (_takes_part(scene, at) and not pattern("no_player").search(before)):
             yield Claim((fixed(f"word {at}"),), partial(_stranger, scene, at))
 
 

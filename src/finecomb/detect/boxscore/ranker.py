@@ -6,7 +6,7 @@ import functools
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.detect.boxscore.claims import Slip
 
 PENALTY = 1.0
+CARE = ("contradiction", "contradictions")  # how flags end that tell how careful the whole report is
 _STEPS = 50
 
 
@@ -40,8 +41,11 @@ class Ranker:
         """The chance that readers would mark it too; nil for a statement of a kind that nobody has checked yet."""
         if slip.basis == "base-rate" and slip.kind not in self.counts:
             return 0.0
-        score = self.intercept + sum(self.weights.get(name, 0.0) for name in features(slip))
-        return float(1 / (1 + np.exp(-score)))
+        return float(1 / (1 + np.exp(-self.score(slip))))
+
+    def score(self, slip: Slip) -> float:
+        """The sum of its weights, from which the confidence comes."""
+        return self.intercept + sum(self.weights.get(name, 0.0) for name in features(slip))
 
     def to_json(self) -> str:
         """The ranker as the text of one JSON file."""
@@ -87,6 +91,7 @@ def features(slip: Slip) -> list[str]:
         f"{family}*",
         slip.kind,
         *(f"{slip.kind}: {flag}" for flag in sorted(slip.flags)),
+        *(f"{slip.basis}: {flag}" for flag in sorted(slip.flags) if flag.endswith(CARE)),
     ]
 
 
@@ -124,10 +129,11 @@ def fit(slips: Sequence[Slip], wrong: Sequence[bool], games: int, penalty: float
         x[row, [index[name] for name in sort]] = 1
     counts = np.array([(totals[sort], hits[sort]) for sort in totals], dtype=np.float64)
     weights = [round(float(weight), 4) for weight in _newton(x, counts, penalty)]
-    return Ranker(0.5, games, weights[-1], dict(zip(names, weights, strict=False)), _counts(slips, wrong))
+    return Ranker(0.5, games, weights[-1], dict(zip(names, weights, strict=False)), kind_counts(slips, wrong))
 
 
-def _counts(slips: Sequence[Slip], wrong: Sequence[bool]) -> dict[str, tuple[int, int]]:
+def kind_counts(slips: Sequence[Slip], wrong: Sequence[bool]) -> dict[str, tuple[int, int]]:
+    """Wrong and all statements, by kind."""
     totals = Counter(slip.kind for slip in slips)
     hits = Counter(slip.kind for slip, hit in zip(slips, wrong, strict=True) if hit)
     return {kind: (hits[kind], totals[kind]) for kind in sorted(totals)}
@@ -148,6 +154,21 @@ def _newton(x: NDArray[np.float64], counts: NDArray[np.float64], penalty: float)
         if np.abs(step).max() < 1e-6:
             break
     return weights
+
+
+def calibration_line(scores: Sequence[tuple[float, bool]]) -> tuple[float, float]:
+    """Slope and offset that fit scores of what a ranker had not seen to what people marked (Platt 1999)."""
+    x = np.array([(score, 1.0) for score, _ in scores], dtype=np.float64).reshape(-1, 2)
+    counts = np.array([(1.0, float(hit)) for _, hit in scores], dtype=np.float64).reshape(-1, 2)
+    slope, offset = _newton(x, counts, 1e-3)
+    return float(slope), float(offset)
+
+
+def calibrated(ranker: Ranker, line: tuple[float, float]) -> Ranker:
+    """A ranker whose scores are put on a line; the order of slips stays the same where the slope is positive."""
+    slope, offset = line
+    weights = {name: round(slope * weight, 4) for name, weight in ranker.weights.items()}
+    return replace(ranker, intercept=round(slope * ranker.intercept + offset, 4), weights=weights)
 
 
 def best_threshold(confidences: Iterable[float], wrong: Iterable[bool], errors: int) -> float:

@@ -18,11 +18,20 @@ from finecomb.core.text_hash import text_hash
 from finecomb.detect.base import FittedDetector
 from finecomb.detect.boxscore.checker import NAME, Basis, BoxScore, slips
 from finecomb.detect.boxscore.claims import Slip
-from finecomb.detect.boxscore.ranker import Ranker, best_threshold, fit, rated
-from finecomb.detect.boxscore.record import read_game
+from finecomb.detect.boxscore.ranker import (
+    Ranker,
+    best_threshold,
+    calibrated,
+    calibration_line,
+    fit,
+    kind_counts,
+    rated,
+)
+from finecomb.detect.boxscore.record import Game, read_game
 from finecomb.gold.score import score
 
 FOLDS = 9
+CALIBRATION_FOLDS = 3  # of games, and of kinds of wording
 RATIOS = ("recall", "precision")
 BASES: tuple[Basis, ...] = ("all", "record")
 
@@ -33,21 +42,27 @@ class RankerOptions:
 
     folds: int = option(FOLDS, "Groups of games, each left out once.", minimum=3)
     seed: int = option(0, "Same seed, same folds.")
+    references: bool = option(
+        True, "Take the references of texts, where there are any, for reports whose words and guesses are right."
+    )
 
 
 def fit_ranker(study: Study, gold: Sequence[Annotation], annotator: str, options: RankerOptions) -> FittedDetector:
     """The ranker fitted to the checked texts of a study, and how well it does on games left out."""
-    texts = examples(study.iter_documents(), {annotation.document: annotation.marks for annotation in gold})
+    gold_marks = {annotation.document: annotation.marks for annotation in gold}
+    texts = examples(study.iter_documents(), gold_marks)
+    if options.references:
+        texts += reference_examples(document for document in study.iter_documents() if document.id in gold_marks)
     if not texts:
         where = study.origin or "the study"
         raise FinecombError(f"{where}: no text has both gold marks and a RotoWire-style record in `data`")
     folds, seed = options.folds, options.seed
     rows = validation(study, cross_validate(texts, folds, seed), annotator)
-    used = {text.document for text in texts}
+    used = {text.document for text in texts if not text.is_reference}
     hashes = [text_hash(document.text) for document in study.iter_documents() if document.id in used]
     ranker = replace(train(texts, folds, seed), fitted_texts=tuple(sorted(hashes)))
-    signature = f"detector:{NAME}|texts:{len(texts)}|folds:{folds}|seed:{seed}|threshold:{ranker.threshold}"
-    return FittedDetector(ranker.to_json(), len(texts), "On games left out of fitting", rows, signature)
+    signature = f"detector:{NAME}|texts:{len(used)}|folds:{folds}|seed:{seed}|threshold:{ranker.threshold}"
+    return FittedDetector(ranker.to_json(), len(used), "On games left out of fitting", rows, signature)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +75,8 @@ class TrainingText:
     wrong: tuple[bool, ...]
     errors: int
     """How many marks people made."""
+    is_reference: bool = False
+    """Whether a person wrote it about the same game: nobody has checked it, and it is never scored."""
 
 
 def examples(documents: Iterable[Document], gold: Mapping[str, Sequence[Mark]]) -> list[TrainingText]:
@@ -72,9 +89,26 @@ def examples(documents: Iterable[Document], gold: Mapping[str, Sequence[Mark]]) 
         marked = [(span.start, span.end) for mark in gold[document.id] for span in mark.spans if span.part == TEXT]
         candidates = tuple(slips(document.text, game))
         wrong = tuple(any(slip.start < end and start < slip.end for start, end in marked) for slip in candidates)
-        texts.append(
-            TrainingText(document.id, f"{game.date} {game.home} {game.vis}", candidates, wrong, len(gold[document.id]))
-        )
+        texts.append(TrainingText(document.id, _game_name(game), candidates, wrong, len(gold[document.id])))
+    return texts
+
+
+def _game_name(game: Game) -> str:
+    return f"{game.date} {game.home} {game.vis}"
+
+
+def reference_examples(documents: Iterable[Document]) -> list[TrainingText]:
+    """What people wrote about the same games, as texts in which no word and no statement off the record is wrong.
+
+    Numbers and names that contradict the record are left out: people make such slips, too.
+    """
+    texts = []
+    for document in documents:
+        game = read_game(document.data)
+        for reference in document.references if game else ():
+            soft = tuple(slip for slip in slips(reference, game) if not slip.is_hard) if game else ()
+            name = _game_name(game) if game else ""
+            texts.append(TrainingText(document.id, name, soft, (False,) * len(soft), 0, is_reference=True))
     return texts
 
 
@@ -84,17 +118,57 @@ def shuffled(names: Iterable[str], seed: int | str) -> list[str]:
 
 
 def train(texts: Sequence[TrainingText], folds: int = FOLDS, seed: int = 0) -> Ranker:
-    """The ranker for all examples, its threshold chosen by cross-validation over games."""
+    """The ranker for all examples, calibrated, its threshold chosen by cross-validation over games."""
     confidences: list[float] = []
     wrong: list[bool] = []
-    for ranker, held in _split(texts, folds, seed):
-        for example in held:
+    by_games, by_kinds = left_out_scores(texts, seed)
+    line = calibration_line([*by_games, *by_kinds])
+    for plain, held in _split(texts, folds, seed):
+        ranker = calibrated(plain, line)
+        for example in (text for text in held if not text.is_reference):
             truth = dict(zip(example.slips, example.wrong, strict=True))
             for rated_slip in rated(example.slips, ranker):
                 confidences.append(rated_slip.confidence)
                 wrong.append(truth[rated_slip.slip])
     threshold = best_threshold(confidences, wrong, sum(example.errors for example in texts))
-    return replace(_fit(texts), threshold=round(threshold, 4))
+    return replace(calibrated(_fit(texts), line), threshold=round(threshold, 4))
+
+
+ScoredSlip = tuple[float, bool]  # the score before the logistic function, and whether people marked it
+
+
+def left_out_scores(texts: Sequence[TrainingText], seed: int = 0) -> tuple[list[ScoredSlip], list[ScoredSlip]]:
+    """Scores of slips in games left out of fitting; and with their kind of wording left out as well."""
+    by_games: list[ScoredSlip] = []
+    by_kinds: list[ScoredSlip] = []
+    for games in _folds(texts, CALIBRATION_FOLDS, seed):
+        others, held = ([text for text in texts if (text.game in games) is left] for left in (False, True))
+        of_games, of_kinds = unseen_scores(others, held, seed)
+        by_games += of_games
+        by_kinds += of_kinds
+    return by_games, by_kinds
+
+
+def unseen_scores(
+    texts: Sequence[TrainingText], held: Sequence[TrainingText], seed: int = 0
+) -> tuple[list[ScoredSlip], list[ScoredSlip]]:
+    """Scores of the slips in `held` by rankers fitted on `texts`, and by such that lack the slip's kind of wording."""
+    checked = [text for text in held if not text.is_reference]
+    kinds = shuffled((slip.kind for text in (*texts, *held) for slip in text.slips), seed)
+    by_kinds: list[ScoredSlip] = []
+    for group in (set(kinds[first::CALIBRATION_FOLDS]) for first in range(CALIBRATION_FOLDS)):
+        ranker = _fit([_of_kinds(text, set(kinds) - group) for text in texts])
+        by_kinds += _scored(ranker, [_of_kinds(text, group) for text in checked])
+    return _scored(_fit(texts), checked), by_kinds
+
+
+def _of_kinds(text: TrainingText, kinds: set[str]) -> TrainingText:
+    kept = [(slip, hit) for slip, hit in zip(text.slips, text.wrong, strict=True) if slip.kind in kinds]
+    return replace(text, slips=tuple(slip for slip, _ in kept), wrong=tuple(hit for _, hit in kept))
+
+
+def _scored(ranker: Ranker, texts: Iterable[TrainingText]) -> list[ScoredSlip]:
+    return [(ranker.score(slip), hit) for text in texts for slip, hit in zip(text.slips, text.wrong, strict=True)]
 
 
 class Fold(NamedTuple):
@@ -109,7 +183,7 @@ def cross_validate(texts: Sequence[TrainingText], folds: int = FOLDS, seed: int 
     result = []
     for games in _folds(texts, folds, seed):
         others = [example for example in texts if example.game not in games]
-        held = tuple(example.document for example in texts if example.game in games)
+        held = tuple(example.document for example in texts if example.game in games and not example.is_reference)
         result.append(Fold(train(others, folds - 1, seed), held))
     return result
 
@@ -134,7 +208,10 @@ def _fit(texts: Sequence[TrainingText]) -> Ranker:
     wrong = [hit for example in texts for hit in example.wrong]
     if not candidates:
         raise FinecombError("no claim was found in the texts; the checker reads reports about basketball games")
-    return fit(candidates, wrong, len({example.game for example in texts}))
+    checked = [slip for example in texts if not example.is_reference for slip in example.slips]
+    hits = [hit for example in texts if not example.is_reference for hit in example.wrong]
+    games = len({example.game for example in texts})
+    return replace(fit(candidates, wrong, games), counts=kind_counts(checked, hits))
 
 
 # --- how well it does -----------------------------------------------------------------------------------------------

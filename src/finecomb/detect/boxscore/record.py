@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from finecomb.core.evidence import SIDES, game_date
+from finecomb.core.evidence import SEASON, SIDES, game_date, team_name
 
 QUARTERS = (1, 2, 3, 4)
 _SUFFIXES = {"jr", "sr", "ii", "iii", "iv", "v"}
@@ -59,6 +59,19 @@ class Player:
         return words[:-1] if len(words) > 1 and words[-1].lower() in _SUFFIXES else words
 
 
+@dataclass(frozen=True, slots=True)
+class TeamSeason:
+    """What a season says about one team around the game: its next game, and its results before."""
+
+    opponent: str = ""
+    """Whom it plays next; empty when no season says."""
+    host: str = ""
+    """Who is at home then."""
+    day: datetime.date | None = None
+    results: str = ""
+    """`W` or `L` for each game before this one, the latest last."""
+
+
 @dataclass(frozen=True, eq=False)
 class Game:
     """What is known about one game. Whatever the record lacks is absent and is never compared with anything."""
@@ -68,6 +81,8 @@ class Game:
     players: tuple[Player, ...]
     date: datetime.date | None = None
     problems: tuple[str, ...] = field(default=())
+    season: Mapping[str, TeamSeason] = field(default_factory=dict)
+    """By side; empty where no season was given."""
 
     @property
     def teams(self) -> tuple[Team, Team]:
@@ -115,7 +130,26 @@ def read_game(data: Any) -> Game | None:
         return None
     players, problems = _players(data.get("box_score"), home, vis)
     date, slips = _date(data.get("day"))
-    return Game(home, vis, players, date, (*problems, *slips))
+    return Game(home, vis, players, date, (*problems, *slips), _season(data))
+
+
+def _season(data: Mapping[str, Any]) -> dict[str, TeamSeason]:
+    """What the record's `season` says by side; see `finecomb.core.evidence.with_season`."""
+    around = data.get(SEASON)
+    sides = {side: around.get(side) for side in SIDES} if isinstance(around, Mapping) else {}
+    return {
+        side: _team_season(team_name(data, side), value) for side, value in sides.items() if isinstance(value, Mapping)
+    }
+
+
+def _team_season(team: str, around: Mapping[str, Any]) -> TeamSeason:
+    results = around.get("results")
+    known = results if isinstance(results, str) and set(results) <= {"W", "L"} else ""
+    following = around.get("next")
+    if not isinstance(following, Mapping):
+        return TeamSeason(results=known)
+    home, vis = (team_name(following, side) for side in SIDES)
+    return TeamSeason(vis if home == team else home, home, game_date(following.get("day")), known)
 
 
 def _team(data: Mapping[str, Any], side: str) -> Team | None:

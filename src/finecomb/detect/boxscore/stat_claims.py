@@ -33,6 +33,15 @@ def field_of(entity: Entity, statistic: str) -> str | None:
     return fields.get("player" if isinstance(entity, Player) else "team")
 
 
+def counted(value: int, statistic: str) -> str:
+    """So many of what is counted, in words: `1 steal`, `9 assists`."""
+    return f"{value} {statistic.removesuffix('s') if value == 1 else statistic}"
+
+
+def _the(entity: Entity) -> str:
+    return str(entity) if isinstance(entity, Player) else f"the {entity}"
+
+
 # --- counts -------------------------------------------------------------------------------------------------------
 
 
@@ -40,7 +49,13 @@ def counts(scene: Scene) -> Iterator[Claim]:
     """`21 points`, `a 12-rebound`, `a pair of steals`, by player or team."""
     for match in scene.find("count"):
         number, at = match.at("n"), match.at("s")
-        if number is None or at is None or period_kind(match) or match.then("not_a_total"):
+        if (
+            number is None
+            or at is None
+            or period_kind(match)
+            or match.then("not_a_total")
+            or match.before("over_games")
+        ):
             continue
         if not match.before("not_exact", 24) or match.before("exact", 30):
             yield from _counts(match, number, scene.words[at].value, _whose(match, number))
@@ -68,6 +83,8 @@ def _counts(match: PatternMatch, number: int, statistic: str, whose: tuple[Menti
         yield from (Claim((name,), one) for name in whose[:1])
     elif match.before("together", 60):
         yield Claim(players, partial(_sum, scene, number, statistic))
+    elif in_turn := _in_turn(match, players):
+        yield Claim((in_turn,), one)
     elif _is_apiece(match):
         yield from (Claim((name,), one) for name in players)
     else:
@@ -78,6 +95,15 @@ def _is_apiece(match: PatternMatch) -> bool:
     """`a pair of 16-point efforts`, `15 points apiece`."""
     start, end = max(0, match.raw.start() - 60), match.raw.end() + 30
     return any(start <= other.raw.start() and other.raw.end() <= end for other in match.scene.find("each"))
+
+
+def _in_turn(match: PatternMatch, players: tuple[Mention, ...]) -> Mention | None:
+    """The player of `X and Y had 34 points and 31 points , respectively`, by the order of the numbers."""
+    if not match.scene.has("respectively"):
+        return None
+    places = [other.raw.start() for other in match.scene.find("count") if other["s"] == match["s"]]
+    order = places.index(match.raw.start())
+    return players[order] if len(places) == len(players) else None
 
 
 def _count(scene: Scene, number: int, statistic: str, entity: Entity) -> Iterator[Slip]:
@@ -92,7 +118,7 @@ def _count(scene: Scene, number: int, statistic: str, entity: Entity) -> Iterato
         "period": scene.has("when"),
         "absent": isinstance(entity, Player) and entity.absent,
     }
-    claim = f"{entity}: {scene.quote(number)} {statistic}"
+    claim = f"{_the(entity)} had {counted(word.value, statistic)}"
     flag_names = (name for name, holds in flags.items() if holds)
     yield from scene.wrong_number(number, f"{kind}.{statistic}", claim, value, f"{field} of {entity}", *flag_names)
 
@@ -108,7 +134,7 @@ def _bench_count(scene: Scene, number: int, statistic: str, team: Entity) -> Ite
     field = table("statistics")["counts"][statistic]["player"]
     total = _total([player for player in played if player.starter is False], field)
     if total is not None:
-        claim = f"the bench of {team}: {scene.quote(number)} {statistic}"
+        claim = f"the bench of the {team} had {counted(scene.words[number].value, statistic)}"
         yield from scene.wrong_number(number, "bench.sum", claim, total, f"{field} of those without START_POSITION")
 
 
@@ -118,7 +144,7 @@ def _sum(scene: Scene, number: int, statistic: str, *players: Entity) -> Iterato
     total = _total([player for player in players if isinstance(player, Player)], field)
     if total is not None:
         who = " and ".join(map(str, players))
-        claim = f"{who} together: {scene.quote(number)} {statistic}"
+        claim = f"{who} had {counted(scene.words[number].value, statistic)} together"
         yield from scene.wrong_number(number, "players.sum", claim, total, f"{field} of {who}")
 
 
@@ -155,7 +181,7 @@ def _is_line(match: PatternMatch, line: str | None) -> bool:
 
 def _line(scene: Scene, hits: int, tried: int, line: str, player: Entity) -> Iterator[Slip]:
     if isinstance(player, Player):
-        claim = f"{player}: {scene.quote(hits)} of {scene.quote(tried)} {line}"
+        claim = f"{player} made {scene.quote(hits)} of {scene.quote(tried)} {line}"
         for number, field in zip((hits, tried), table("statistics")["lines"][line]["player"], strict=True):
             value = player.count(field)
             if value is not None:
@@ -180,7 +206,7 @@ def _percent(scene: Scene, number: int, line: str, entity: Entity) -> Iterator[S
     value, percent = value_of(entity, field), scene.words[number].value
     if value is not None:
         near = ["near"] if abs(value - percent) == 1 else []
-        claim = f"{entity}: {percent} percent, {line}"
+        claim = f"{_the(entity)} made {percent} percent of {line}"
         yield from scene.wrong_number(number, "percent", claim, value, f"{field} of {entity}", *near)
 
 
@@ -197,7 +223,7 @@ def records(scene: Scene) -> Iterator[Claim]:
 
 
 def _record(scene: Scene, won: int, lost: int, team: Entity) -> Iterator[Slip]:
-    claim = f"{team}: {scene.quote(won)}-{scene.quote(lost)}"
+    claim = f"the {team} had {scene.quote(won)} wins and {scene.quote(lost)} losses"
     for number, field in ((won, "TEAM-WINS"), (lost, "TEAM-LOSSES")):
         value = value_of(team, field)
         if value is not None:

@@ -245,18 +245,6 @@ def strips(points: Points, down: str, part: str, title: str, looks: Mapping[str 
     return strip
 
 
-def scatter(points: Points, x: str, y: str, *, panel: str, columns: int = 3) -> alt.TopLevelMixin:
-    """A dot for each document, one panel for each corpus."""
-    rows = described(points, panel, value=x)
-    chart = (
-        alt.Chart().mark_point(filled=True, size=16, color=_INK, opacity=0.45)
-        .encode(x=alt.X(f"{x}:Q"), y=alt.Y(f"{y}:Q"), description="said:N").properties(width=190, height=190)
-    )  # fmt: skip
-    names = list(dict.fromkeys(str(row[panel]) for row in rows))
-    facet = alt.Facet(f"{panel}:N", sort=names, title=None, header=alt.Header(labelAnchor="start"))
-    return alt.FacetChart(data=_data(rows), spec=chart, facet=facet, columns=columns)
-
-
 def side_by_side(charts: Mapping[str, Any]) -> alt.TopLevelMixin:
     """Several charts with a head each."""
     return alt.hconcat(*(chart.properties(title=head) for head, chart in charts.items()))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import polars as pl
 
@@ -15,7 +15,15 @@ from finecomb.core.errors import FinecombError, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.study import Study
-from finecomb.gold.disputes import Dispute, DisputeDecision, dispute_decisions, disputes, is_finished
+from finecomb.gold.disputes import (
+    Dispute,
+    DisputeCount,
+    DisputeDecision,
+    dispute_counts,
+    dispute_decisions,
+    disputes,
+    is_finished,
+)
 from finecomb.gold.merge import GOLD
 from finecomb.measure.view import Filters, Rounds, View, view
 from finecomb.server.adjudication import schema
@@ -41,25 +49,37 @@ def people(study: Study, protocol: Protocol) -> View:
 # --- which texts --------------------------------------------------------------------------------------------------
 
 
+T = TypeVar("T")
+
+
 @dataclass(slots=True)
-class DisputeCache:
-    """Places of texts, kept until somebody hands in something else there."""
+class TextCache(Generic[T]):
+    """What `compute` gives for each text of a view, kept until somebody hands in something else there."""
 
+    compute: Callable[[View], Mapping[str, T]]
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _prints: dict[str, object] = field(default_factory=dict)
-    _places: dict[str, tuple[Dispute, ...]] = field(default_factory=dict)
+    _prints: dict[str, str] = field(default_factory=dict)
+    _values: dict[str, T] = field(default_factory=dict)
 
-    def of(self, view: View) -> Mapping[str, tuple[Dispute, ...]]:
-        """The places of every text of a view; only texts that changed are aligned again."""
+    def of(self, view: View) -> Mapping[str, T]:
+        """The value of every text of a view; only texts that changed are computed again."""
         handed_in = pl.struct("id", "submitted", "round").implode()
         rows = view.study.annotations.group_by("document").agg(handed_in.alias("print")).iter_rows()
         prints = {document: repr(print_) for document, print_ in rows}
         with self._lock:
             changed = [id for id in view.study.documents["id"] if self._prints.get(id) != prints[id]]
             if changed:
-                self._places |= disputes(view.of(pl.Series(changed)))
+                self._values |= self.compute(view.of(pl.Series(changed)))
                 self._prints |= {id: prints[id] for id in changed}
-            return {id: self._places[id] for id in prints}
+            return {id: self._values[id] for id in prints}
+
+
+@dataclass(slots=True)
+class DisputeCache:
+    """Places of texts: how many there are in each, and the places themselves where something was decided."""
+
+    counts: TextCache[DisputeCount] = field(default_factory=lambda: TextCache(dispute_counts))
+    disputes: TextCache[tuple[Dispute, ...]] = field(default_factory=lambda: TextCache(disputes))
 
 
 def wanting_list(snapshot: Snapshot, cache: DisputeCache) -> schema.WantingList:
@@ -70,14 +90,33 @@ def wanting_list(snapshot: Snapshot, cache: DisputeCache) -> schema.WantingList:
     view = people(snapshot.study, snapshot.protocol)
     golds = {gold.document: gold for gold in _golds(snapshot)}
     checks = set(snapshot.study.settings.attention_checks)
-    disputes_of = {id: disputes for id, disputes in cache.of(view).items() if id not in checks}
+    counts = {id: count for id, count in cache.counts.of(view).items() if id not in checks}
+    decided = _decided(view, golds, cache)
     readers = dict(view.study.annotations.group_by("document").len().iter_rows())
     starts = dict(view.study.documents.select("id", "text").iter_rows())
-    rows = [_row(id, starts[id], readers[id], disputes, golds.get(id)) for id, disputes in disputes_of.items()]
+    rows = [
+        _decided_row(id, starts[id], readers[id], decided[id], golds[id])
+        if id in decided
+        else _row(id, starts[id], readers[id], count, golds.get(id))
+        for id, count in counts.items()
+    ]
     order = {id: at for at, id in enumerate(starts)}
     rows.sort(key=lambda row: (row.state != "open", -row.differ, -row.agreed, order[row.id]))
     done = sum(row.state == "done" for row in rows)
     return schema.WantingList(rows=tuple(rows[:_MOST]), total=len(rows), done=done)
+
+
+def _decided(
+    view: View, golds: Mapping[str, Annotation], cache: DisputeCache
+) -> Mapping[str, tuple[DisputeDecision, ...]]:
+    """The places, with what was decided, of the texts in which something was."""
+    decisions = {id: adjudication.decisions(gold) for id, gold in golds.items() if adjudication.is_ours(gold)}
+    read = set(view.study.documents["id"])
+    touched = [id for id, made in decisions.items() if made and id in read]
+    if not touched:
+        return {}
+    places = cache.disputes.of(view.of(pl.Series(touched)))
+    return {id: dispute_decisions(places[id], decisions[id]) for id in touched}
 
 
 def _golds(snapshot: Snapshot) -> Iterator[Annotation]:
@@ -86,11 +125,28 @@ def _golds(snapshot: Snapshot) -> Iterator[Annotation]:
     return snapshot.study.only(is_gold & pl.col("about").is_null()).iter_annotations()
 
 
-def _row(id: str, text: str, readers: int, disputes: Sequence[Dispute], gold: Annotation | None) -> schema.Wanting:
+def _row(id: str, text: str, readers: int, count: DisputeCount, gold: Annotation | None) -> schema.Wanting:
+    """A text in which nothing was decided here."""
     elsewhere = gold is not None and not adjudication.is_ours(gold)
-    standing = dispute_decisions(disputes, {} if elsewhere else adjudication.decisions(gold))
+    done = gold is not None and gold.status == "submitted" and not count.disputes
+    return schema.Wanting(
+        id=id,
+        start=shorten(text, 80),
+        places=count.disputes,
+        decided=0,
+        discuss=0,
+        differ=count.disputes - count.agreed,
+        agreed=count.agreed,
+        readers=readers,
+        state="elsewhere" if elsewhere else "done" if done else "open",
+    )
+
+
+def _decided_row(
+    id: str, text: str, readers: int, standing: Sequence[DisputeDecision], gold: Annotation
+) -> schema.Wanting:
+    """A text in which something was decided."""
     open_ = [decided.dispute for decided in standing if decided.decision is None]
-    done = gold is not None and gold.status == "submitted" and is_finished(standing)
     return schema.Wanting(
         id=id,
         start=shorten(text, 80),
@@ -100,7 +156,7 @@ def _row(id: str, text: str, readers: int, disputes: Sequence[Dispute], gold: An
         differ=sum(not place.agreed for place in open_),
         agreed=sum(place.agreed for place in open_),
         readers=readers,
-        state="elsewhere" if elsewhere else "done" if done else "open",
+        state="done" if gold.status == "submitted" and is_finished(standing) else "open",
     )
 
 

@@ -329,7 +329,7 @@ def _short(model: type[Record], save: Callable[..., Awaitable[Response]]) -> Cal
                 continue
 
     async def once(request: Request) -> Response:
-        session = await auth_of(request).session(request, "annotator")
+        session = await auth_of(request).session(request, "annotator", current=False)
         task = await own_task(request, request.path_params["task"], session)
         try:
             change = model.model_validate_json(await request.body())

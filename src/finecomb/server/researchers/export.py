@@ -18,6 +18,7 @@ from finecomb.server.researchers.schema import Export
 _ZIP = ".zip"
 _ENDINGS = {
     **dict.fromkeys(["csabstruct", "doccano", "prodigy"], ".jsonl"),
+    "model-criticism": ".json",
     "wmt-mqm": ".tsv",
     "gsml": ".csv",
     "parquet": _ZIP,

@@ -84,7 +84,10 @@ class RunManager:
         runs: Path | None,
         key_envs: Iterable[str] = (),
         changed: Callable[[], None] = lambda: None,
+        shared: bool = False,
     ) -> None:
+        """`shared` says that other processes answer on the same port, who do not know what this one has started."""
+        self._shared = shared
         self.store, self._runs, self.key_envs, self._changed = store, runs, frozenset(key_envs), changed
         self.active: dict[str, ActiveRun] = {}
         self.errors: dict[str, str] = {}
@@ -170,6 +173,8 @@ class RunManager:
 
     def _started(self, study: Study, run_plan: ModelPlan, template: str) -> str:
         id = folder_name(run_plan.record)
+        if self._shared:
+            raise FinecombError("several workers serve this study; start runs with `finecomb annotate` beside them")
         with self._lock:
             if id in self.active:
                 raise FinecombError("this run is at work already; stop it first")

@@ -21,7 +21,7 @@ from finecomb.server.researchers.overview import overview
 from finecomb.server.researchers.people import People
 from finecomb.server.researchers.schema import Export, Overview
 from finecomb.server.researchers.snapshot import Snapshot
-from finecomb.store import recruits
+from finecomb.store import audit, recruits
 from finecomb.store.incremental_read import StudyRead, read_again
 from finecomb.store.store import Store
 
@@ -80,7 +80,8 @@ class SnapshotCache:
         self._start = secrets.token_hex(4)
         self._read_study: StudyRead | None = None
         self._pages: StudyPages | None = None
-        self._commits = -1
+        self._written = -1
+        self._decided = 0
         self._read = -FRESH
 
     def ask(self, page: Callable[[StudyPages], T]) -> T:
@@ -93,14 +94,21 @@ class SnapshotCache:
         self._read = -FRESH
 
     def _latest(self) -> StudyPages:
-        commits, clock = self.store.commits, self.store.clock()
-        stale = commits != self._commits and clock - self._read >= FRESH
+        written, clock, decided = self.store.written(), self.store.clock(), self._latest_decision()
+        stale = written != self._written and (clock - self._read >= FRESH or decided != self._decided)
         if self._pages is None or stale:
             self._read_study = read_again(self.store, self._read_study)
             head = self.store.head
             snapshot = Snapshot(self._read_study.study, head.protocol, head.state, datetime.fromtimestamp(clock, UTC))
             with self.store.database.reading() as transaction:
                 arrivals = tuple(recruits.arrivals(self.store, transaction))
-            self._pages = StudyPages(snapshot, f"{self._start}-{commits}", arrivals)
-            self._commits, self._read = commits, clock
+            self._pages = StudyPages(snapshot, f"{self._start}-{written}", arrivals)
+            self._written, self._decided, self._read = written, decided, clock
         return self._pages
+
+    def _latest_decision(self) -> int:
+        """The number of what a researcher did last, perhaps in another process; 0 where there is no other."""
+        if self.store.database.sqlite:
+            return 0
+        with self.store.database.reading() as transaction:
+            return audit.latest(self.store, transaction)

@@ -1,0 +1,109 @@
+"""The JSON of Deng, Kuleshov and Rush (2022): a list of articles, each a list of sections with a list of their names.
+
+A section is a segment whose title is its name; the text is the sections with a blank line between them, as their
+programs join them. Generated articles may have `null` for names, and then sections have no titles.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from finecomb.core.errors import FormatError, shorten
+from finecomb.core.records import Document, Segment
+from finecomb.core.study import Item
+from finecomb.formats.atomic_file import sync
+from finecomb.formats.base import Format, Options
+from finecomb.formats.source import Fields, json_items, record, starts_with
+
+BETWEEN = "\n\n"
+KEYS = ("id", "sections", "section_names")
+
+
+def read(path: Path, options: Options) -> Iterator[Item]:
+    """One document an article; other keys, such as `predicted_section_names`, become meta."""
+    for index, value, line in json_items(path):
+        if not isinstance(index, int):
+            raise FormatError(f"{path}:{line}: expected a list of articles, found an object")
+        fields = Fields(value, f"{path}:{line}")
+        yield _document(fields, fields.get("id", str, f"{path.stem}-{index + 1}"))
+
+
+def _document(fields: Fields, id: str) -> Document:
+    sections = _texts(fields, "sections")
+    names = _texts(fields, "section_names") if fields.value.get("section_names") is not None else [""] * len(sections)
+    if len(sections) != len(names):
+        raise fields.error(f"has {len(sections)} sections but {len(names)} section_names; each section needs one")
+    return record(
+        Document,
+        fields.where,
+        id=id,
+        text=BETWEEN.join(sections),
+        segments=tuple(_segments(sections, names, fields.where)),
+        meta=fields.rest(*KEYS),
+    )
+
+
+def _texts(fields: Fields, name: str) -> list[str]:
+    values: list[Any] = fields.get(name, list)
+    for index, value in enumerate(values):
+        if not isinstance(value, str):
+            raise fields.error(f"{name}[{index}]: expected text, found {shorten(repr(value), 40)}")
+    return values
+
+
+def _segments(sections: list[str], names: list[str], where: str) -> Iterator[Segment]:
+    start = 0
+    for section, name in zip(sections, names, strict=True):
+        yield record(Segment, where, start=start, end=start + len(section), title=name)
+        start += len(section) + len(BETWEEN)
+
+
+def write(items: Iterable[Item], path: Path, options: Options) -> None:
+    """A list of articles; a document without segments is one section, and white space between segments is not kept."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        separator = "[\n"
+        for item in items:
+            if isinstance(item, Document):
+                file.write(separator + json.dumps(_article(item), ensure_ascii=False))
+                separator = ",\n"
+        file.write("[]\n" if separator == "[\n" else "\n]\n")
+        sync(file)
+
+
+def _article(document: Document) -> dict[str, Any]:
+    at = 0
+    for start, end in [*((segment.start, segment.end) for segment in document.segments), (len(document.text),) * 2]:
+        if document.segments and (between := document.text[at:start].strip()):
+            gap = f"document {document.id!r}: {shorten(between)!r} at [{at}, {start}) is in no segment"
+            raise FormatError(f"{gap}; an article holds sections only, so cut the whole text into segments")
+        at = end
+    parts = document.segments or (Segment(start=0, end=len(document.text)),)
+    names = [segment.title for segment in parts]
+    return {
+        **{name: value for name, value in document.meta.items() if name not in KEYS},
+        "id": document.id,
+        "sections": [document.text[segment.start : segment.end] for segment in parts],
+        "section_names": names if any(names) else None,
+    }
+
+
+def sniff(path: Path) -> bool:
+    """A list whose first object has sections and their names."""
+    start = starts_with(path, 1 << 16).lstrip()
+    return start.startswith("[") and bool(
+        re.match(r'\[\s*\{.*?"(?:sections|section_names)":\s*(?:\[|null)', start, re.S)
+    )
+
+
+FORMAT = Format(
+    "model-criticism",
+    "Articles of Deng et al. (2022)",
+    read,
+    write,
+    sniff=sniff,
+    holds=frozenset(["document segments", "document meta"]),
+)

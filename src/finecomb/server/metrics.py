@@ -1,0 +1,236 @@
+"""What a server has done, as numbers for Prometheus: requests, times, commits, progress. Nobody is named."""
+
+from __future__ import annotations
+
+import bisect
+import hmac
+import ipaddress
+import itertools
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator, MutableSequence
+from typing import Any, cast
+
+import sqlalchemy as sa
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from finecomb.core.errors import FinecombError
+from finecomb.server.logs import log_request
+from finecomb.server.problems import ProblemError
+from finecomb.store import tables
+from finecomb.store.database import Transaction
+from finecomb.store.store import Store
+from finecomb.store.tables import given
+from finecomb.version import __version__
+
+KINDS = ("save", "next", "join", "annotator", "researcher", "page", "other")
+"""What a request is for: `save` is anything that an annotator does in a text or on a page."""
+STATUSES = ("2xx", "3xx", "4xx", "5xx")
+BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+"""Upper ends in seconds; one more bucket has the rest."""
+TOKEN_ENV = "FINECOMB_METRICS_TOKEN"
+"""The environment variable with the token by which other machines may read the numbers."""
+
+_REQUESTS = 0
+_BUCKETS = _REQUESTS + len(KINDS) * len(STATUSES)
+_SECONDS = _BUCKETS + len(KINDS) * (len(BUCKETS) + 1)
+_CPU, _COMMITS, _FAILURES = range(_SECONDS + len(KINDS), _SECONDS + len(KINDS) + 3)
+WIDTH = _FAILURES + 1
+"""How many numbers a process keeps."""
+
+
+def request_kind(method: str, path: str) -> str:
+    """What a request is for.
+
+    >>> request_kind("PUT", "/api/tasks/x/marks/y"), request_kind("GET", "/api/admin/overview")
+    ('save', 'researcher')
+    """
+    if path.startswith(("/api/tasks/", "/api/steps/")) and method == "PUT":
+        return "save"
+    if path == "/api/next":
+        return "next"
+    if path.startswith(("/api/join/", "/join/")):
+        return "join"
+    if path.startswith(("/api/admin", "/sign-in/", "/admin")):
+        return "researcher"
+    if path.startswith("/api/"):
+        return "annotator"
+    return "page" if path == "/" or path.startswith("/static/") else "other"
+
+
+class Meter:
+    """The numbers of a process, beside those of the others that serve the study: each has a row and writes there only.
+
+    A row stays when its process ends, so that counts never go back; the next process goes on with it.
+    """
+
+    def __init__(self, cells: MutableSequence[float] | None = None, row: int = 0) -> None:
+        self._cells: MutableSequence[float] = [0.0] * WIDTH if cells is None else cells
+        self._start = row * WIDTH
+        self._cpu_before = self._cells[self._start + _CPU]
+
+    def count(self, kind: str, status: int, seconds: float) -> None:
+        """One more request was answered."""
+        place, cells = KINDS.index(kind), self._cells
+        cells[self._start + _REQUESTS + place * len(STATUSES) + min(max(status // 100, 2), 5) - 2] += 1
+        bucket = bisect.bisect_left(BUCKETS, seconds)
+        cells[self._start + _BUCKETS + place * (len(BUCKETS) + 1) + bucket] += 1
+        cells[self._start + _SECONDS + place] += seconds
+        cells[self._start + _CPU] = self._cpu_before + time.process_time()
+
+    def count_commit(self, is_kept: bool) -> None:
+        """One more commit was written, or failed; called by the writer only."""
+        self._cells[self._start + (_COMMITS if is_kept else _FAILURES)] += 1
+
+    def total(self, column: int) -> float:
+        """A number over all processes."""
+        return sum(self._cells[column::WIDTH])
+
+    def lines(self) -> Iterator[str]:
+        """What was counted, in Prometheus' text format."""
+        yield from _head("finecomb_requests_total", "counter", "Requests by what they are for and how they ended.")
+        for (place, kind), (at, status) in itertools.product(enumerate(KINDS), enumerate(STATUSES)):
+            count = self.total(_REQUESTS + place * len(STATUSES) + at)
+            yield _line("finecomb_requests_total", count, kind=kind, status=status)
+        yield from _head("finecomb_request_seconds", "histogram", "Seconds from a request to the end of its answer.")
+        for place, kind in enumerate(KINDS):
+            first = _BUCKETS + place * (len(BUCKETS) + 1)
+            counts = [self.total(first + at) for at in range(len(BUCKETS) + 1)]
+            for end, count in zip((*map(str, BUCKETS), "+Inf"), itertools.accumulate(counts), strict=True):
+                yield _line("finecomb_request_seconds_bucket", count, kind=kind, le=end)
+            yield _line("finecomb_request_seconds_sum", self.total(_SECONDS + place), kind=kind)
+            yield _line("finecomb_request_seconds_count", sum(counts), kind=kind)
+        for name, column, about in (
+            (
+                "finecomb_cpu_seconds_total",
+                _CPU,
+                "Processor time of all processes that answer, up to their last answer.",
+            ),
+            ("finecomb_commits_total", _COMMITS, "Commits to the database; one holds all saves that waited for it."),
+            ("finecomb_commit_failures_total", _FAILURES, "Commits that failed; nobody was told that they were kept."),
+        ):
+            yield from _head(name, "counter", about)
+            yield _line(name, self.total(column))
+
+
+def _head(name: str, kind: str, about: str) -> Iterator[str]:
+    yield f"# HELP {name} {about}"
+    yield f"# TYPE {name} {kind}"
+
+
+def _line(name: str, value: float, **labels: str) -> str:
+    inside = ",".join(f'{label}="{text}"' for label, text in labels.items())
+    return f"{name}{{{inside}}} {value:g}" if inside else f"{name} {_number(value)}"
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+# --- the study ---------------------------------------------------------------------------------------------------
+
+_A, _P = tables.annotation.c, tables.annotator.c
+_WORK = (
+    sa.select(_A.status, sa.func.count(), sa.func.count(sa.case((_A.lease > given("now"), 1))))
+    .where(_A.study == given("study"), _A.phase == "work")
+    .group_by(_A.status)
+)
+_PEOPLE = sa.select(sa.func.count()).where(_P.study == given("study"), _P.kind == "human")
+
+
+def study_lines(store: Store, transaction: Transaction) -> Iterator[str]:
+    """How far a study is, in Prometheus' text format: counts only."""
+    work = {status: (count, kept) for status, count, kept in transaction.all(_WORK, study=store.key, now=store.clock())}
+    (people,) = transaction.one(_PEOPLE, study=store.key) or (0,)
+    yield from _head("finecomb_info", "gauge", "The version and the state of the study.")
+    yield _line("finecomb_info", 1, version=__version__, state=store.head.state)
+    for name, value, about in (
+        ("finecomb_texts", len(store.plan().documents), "Texts that are given out."),
+        ("finecomb_annotators", people, "People who joined or have a link."),
+        ("finecomb_leases", work.get("draft", (0, 0))[1], "Texts that are kept for somebody who is at work."),
+    ):
+        yield from _head(name, "gauge", about)
+        yield _line(name, value)
+    yield from _head("finecomb_annotations", "gauge", "Annotations by how far they are.")
+    for status in ("draft", "submitted"):
+        yield _line("finecomb_annotations", work.get(status, (0, 0))[0], status=status)
+
+
+# --- routes ------------------------------------------------------------------------------------------------------
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/health")
+def health(request: Request) -> Response:
+    """Whether the server can read its database; says nothing else."""
+    store: Store = request.app.state.store
+    try:
+        store.is_current()
+    except Exception as error:  # whatever a driver raises
+        if not isinstance(error, FinecombError) and not _is_driver_error(error):
+            raise
+        return JSONResponse({"status": "unavailable"}, 503)
+    return JSONResponse({"status": "ok"})
+
+
+def _is_driver_error(error: Exception) -> bool:
+    return type(error).__module__.split(".")[0] in ("sqlite3", "psycopg")
+
+
+@router.get("/metrics")
+def metrics(request: Request) -> Response:
+    """Numbers for Prometheus; for this machine, and for who has the token."""
+    if not _may_read(request):
+        raise ProblemError("not-allowed", f"Numbers are for this machine, or for a token: set {TOKEN_ENV}.")
+    store: Store = request.app.state.store
+    meter: Meter = request.app.state.meter
+    with store.database.reading() as transaction:
+        lines = [*meter.lines(), *study_lines(store, transaction)]
+    return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
+
+
+def _may_read(request: Request) -> bool:
+    token = os.environ.get(TOKEN_ENV, "")
+    if token:
+        return hmac.compare_digest(request.headers.get("authorization", "").encode(), f"Bearer {token}".encode())
+    try:
+        return ipaddress.ip_address(request.client.host if request.client else "").is_loopback
+    except ValueError:
+        return False
+
+
+class MeterMiddleware:
+    """Counts requests, and writes a line of the log about each where that is asked for."""
+
+    def __init__(self, app: ASGIApp, meter: Meter) -> None:
+        self.app, self.meter = app, meter
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on, and count when the answer is complete."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 500
+
+        async def counted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, counted)
+        finally:
+            seconds = time.perf_counter() - start
+            self.meter.count(request_kind(scope["method"], scope["path"]), status, seconds)
+            log_request(scope, status, seconds)
+
+
+def shared_cells(rows: int) -> MutableSequence[float]:
+    """Numbers that several processes can write, so many rows of them."""
+    cells: Any = multiprocessing.get_context("spawn").RawArray("d", rows * WIDTH)
+    return cast(MutableSequence[float], cells)

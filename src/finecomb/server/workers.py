@@ -1,0 +1,219 @@
+"""Several processes that answer on one port: started, watched over, and replaced one after another without a gap."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableSequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from finecomb.core.errors import FinecombError
+from finecomb.server.app import create_app
+from finecomb.server.connections import allow_many_connections, server_config
+from finecomb.server.logs import LogFormat, set_up
+from finecomb.server.metrics import Meter, shared_cells
+from finecomb.store.location import StudyLocation
+from finecomb.store.store import open_store
+
+log = logging.getLogger(__name__)
+START_SECONDS = 120.0
+"""Within which a new worker has to answer."""
+STOP_SECONDS = 30.0
+"""After which a worker that was asked to stop is ended."""
+_TICK = 0.2  # seconds between two looks at the workers
+_TOO_OFTEN = 5  # workers that ended within a minute, until the server gives up
+_CONTEXT = multiprocessing.get_context("spawn")
+
+
+@dataclass(frozen=True)
+class WorkerSettings:
+    """All that a worker needs to serve a study; goes to another process as it is."""
+
+    location: StudyLocation
+    public_url: str = ""
+    hosts: frozenset[str] | None = None
+    runs: Path | None = None
+    key_envs: Collection[str] = ()
+    log_format: LogFormat = "text"
+
+
+@dataclass
+class Worker:
+    """A process that answers requests."""
+
+    process: BaseProcess
+    is_ready: Event
+    row: int
+    """Where it counts what it does."""
+
+    def stop(self) -> None:
+        """Let it finish the requests under way, and wait until it has ended."""
+        self.process.terminate()
+        self.process.join(STOP_SECONDS)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+    def wait_until_ready(self) -> bool:
+        """Wait until it answers; says whether it does."""
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and self.process.is_alive():
+            if self.is_ready.wait(_TICK):
+                return True
+        return False
+
+
+class Workers:
+    """So many workers behind one listening socket, which stays open while they come and go.
+
+    A worker that ends by itself is replaced. `restart` replaces all of them, one after another: the new one answers
+    before the old one stops. Connections that nobody has accepted yet wait in the socket meanwhile.
+    """
+
+    def __init__(self, settings: WorkerSettings, listening: socket.socket, count: int) -> None:
+        self.settings, self.listening, self.count = settings, listening, count
+        self.workers: list[Worker] = []
+        self._over, self._restart = threading.Event(), threading.Event()
+        self._ends: list[float] = []
+        self._cells = shared_cells(2 * count)  # a new worker counts while the old one still answers
+
+    def _start(self) -> Worker:
+        row = min(set(range(2 * self.count)) - {worker.row for worker in self.workers})
+        is_ready = _CONTEXT.Event()
+        arguments = (self.settings, self.listening, is_ready, self._cells, row)
+        process = _CONTEXT.Process(target=_work, args=arguments)
+        process.start()
+        return Worker(process, is_ready, row)
+
+    def start(self) -> None:
+        """Start all and wait until they answer."""
+        for _ in range(self.count):
+            self.workers.append(self._start())
+        if not all(worker.wait_until_ready() for worker in self.workers):
+            self.close()
+            raise FinecombError("a worker did not start; the lines above say why")
+
+    def ask_for_end(self) -> None:
+        """Let `watch` come to its end."""
+        self._over.set()
+
+    def ask_for_restart(self) -> None:
+        """Let `watch` replace every worker, e.g. after an update."""
+        self._restart.set()
+
+    def watch(self) -> None:
+        """Replace workers that end, or all when asked to, until the end is asked for; then stop all."""
+        try:
+            while not self._over.wait(_TICK):
+                if self._restart.is_set():
+                    self._restart.clear()
+                    self._replace_all()
+                self._mend()
+        finally:
+            self.close()
+
+    def _replace_all(self) -> None:
+        for at, old in enumerate(self.workers):
+            new = self._start()
+            if not new.wait_until_ready():
+                new.stop()
+                log.error("a new worker did not start; the old ones go on")
+                return
+            self.workers[at] = new
+            old.stop()
+        log.warning("all %d workers were replaced", self.count)
+
+    def _mend(self) -> None:
+        """Start a new worker for each that has ended; too many of them within a minute are an error."""
+        for at, worker in enumerate(self.workers):
+            if worker.process.is_alive():
+                continue
+            now = time.monotonic()
+            self._ends = [*(end for end in self._ends if now - end < 60), now]
+            if len(self._ends) > _TOO_OFTEN:
+                raise FinecombError("workers end again and again; the lines above say why")
+            log.error("a worker ended (%s); another one starts", worker.process.exitcode)
+            self.workers[at] = self._start()
+
+    def close(self) -> None:
+        """Stop all, side by side."""
+        stops = [threading.Thread(target=worker.stop) for worker in self.workers]
+        for stop in stops:
+            stop.start()
+        for stop in stops:
+            stop.join()
+        self.workers = []
+
+
+@contextmanager
+def handled(handlers: Mapping[str, Callable[[], None]]) -> Iterator[None]:
+    """Signals by name, e.g. `SIGHUP`, and what they ask for; those that a system does not have are left out."""
+    before: dict[Any, Any] = {}
+    for name, handler in handlers.items():
+        if (number := getattr(signal, name, None)) is not None:
+            before[number] = signal.signal(number, lambda *_, handler=handler: handler())
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+
+# --- inside a worker ---------------------------------------------------------------------------------------------
+
+
+def _work(
+    settings: WorkerSettings, listening: socket.socket, is_ready: Event, cells: MutableSequence[float], row: int
+) -> None:
+    """Serve the study until the process is asked to stop, or whoever started it is gone."""
+    signal.signal(signal.SIGTERM, _leave)  # once uvicorn has stopped, and before it has begun
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the first one decides
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    set_up(settings.log_format)
+    allow_many_connections()
+    store = open_store(settings.location)
+    try:
+        meter = Meter(cells, row)
+        app = create_app(
+            store, settings.public_url, settings.hosts, settings.runs, settings.key_envs, meter, shared=True
+        )
+        server = _ReadyServer(server_config(app, settings.public_url, settings.log_format), is_ready)
+        threading.Thread(target=_leave_with_parent, args=(server,), daemon=True).start()
+        server.run(sockets=[listening])
+    finally:
+        store.close()
+
+
+def _leave(*_: object) -> None:
+    raise SystemExit(0)
+
+
+class _ReadyServer(uvicorn.Server):
+    """A server that says when it answers."""
+
+    def __init__(self, config: uvicorn.Config, is_ready: Event) -> None:
+        super().__init__(config)
+        self._is_ready = is_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._is_ready.set()
+
+
+def _leave_with_parent(server: uvicorn.Server) -> None:
+    """Stop when whoever started this process is gone: nobody would replace or stop it any more."""
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        server.should_exit = True

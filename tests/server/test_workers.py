@@ -1,0 +1,185 @@
+"""Several workers behind one port: people finish a study through all of them, and a restart loses nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2 as httpx
+import psutil
+import pytest
+from typer.testing import CliRunner
+
+from finecomb import formats
+from finecomb.cli import app
+from finecomb.core.errors import FinecombError
+from finecomb.core.records import Settings
+from finecomb.server.rehearsal import RehearsalClock, walk_together
+from finecomb.simulate.people import CrowdTraits
+from finecomb.store.location import StudyLocation, place
+from finecomb.store.store import Store, open_store
+from tests.databases import demo_items, server
+from tests.faults.people import crowd, join, losses, save_while, settle, until
+
+START = 120.0
+
+
+@dataclass
+class ServedByWorkers:
+    """A study that a real command serves with several workers."""
+
+    process: subprocess.Popen[str]
+    address: str
+    token: str
+    where: StudyLocation
+    log: Path
+
+    @property
+    def workers(self) -> list[psutil.Process]:
+        """The processes that answer."""
+        return [child for child in psutil.Process(self.process.pid).children() if _is_worker(child)]
+
+
+def _is_worker(process: psutil.Process) -> bool:
+    try:
+        return "spawn_main" in " ".join(process.cmdline())
+    except psutil.Error:  # it ends at this moment
+        return False
+
+
+@contextmanager
+def served(folder: Path, annotators: int, *options: str, texts: int = 1000) -> Iterator[ServedByWorkers]:
+    """The demo's texts, each for so many people, on PostgreSQL and two workers."""
+    settings, *rest = demo_items()
+    assert isinstance(settings, Settings)
+    kept = [item for item in rest if not hasattr(item, "text")]
+    documents = [item for item in rest if hasattr(item, "text")][:texts]
+    formats.save([settings.model_copy(update={"annotators": annotators}), *kept, *documents], folder / "study")
+    where = place(f"{server()}#{folder.name}-{time.time_ns()}")
+    db = f"{where.url}#{where.study}"
+    words = ["serve", str(folder / "study"), "--port", "0", "--db", db, "--workers", "2", *options]
+    log = folder / "log"
+    with log.open("w") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from finecomb.cli import main; main()", *words],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+    try:
+        assert process.stdout is not None
+        lines: list[str] = []
+        while not lines or "Stop with Ctrl-C" not in lines[-1]:
+            lines.append(process.stdout.readline())
+            assert lines[-1], log.read_text()
+        link = next(line for line in lines if "/join/" in line).split()[-1]
+        address, _, token = link.partition("/join/")
+        yield ServedByWorkers(process, address, token, where, log)
+    finally:
+        process.terminate()
+        process.wait(60)
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+@contextmanager
+def stored(where: StudyLocation) -> Iterator[Store]:
+    store = open_store(where)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@pytest.mark.long
+def test_many_people_finish_a_study_on_two_workers(tmp_path: Path) -> None:
+    """Every text has exactly its number of people, nobody reads one twice, and nobody's text goes to somebody else."""
+    with served(tmp_path, 3, texts=8) as study, stored(study.where) as store:
+        port = int(study.address.rpartition(":")[2])
+        visits = walk_together(store, RehearsalClock(), CrowdTraits(), port, people=24, at_once=24, seed=1)
+        assert len(study.workers) == 2
+        busy = [sum(worker.cpu_times()[:2]) for worker in study.workers]
+        annotations = [one for one in store.study().iter_annotations() if one.status == "submitted"]
+        drafts = [one for one in store.study().iter_annotations() if one.status == "draft"]
+        assert "failed" not in study.log.read_text()
+    people = Counter(one.document for one in annotations)
+    assert set(people.values()) == {3}
+    assert len(people) == 8
+    assert max(Counter((one.document, one.annotator) for one in annotations).values()) == 1
+    assert drafts == []
+    assert sum(visit.texts for visit in visits) == len(annotations)
+    assert min(busy) > 0
+
+
+@pytest.mark.long
+def test_a_rolling_restart_loses_no_save(tmp_path: Path) -> None:
+    people = crowd(8)
+    with served(tmp_path, 1000) as study:
+        asyncio.run(join(study.address, study.token, people))
+        before = {worker.pid for worker in study.workers}
+        is_over = threading.Event()
+
+        def restart() -> None:
+            study.process.send_signal(signal.SIGHUP)
+            deadline = time.monotonic() + START
+            while before & {worker.pid for worker in study.workers} or len(study.workers) != 2:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            is_over.set()
+
+        replacement = threading.Thread(target=restart)
+        replacement.start()
+        end = until(START)
+        asyncio.run(save_while(study.address, people, lambda: not is_over.is_set() and end(), patient=True, pause=0.1))
+        replacement.join()
+        assert is_over.is_set()
+        asyncio.run(save_while(study.address, people, until(1), patient=True))
+        asyncio.run(settle(study.address, people))
+        assert losses(study.where, people) == (0, 0)
+        assert sum(person.saves for person in people) == sum(person.tries for person in people) > 50
+
+
+@pytest.mark.long
+def test_a_worker_that_dies_is_replaced_and_counts_and_logs_go_on(tmp_path: Path) -> None:
+    people = crowd(6)
+    with served(tmp_path, 1000, "--log-format", "json") as study:
+        asyncio.run(join(study.address, study.token, people))
+        asyncio.run(save_while(study.address, people, until(1), patient=True))
+        gone = study.workers[0]
+        gone.kill()
+        asyncio.run(save_while(study.address, people, until(2), patient=True))
+        asyncio.run(settle(study.address, people))
+        deadline = time.monotonic() + START
+        while gone.pid in {worker.pid for worker in study.workers} or len(study.workers) != 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert losses(study.where, people) == (0, 0)
+        assert httpx.get(f"{study.address}/health").json() == {"status": "ok"}
+        page = httpx.get(f"{study.address}/metrics").text
+        counted = next(
+            line for line in page.splitlines() if line.startswith('finecomb_requests_total{kind="save",status="2xx"')
+        )
+        saves = sum(person.saves for person in people)
+        assert saves - len(people) <= float(counted.split()[-1]) <= saves + len(people)  # but for those under way
+    lines = [json.loads(line) for line in study.log.read_text().splitlines() if line.startswith("{")]
+    asked = [line for line in lines if line["logger"] == "finecomb.requests"]
+    assert {line["process"] for line in asked} >= {gone.pid}
+    assert len({line["process"] for line in asked}) >= 2
+    assert "/api/tasks/{task}/marks/{id}" in {line["path"] for line in asked}
+    assert study.token not in study.log.read_text()
+
+
+def test_several_workers_are_refused_on_sqlite(tmp_path: Path) -> None:
+    formats.save(demo_items(), tmp_path / "study")
+    with pytest.raises(FinecombError, match=r"--workers 2: .* is a SQLite file, which one process serves; .*--db"):
+        CliRunner().invoke(app, ["serve", str(tmp_path / "study"), "--workers", "2"], catch_exceptions=False)
