@@ -48,7 +48,7 @@ def precision(study: Study, name: str) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for rule in RULES:
         met = [marks for document in documents for marks in _met(document, rule, people.get(document.id, []))]
-        of_kind = sum(any(mark.label.casefold() in KINDS[rule] for mark in marks) for marks in met)
+        of_kind = sum(any(mark.label in KINDS[rule] for mark in marks) for marks in met)
         rows.append({"texts": name, "rule": rule, "marks": len(met), "right": sum(map(bool, met)), "kind": of_kind})
     return rows
 

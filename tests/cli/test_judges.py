@@ -50,6 +50,17 @@ def test_calibrate_as_rows(folder: Path) -> None:
     assert {"agreement", "chair", "test", "bias", "found"} <= {row["section"] for row in found["table"]}
 
 
+def test_tables_of_judges_go_where_they_are_asked_to(folder: Path, tmp_path: Path) -> None:
+    """`--format` and `--table-out` were taken and ignored."""
+    table = tmp_path / "estimate.csv"
+    output = run("estimate", folder, "--judge", "judge", "--format", "csv", "--table-out", table).stdout
+    assert output.strip() == table.read_text().strip()
+    assert output.startswith("measure,")
+    options = ("--judge", "judge", "--draws", "20", "--levels", "token", "--no-gamma", "--format", "markdown")
+    assert run("calibrate", folder, *options).stdout.startswith("**Agreement with people**")
+    assert run("calibrate", folder, *options[:-1], "csv").stdout.startswith("level,")
+
+
 def test_estimate_says_what_the_judge_is_worth(folder: Path) -> None:
     found = result("estimate", folder, "--judge", "judge", "--measure", "count,coverage")
     assert [row["method"] for row in found["table"]] == ["people alone", "with judges"] * 2

@@ -3,10 +3,12 @@ export interface Preferences {
   theme: "system" | "light" | "dark";
   size: 18 | 20 | 24;
   face: "serif" | "sans";
+  /** Of the pages; empty for the study's own. */
+  language: string;
 }
 
 const NAME = "finecomb-reading";
-const USUAL: Preferences = { theme: "system", size: 20, face: "serif" };
+const USUAL: Preferences = { theme: "system", size: 20, face: "serif", language: "" };
 const dark = () => matchMedia("(prefers-color-scheme: dark)");
 
 /** What was chosen before, on this device. */

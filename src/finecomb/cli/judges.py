@@ -11,7 +11,8 @@ import typer
 from finecomb.cli.filters import Draws, Labels, Protocol, Seed, Tokens, Where, filters, names
 from finecomb.cli.model_options import ModelOptions, model_settings
 from finecomb.cli.options import with_options
-from finecomb.cli.shared import AsJson, From, StudyPath, app, done, draw, out, read, say
+from finecomb.cli.output import OUTPUT
+from finecomb.cli.shared import AsJson, From, StudyPath, app, done, draw, err, out, print_table, read, say
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
 from finecomb.core.options import OptionValues
@@ -27,7 +28,7 @@ from finecomb.judges.validate import Judge, validation_texts
 from finecomb.judges.validate import validate as validated
 from finecomb.measure.grid import Level
 from finecomb.report.calibration import CalibrationTable, calibration_page, drawable, readable, sections, short
-from finecomb.report.tables import Row, as_json, finding_rows, print_rows
+from finecomb.report.tables import Row, as_json, finding_rows
 
 JudgeName = Annotated[str, typer.Option("--judge", "-j", help="The annotator to be judged.", show_default=False)]
 JudgeNames = Annotated[
@@ -121,10 +122,12 @@ def _print_calibration(result: Calibration, parts: list[CalibrationTable], every
         rows = [{"section": section.key, **row} for section in parts for row in section.rows]
         typer.echo(as_json(rows, str(result.signature), [result.paragraph, *result.notes]))
         return
-    out.print(result.paragraph, soft_wrap=True)
+    (out if OUTPUT.format == "table" else err).print(result.paragraph, soft_wrap=True)
     for section in parts if everything else short(parts):
-        out.print()
-        print_rows(out, readable(section.rows), section.title, "")
+        if OUTPUT.format == "table":
+            out.print()
+        shown = readable(section.rows)
+        print_table(shown, section.title, "", flat=section.rows, paper=shown)
     for note in result.notes:
         say(note)
     say(f"{result.signature} (95% intervals over texts)")
@@ -174,7 +177,7 @@ def validate(
     if as_json_:
         typer.echo(as_json(rows, signature, result.notes))
         return
-    print_rows(out, readable(rows), "Marks before and after the correction", "Nothing to show.")
+    print_table(readable(rows), "Marks before and after the correction", flat=rows)
     for note in (*result.notes, f"{signature} (95% intervals over texts)"):
         say(note)
 
@@ -264,7 +267,7 @@ def _print_estimates(result: Estimates, as_json_: bool) -> None:
     if as_json_:
         typer.echo(as_json(rows, signature, result.notes))
         return
-    print_rows(out, [_estimate_row(finding) for finding in result.findings], "Estimates", "Nothing to show.")
+    print_table([_estimate_row(finding) for finding in result.findings], "Estimates", flat=rows)
     for note in (*result.notes, f"{signature} (95% intervals)"):
         say(note)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import Progress
@@ -15,9 +16,12 @@ from finecomb.cli.filters import Draws, Drop, Seed, Where, part_of
 from finecomb.cli.shared import AsJson, From, StudyPath, app, counted, done, emit, err, out, read, say
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
+from finecomb.judges.contract import CONTRACTS, JudgeContract
 from finecomb.report.site.change import changes
 from finecomb.report.site.content import Source, source
-from finecomb.report.site.folder import MANIFEST, verified, write_changes, write_report
+from finecomb.report.site.folder import GOLD, MANIFEST, WITH, verified, write_changes, write_figures, write_report
+from finecomb.report.site.further import FurtherTable, further_table
+from finecomb.report.site.nameless import nameless
 from finecomb.report.tables import Row, finding_rows, print_rows
 
 if TYPE_CHECKING:
@@ -31,7 +35,27 @@ By = Annotated[
 ]
 Target = Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")]
 Images = Annotated[
-    list[str] | None, typer.Option("--export", help="Figures as png or pdf too; may be repeated.", show_default=False)
+    list[str] | None,
+    typer.Option(
+        "--export",
+        help="png or pdf: figures in the report as that too; or a folder that gets every figure and table.",
+        show_default=False,
+    ),
+]
+Further = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--with",
+        help="A table that another command wrote (--json > FILE.json, or --table-out FILE.csv); may be repeated.",
+        show_default=False,
+    ),
+]
+Licence = Annotated[
+    str, typer.Option("--licence", help="Under which licence the data in it are shared.", show_default=False)
+]
+Anonymous = Annotated[
+    bool,
+    typer.Option("--anonymous", help="People become reader-1, reader-2, ...; what else is known of them is left out."),
 ]
 Verify = Annotated[
     bool, typer.Option("--verify", help="STUDY is a report: compute its numbers again from the data it carries.")
@@ -51,7 +75,10 @@ def report(
     against: Against = None,
     by: By = "",
     output: Target = Path("report"),
+    with_: Further = None,
     export: Images = None,
+    licence: Licence = "",
+    anonymous: Anonymous = False,
     verify: Verify = False,
     draws: Draws = 1000,
     seed: Seed = 0,
@@ -70,15 +97,19 @@ def report(
         _verify(study)
         return
     if compare is not None:
-        if against is not None or export:
-            raise FinecombError("--compare does not go with --against or --export")
+        if against is not None or export or with_ or licence or anonymous:
+            raise FinecombError("--compare does not go with --against, --with, --export, --licence or --anonymous")
         _compare(study, compare, by, output, draws, seed, from_)
         return
-    for ending in export or ():
-        if ending not in ("png", "pdf"):
-            raise FinecombError(f"--export {ending}: figures can be png or pdf; SVG is always there")
+    images, folders = _exports(export or (), output)
     gold = read(against) if against else None
-    made_from = source(part_of(read(study, from_), where, drop), study.name or str(study), by, gold, draws, seed)
+    chosen = part_of(read(study, from_), where, drop)
+    made_from = replace(
+        source(nameless(chosen) if anonymous else chosen, study.name or str(study), by, gold, draws, seed),
+        verdicts=_verdicts(study),
+        further=_further(with_ or ()),
+        licence=licence,
+    )
     with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task("pages")
 
@@ -86,11 +117,63 @@ def report(
             progress.update(task, completed=number, total=of)
 
         today = datetime.now(UTC).date()
-        content = write_report(made_from, output, f"{today.day} {today:%B %Y}", watch, export or ())
+        content = write_report(made_from, output, f"{today.day} {today:%B %Y}", watch, images)
+    for folder in folders:
+        write_figures(content, folder)
     out.print(content.answer.sentence, style="bold", soft_wrap=True)
     for note in content.notes:
         out.print(f"note: {note}", soft_wrap=True)
     done(output / "index.html", f"{counted(len(content.figures), 'figure')}, {content.counts}")
+    _say_what_is_shared(made_from, anonymous)
+
+
+def _exports(wanted: Sequence[str], output: Path) -> tuple[list[str], list[Path]]:
+    """Endings of pictures in the report, and folders that get everything."""
+    images = [name for name in wanted if name in _IMAGES]
+    folders = [Path(name) for name in wanted if name not in _IMAGES]
+    for folder in folders:
+        if folder.name in _OTHER_IMAGES or folder.is_file() or folder.resolve() == output.resolve():
+            raise FinecombError(f"--export {folder}: expected png, pdf or another folder; SVG is always there")
+    return images, folders
+
+
+_IMAGES = ("png", "pdf")
+_OTHER_IMAGES = ("svg", "csv", "jpg", "jpeg", "gif", "eps", "webp")
+
+
+def _further(files: Sequence[Path]) -> tuple[FurtherTable, ...]:
+    tables = []
+    for file in files:
+        if file.suffix not in (".json", ".csv"):
+            raise FinecombError(f"--with {file}: expected a .json or .csv file, as --json and --table-out write them")
+        try:
+            tables.append(further_table(file.name, file.read_text(encoding="utf-8")))
+        except (OSError, UnicodeDecodeError) as error:
+            raise FinecombError(f"--with {file}: cannot be read ({getattr(error, 'strerror', error)})") from None
+    if len({table.id for table in tables}) < len(tables):
+        raise FinecombError("--with: two files have the same name; rename one, since the report names sections by them")
+    return tuple(tables)
+
+
+def _verdicts(study: Path) -> dict[str, str]:
+    """What `calibrate --keep` said of each judge, and whether its time is over."""
+    contracts = [
+        JudgeContract.model_validate_json(file.read_text(encoding="utf-8"))
+        for file in sorted((study / CONTRACTS).glob("*.json"))
+    ]
+    now = datetime.now(UTC)
+    return {
+        each.binding.judge: each.verdict + (", stale" if now > each.made + timedelta(days=each.days) else "")
+        for each in contracts
+    }
+
+
+def _say_what_is_shared(made_from: Source, anonymous: bool) -> None:
+    """The folder carries texts, marks and people's names in the study: who passes it on must know."""
+    if not made_from.licence:
+        say("it carries the study's texts and marks and names no licence for them (--licence)")
+    if not anonymous and "human" in set(made_from.study.annotators["kind"]):
+        say("people have their names in the study, also in data/ (--anonymous makes them reader-1, reader-2, ...)")
 
 
 def _compare(study: Path, before: Path, by: str, output: Path, draws: int, seed: int, from_: str) -> None:
@@ -106,16 +189,22 @@ def _compare(study: Path, before: Path, by: str, output: Path, draws: int, seed:
 def _verify(folder: Path) -> None:
     if not (folder / MANIFEST).exists():
         raise FinecombError(f"{folder}: is no report; --verify takes the folder that `finecomb report` wrote")
-    differing = verified(folder, formats.read, _again)
+    differing = verified(folder, formats.read, lambda study, manifest: _again(study, manifest, folder))
     if differing:
         raise FinecombError(f"{folder}: " + "\n".join(differing))
     done(folder, "every number comes out again from the data in data/")
 
 
-def _again(study: Study, manifest: Mapping[str, object]) -> Source:
+def _again(study: Study, manifest: Mapping[str, Any], folder: Path) -> Source:
     """What the report was made from, as its manifest says."""
     draws, seed = (int(str(manifest[name])) for name in ("draws", "seed"))
-    return source(study, str(manifest["name"]), str(manifest["by"]), None, draws, seed)
+    gold = formats.read(folder / GOLD) if (folder / GOLD).is_dir() else None
+    return replace(
+        source(study, str(manifest["name"]), str(manifest["by"]), gold, draws, seed),
+        verdicts=manifest.get("verdicts", {}),
+        further=_further([folder / WITH / name for name in manifest.get("with", ())]),
+        licence=str(manifest.get("licence", "")),
+    )
 
 
 # --- reproduce ---------------------------------------------------------------------------------------------------

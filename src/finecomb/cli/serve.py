@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 import tempfile
 import webbrowser
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -25,6 +25,9 @@ from finecomb.simulate.preview import preview_study
 from finecomb.store.location import FILE, StudyLocation, is_url, place
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from finecomb.core.records import WayPhase
     from finecomb.store.store import Store
 
 Served = Annotated[
@@ -130,12 +133,17 @@ def preview(
 ) -> None:
     """See what annotators will see: a protocol's whole way, then its own example texts. Nothing is kept.
 
+    Your own YAML file is shown on phone and tablet beside its text, and anew whenever it is saved.
+
     Example: `finecomb preview scarecrow --skip training --skip qualification`
     """
     chosen = protocols.load(protocol)
     items = preview_study(chosen, phases(skip or ()))
     from finecomb.store.store import open_store
 
+    if Path(protocol).is_file():
+        _preview_live(Path(protocol), phases(skip or ()), host, port, open_)
+        return
     with tempfile.TemporaryDirectory() as temporary, _listening(host, port) as (listening, address):
         store = open_store(place(Path(temporary) / FILE), items)
         link = _joining_link(store, address)
@@ -147,6 +155,37 @@ def preview(
             _run(store, listening, ServeOptions(opened_link=link if open_ else ""))
         finally:
             store.close()
+
+
+def _preview_live(file: Path, skipped: Sequence[WayPhase], host: str, port: int, open_: bool) -> None:
+    """Show a protocol's file until it is stopped, anew after each change."""
+    import uvicorn
+
+    from finecomb.server.app import create_app
+    from finecomb.server.connections import server_config
+    from finecomb.server.live_preview import PAGE, live_app
+    from finecomb.store.store import open_store
+
+    with (
+        tempfile.TemporaryDirectory() as temporary,
+        ExitStack() as stores,
+        _listening(host, port) as (listening, address),
+    ):
+        hosts = _hosts(listening, "")
+
+        def opened() -> tuple[ASGIApp, str]:
+            items = preview_study(protocols.load(str(file)), skipped)
+            store = open_store(place(Path(tempfile.mkdtemp(dir=temporary)) / FILE), items)
+            stores.callback(store.close)
+            return create_app(store, "", hosts), _joining_link(store, "")
+
+        app_ = live_app(file, opened, hosts)
+        out.print(f"{file}: shown anew whenever it is saved; nothing is kept", soft_wrap=True)
+        _line("preview", f"{address}{PAGE}")
+        if open_:
+            webbrowser.open(f"{address}{PAGE}")
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(server_config(app_, "")).run(sockets=[listening])
 
 
 @app.command()

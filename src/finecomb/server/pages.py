@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import mimetypes
+from html import escape
 from pathlib import Path
 
 from fastapi import APIRouter, FastAPI, Request, Response
-from fastapi.responses import FileResponse, RedirectResponse
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
 from starlette.datastructures import Headers
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
@@ -66,9 +67,14 @@ def _built(name: str) -> Response:
 
 @router.get("/")
 @router.get("/join/{token}")
-def annotator_page() -> Response:
-    """The annotator's pages; the browser asks the API for everything else."""
-    return _built("annotate.html")
+def annotator_page(request: Request) -> Response:
+    """The annotator's pages in the protocol's language; the browser asks the API for everything else."""
+    file = STATIC / "annotate.html"
+    if not file.is_file():
+        return _built(file.name)
+    language = escape(auth_of(request).store.head.protocol.language)
+    page = file.read_text(encoding="utf-8").replace('<html lang="en">', f'<html lang="{language}">', 1)
+    return HTMLResponse(page, headers={"cache-control": "no-cache"})
 
 
 @router.get("/admin")

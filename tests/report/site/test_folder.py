@@ -70,8 +70,18 @@ def test_every_number_comes_out_again_and_a_changed_one_is_found(folder: Path) -
     table.write_text(before.replace("0.", "1.", 1))
     assert verified(folder, read, again) == ["tables/systems.csv: is not the table of the data"]
     table.write_text(before)
+    for name in ("index.html", "texts/3.html", "figures/systems.svg", "datasheet.md"):
+        kept = (folder / name).read_bytes()
+        (folder / name).write_bytes(kept.replace(b"2", b"7"))  # `--verify` once looked at tables only
+        assert verified(folder, read, again) == [f"{name}: is not the page of the data"]
+        (folder / name).write_bytes(kept)
+    data = folder / "data" / "documents.jsonl"
+    kept = data.read_bytes()
+    data.write_bytes(kept.replace(b"ferry", b"merry", 1))
+    assert "data/documents.jsonl: is not the file that the report was made from" in verified(folder, read, again)
+    data.write_bytes(kept)
     manifest = json.loads((folder / "report.json").read_text())
-    assert set(manifest["figures"]) == {"systems", "kinds", "trust", "texts"}
+    assert set(manifest["figures"]) == {"systems", "kinds", "trust", "readers", "texts"}
 
 
 def hostile_study() -> Study:
@@ -96,6 +106,21 @@ def test_a_study_without_labels_or_readers_says_so(tmp_path: Path, name: str) ->
     content = write_report(source(empty, name, draws=20), tmp_path / "report", "today")
     assert content.answer.sentence == "Nobody has read these texts yet."
     assert "Nobody has read these texts yet." in (tmp_path / "report/index.html").read_text()
+
+
+def test_one_text_one_reader_right_to_left_and_labels_never_used(tmp_path: Path) -> None:
+    protocol = load("scarecrow")
+    document = Document(id="d", text="מילים ישנות")
+    mark = Mark(id="m", spans=(Span(0, 5),), quotes=("מילים",), label="redundant")
+    annotation = Annotation(id="a", document="d", annotator="r", protocol=protocol.id, marks=(mark,))
+    study = Study.from_items([protocol, document, Annotator(id="r", kind="human"), annotation])
+    content = write_report(source(study, "one", draws=20), tmp_path / "report", "today")
+    assert content.answer.sentence == "All texts were read; there is nothing to compare them with."
+    assert content.counts == "1 text, 1 annotation by 1 person."
+    assert 'dir="auto"' in (tmp_path / "report/texts/1.html").read_text()
+    page = (tmp_path / "report/index.html").read_text()
+    assert "none in 1 text" in page
+    assert "nan" not in page.lower()
 
 
 def test_another_folder_is_not_overwritten(tmp_path: Path) -> None:

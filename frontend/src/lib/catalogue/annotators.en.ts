@@ -181,6 +181,8 @@ export default {
   "set.theme.system": "As the device",
   "set.theme.light": "Light",
   "set.theme.dark": "Dark",
+  "set.language": "Language of the pages",
+  "set.language.study": "As the study",
 
   // saving
   saved: "Saved",
@@ -451,6 +453,24 @@ export default {
   },
   unreachable: "The study cannot be reached.",
   unreachableSay: "We try again every few seconds. What you did is kept on this device.",
+
+  // what the server refuses, where it has no more to say
+  "problem.signed-out": "You are signed out. Open your link again to go on; what you did is kept.",
+  "problem.not-allowed": "This is not open to you.",
+  "problem.other-browser":
+    "You began in another browser. Go on there. To go on here, type the code that it shows under “Aa” (reading settings), or ask the researchers to let you in.",
+  "problem.not-found": "There is nothing here.",
+  "problem.conflict": "This was changed in another window. Take one of the two.",
+  "problem.finished": "This text was handed in. Open it again to change something.",
+  "problem.lease-over":
+    "This text went to somebody else, because nothing happened for a long time. What you marked is kept.",
+  "problem.incomplete": "Something is still missing.",
+  "problem.too-large": "This is too large to be sent.",
+  "problem.refused": "This was not accepted.",
+  "problem.paused": "The study is paused. What you did is kept; come back later.",
+  "problem.closed": "The study is over. Thank you.",
+  "problem.too-many": "Too many tries. Wait ten minutes, then try again.",
+  "problem.failed": "Something went wrong on our side. What you did is kept on this device and sent again.",
 
   // the guide
   rules: "Rules",

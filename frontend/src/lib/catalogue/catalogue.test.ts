@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
 import { t } from ".";
-import { translator } from "./translator";
+import { translator, type Message } from "./translator";
 import en from "./annotators.en";
+import { LANGUAGES, spoken, type Language } from "./language";
+import { questions } from "./questions.en";
 
 test("plural forms and values", () => {
   expect(t("marks", { n: 1 })).toBe("1 mark");
@@ -25,4 +27,35 @@ test("plain words: no exclamation marks, and nobody is begged or scolded", () =>
     const words = typeof message === "string" ? message : message.one + message.other;
     expect(words).not.toMatch(/!|please|oops|invalid|submit|error \d/i);
   }
+});
+
+const files = import.meta.glob<Language>("./languages/*.ts", { import: "default", eager: true });
+const forms = (message: Message) => (typeof message === "string" ? [message] : Object.values(message));
+const blanks = (message: Message) =>
+  new Set([...forms(message).flatMap((form) => form.match(/\{\w+\}/g) ?? []), "{n}"]);
+
+test.each(Object.entries(files))("%s asks for the values that English asks for", (_, language) => {
+  for (const [own, english] of [
+    [language.annotators, en],
+    [language.questions, questions],
+  ] as [Record<string, Message>, Record<string, Message>][])
+    for (const [key, message] of Object.entries(own))
+      expect([key, blanks(message)]).toEqual([key, blanks(english[key]!)]);
+});
+
+test("German is whole", () => {
+  const german = files["./languages/de.ts"]!;
+  expect(Object.keys(en).filter((key) => !(key in german.annotators))).toEqual([]);
+  expect(Object.keys(questions).filter((key) => !(key in german.questions))).toEqual([]);
+});
+
+test("a language is found by its code or by its first part; the rest is English", () => {
+  expect(LANGUAGES).toContain("de");
+  expect([spoken("de"), spoken("de-AT"), spoken("xx"), spoken("")]).toEqual(["de", "de", "en", "en"]);
+});
+
+test("what a language lacks is said in English", () => {
+  const say = translator({ a: "one", b: { one: "{n} thing", other: "{n} things" } });
+  say.speak({ b: { few: "{n} veci", other: "{n} vecí" } }, "sk");
+  expect([say("a"), say("b", { n: 2 }), say("b", { n: 9 })]).toEqual(["one", "2 veci", "9 vecí"]);
 });

@@ -1,16 +1,26 @@
-/** A message: plain, or one for each plural form of `n`. `{name}` is replaced by the value of that name. */
-export type Message = string | { one: string; other: string };
+/** A message: plain, or one for each plural form of `n` that the language has. `{name}` becomes the value of that name. */
+export type Message = string | ({ other: string } & Partial<Record<Intl.LDMLPluralRule, string>>);
 export type Values = Record<string, string | number>;
+export type Messages = Readonly<Record<string, Message>>;
 
-/** A function from the keys of one catalogue to its messages in a locale. */
-export function translator<C extends Record<string, Message>>(catalogue: C, locale = "en") {
-  const plural = new Intl.PluralRules(locale);
-  const number = new Intl.NumberFormat(locale);
-  return (key: keyof C & string, values: Values = {}): string => {
-    const message = catalogue[key]!;
-    const form = plural.select(Number(values.n)) === "one" ? "one" : "other";
-    return fill(typeof message === "string" ? message : message[form], values, number);
+/** A function from the keys of one catalogue to its messages, in English until it is told another language. */
+export function translator<C extends Messages>(catalogue: C, locale = "en") {
+  let own: Messages = {};
+  let plural = new Intl.PluralRules(locale);
+  let number = new Intl.NumberFormat(locale);
+
+  const say = (key: keyof C & string, values: Values = {}): string => {
+    const message: Message = own[key] ?? catalogue[key]!; // a message that is not translated is said in English
+    const form = plural.select(Number(values.n));
+    return fill(typeof message === "string" ? message : (message[form] ?? message.other), values, number);
   };
+  /** Speak another language from now on; what is not in it stays as it is. */
+  const speak = (messages: Messages, language: string): void => {
+    own = messages;
+    plural = new Intl.PluralRules(language);
+    number = new Intl.NumberFormat(language);
+  };
+  return Object.assign(say, { speak });
 }
 
 const fill = (message: string, values: Values, number: Intl.NumberFormat): string =>

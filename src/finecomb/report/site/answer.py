@@ -16,6 +16,8 @@ from finecomb.measure.inference import Floats, percentiles, resampled_positions
 from finecomb.report.site.model import Answer, Axis, DotFigure, DotRow, Statement, axis
 
 HUMAN = "human"
+ALL_TEXTS = "all texts"
+"""The system of all texts, where they name none."""
 _RATIOS = (
     (1 / 4, "a quarter of"),
     (1 / 3, "a third of"),
@@ -80,11 +82,10 @@ def sentence(
     """The first sentence of a report."""
     if pair is None or gap is None or ratio is None:
         known = [name for name, estimate in systems.items() if not math.isnan(estimate.value)]
-        return (
-            f"{_title(known[0])} was read; there is nothing to compare it with."
-            if known
-            else "Nobody has read these texts yet."
-        )
+        if not known:
+            return "Nobody has read these texts yet."
+        be = "were" if known[0] == ALL_TEXTS else "was"
+        return f"{_title(known[0])} {be} read; there is nothing to compare {'them' if be == 'were' else 'it'} with."
     better, worse = (_title(name) for name in pair)
     if math.isnan(gap.low) or gap.low <= 0 <= gap.high:
         return f"{better} and {worse} cannot be told apart."
@@ -95,7 +96,7 @@ def sentence(
 
 
 def _title(name: str) -> str:
-    return "Human text" if name == HUMAN else name
+    return "Human text" if name == HUMAN else "All texts" if name == ALL_TEXTS else name
 
 
 def agreement_words(alpha: Estimate | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -24,7 +24,8 @@ from finecomb.measure.view import ANY, Filters, View, view
 from finecomb.people.pay import cost, earned
 from finecomb.report.datasheet import Evidence
 from finecomb.report.site import answer as answers
-from finecomb.report.site.answer import HUMAN
+from finecomb.report.site.answer import ALL_TEXTS, HUMAN
+from finecomb.report.site.further import FurtherTable, further_figures
 from finecomb.report.site.influence import TextInfluence, influences
 from finecomb.report.site.model import (
     Answer,
@@ -40,6 +41,7 @@ from finecomb.report.site.model import (
     Statement,
     Tooth,
     axis,
+    counted,
 )
 
 RATE = "marks per 100 words"
@@ -63,6 +65,12 @@ class Source:
     seed: int
     gold: Study | None = None
     """A gold standard to judge against, where one was given."""
+    verdicts: Mapping[str, str] = field(default_factory=dict)
+    """What `calibrate --keep` said of a judge, by its name."""
+    further: tuple[FurtherTable, ...] = ()
+    """Tables of other commands that the report shows too."""
+    licence: str = ""
+    """Under which licence texts and annotations are shared."""
 
     def looks(self) -> Mapping[str | None, Look]:
         """How each label looks."""
@@ -95,10 +103,11 @@ def report(made_from: Source, date: str, page_of: Callable[[str], str]) -> Repor
     systems = _rates(made_from)
     alpha = _alpha(made_from)
     figures: list[ReportFigure] = []
-    for make in (_systems, _kinds, _trust, _judges, _costs):
+    for make in (_systems, _kinds, _trust, _readers_figure, _judges, _costs):
         figure = _attempt(make, made_from, systems, notes)
         if figure is not None:
             figures.append(figure)
+    figures += further_figures(made_from.further)
     figures.append(_texts(made_from, page_of))
     numbered = tuple(replace(figure, title=f"{number} {figure.title}") for number, figure in enumerate(figures, 1))
     title = made_from.study.settings.title or made_from.name
@@ -110,7 +119,7 @@ def report(made_from: Source, date: str, page_of: Callable[[str], str]) -> Repor
 def evidence(made_from: Source, content: Report) -> Evidence:
     """What the datasheet of the study is written from."""
     signatures = [figure.signature for figure in content.figures if figure.signature]
-    return Evidence(made_from.study, made_from.view.protocol, _alpha(made_from), signatures)
+    return Evidence(made_from.study, made_from.view.protocol, _alpha(made_from), signatures, made_from.licence)
 
 
 Maker = Callable[[Source, Mapping[str, Estimate]], ReportFigure | None]
@@ -132,8 +141,18 @@ def _counts(made_from: Source) -> str:
     people = sum(kind in PEOPLE for kind in readers)
     machines = sum(kind in MACHINES for kind in readers)
     texts = study.annotations["document"].n_unique()
-    who = f"{people:,} people" + (f" and {machines:,} machines" if machines else "")
-    return f"{texts:,} texts, {len(study.annotations):,} annotations by {who}."
+    gold_makers = sum(kind == "gold" for kind in readers)
+    parts = [
+        counted(number, one, many)
+        for number, one, many in (
+            (people, "person", "people"),
+            (machines, "machine", ""),
+            (gold_makers, "gold", "gold"),
+        )
+        if number and (one != "gold" or not people)
+    ]
+    who = " and ".join(parts) or "nobody"
+    return f"{counted(texts, 'text')}, {counted(len(study.annotations), 'annotation')} by {who}."
 
 
 # --- systems -----------------------------------------------------------------------------------------------------
@@ -144,7 +163,7 @@ def _scaled(estimate: Estimate, factor: float) -> Estimate:
 
 
 def _system(made_from: Source, finding: Finding) -> str:
-    return str(finding.columns[made_from.by]) if made_from.by else "all texts"
+    return str(finding.columns[made_from.by]) if made_from.by else ALL_TEXTS
 
 
 def _rates(made_from: Source) -> dict[str, Estimate]:
@@ -184,7 +203,7 @@ def text_rates(made_from: Source) -> pl.DataFrame:
 def systems_of(made_from: Source) -> dict[str, str]:
     """The system of each document by its id; documents without one are absent."""
     if not made_from.by:
-        return dict.fromkeys(made_from.study.documents["id"], "all texts")
+        return dict.fromkeys(made_from.study.documents["id"], ALL_TEXTS)
     rows = made_from.study.documents.select("id", meta(made_from.by)).iter_rows()
     return {id: system for id, system in rows if system is not None}
 
@@ -240,10 +259,16 @@ def _kinds(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure |
     for finding in findings:
         by_label.setdefault(str(finding.columns["label"]), {})[_system(made_from, finding)] = finding.estimate
     labels = [label.name for label in protocol.labels if label.name in by_label]
+    short, texts = short_names(list(systems)), text_rates(made_from)
+    read = {name: texts.filter(pl.col("system") == name).height for name in systems}
     panels = tuple(
         LabelPanel(
             made_from.look(label),
-            tuple(_kind_row(name, by_label[label][name]) for name in systems if name in by_label[label]),
+            tuple(
+                _kind_row(name, by_label[label][name], short[name], read.get(name, 0))
+                for name in systems
+                if name in by_label[label]
+            ),
         )
         for label in labels
     )
@@ -259,15 +284,26 @@ def _kinds(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure |
     )  # fmt: skip
 
 
-def _kind_row(name: str, estimate: Estimate) -> DotRow:
-    """Nothing found is not 0: the upper end of what it can still be is said."""
-    if estimate.value == 0:
-        return DotRow(
-            name,
-            estimate,
-            "none" if math.isnan(estimate.high) or estimate.high == 0 else f"none, at most {100 * estimate.high:.1f}",
-        )
-    return DotRow(name, estimate)
+def short_names(names: Sequence[str]) -> dict[str, str]:
+    """Names of systems without the beginning that all machines share, where that tells them apart.
+
+    >>> short_names(["comb-small", "comb-large", "human"])
+    {'comb-small': 'small', 'comb-large': 'large', 'human': 'human'}
+    """
+    machines = [name for name in names if name != HUMAN]
+    first, last = (min(machines), max(machines)) if len(machines) > 1 else ("", "")
+    length = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), 0)
+    cut = max(first[:length].rfind(sign) for sign in "-_/ ") + 1
+    return {name: (name[cut:] if name != HUMAN else name) or name for name in names}
+
+
+def _kind_row(name: str, estimate: Estimate, short: str, texts: int) -> DotRow:
+    """Nothing found is not 0: the upper end of what it can still be is said, or in how many texts there was none."""
+    if estimate.value != 0:
+        return DotRow(name, estimate, short=short)
+    is_known = math.isfinite(estimate.high) and estimate.high > 0
+    nothing = f"none, at most {100 * estimate.high:.1f}" if is_known else f"none in {counted(texts, 'text')}"
+    return DotRow(name, estimate, nothing, short=short, nothing=nothing)
 
 
 # --- trust -------------------------------------------------------------------------------------------------------
@@ -326,6 +362,39 @@ def _trust(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure |
     )  # fmt: skip
 
 
+# --- readers ------------------------------------------------------------------------------------------------------
+
+
+def _readers_figure(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure | None:
+    """How much each person marks, beside the others: several of them, and no more than fit a page."""
+    people = _readers(made_from)
+    if len(people) < 2:
+        return None
+    findings = measure(made_from.view, ["rate-1000"], ["annotator"], draws=made_from.draws, seed=made_from.seed)
+    study = made_from.view.study
+    texts = dict(study.annotations.group_by("annotator").agg(pl.col("document").n_unique()).iter_rows())
+    minutes = dict(study.annotations.group_by("annotator").agg(pl.col("seconds").median() / 60).iter_rows())
+    rows = [
+        DotRow(name, _scaled(finding.estimate, 0.1), _reader_note(texts.get(name, 0), minutes.get(name)))
+        for finding in findings
+        if finding.columns["label"] == ANY and (name := str(finding.columns["annotator"])) in people
+    ]
+    rows.sort(key=lambda row: (-row.estimate.value if math.isfinite(row.estimate.value) else math.inf, row.name))
+    estimates = [row.estimate for row in rows]
+    return DotFigure(
+        "readers", "Readers",
+        "Marks per 100 words of each person, 95% interval; their texts may differ.",
+        tuple(_row("reader", row) for row in rows), _signature(estimates),
+        _command(made_from, "measure", "--measure", "rate-1000", "--by", "annotator"), "", "#texts", tuple(rows),
+        axis(estimates),
+    )  # fmt: skip
+
+
+def _reader_note(texts: int, minutes: float | None) -> str:
+    time = f", {minutes:.1f} minutes each" if minutes is not None else ""
+    return f"{counted(texts, 'text')}{time}"
+
+
 # --- judges ------------------------------------------------------------------------------------------------------
 
 
@@ -342,7 +411,12 @@ def _judges(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure 
     if not rows:
         return None
     drawn = tuple(
-        DotRow(str(row.columns["judge"]), row.precision, kinds.get(str(row.columns["judge"]), ""), second=row.recall)
+        DotRow(
+            str(row.columns["judge"]),
+            row.precision,
+            made_from.verdicts.get(str(row.columns["judge"])) or kinds.get(str(row.columns["judge"]), ""),
+            second=row.recall,
+        )
         for row in rows
     )
     scale = Axis(0, 1, (0, 0.5, 1), 2)
@@ -350,7 +424,8 @@ def _judges(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure 
     return DotFigure(
         "judges", "Judges", f"Each machine against {against}.", tuple(_score_row(row) for row in rows),
         _signature([rows[0].recall]), _command(made_from, "score"), "", "#texts", drawn, scale, None,
-        ("Judge", "Precision: of its marks, how many are confirmed", "Recall: of the errors, how many it finds", ""),
+        ("Judge", "Precision: of its marks, how many are confirmed", "Recall: of the errors, how many it finds",
+         "Verdict" if any(row.name in made_from.verdicts for row in drawn) else ""),
         scale,
     )  # fmt: skip
 
@@ -501,4 +576,5 @@ def _facts(made_from: Source) -> tuple[tuple[str, str], ...]:
         ("Interval", f"95%, {made_from.draws:,} resamples of whole texts, seed {made_from.seed}"),
         ("Protocol", protocol.id if protocol else "none"),
         ("Readers", str(made_from.view.fields.get("kinds") or "everybody but gold")),
+        ("Licence", made_from.licence or "none was named; ask before you use the texts or the annotations"),
     )

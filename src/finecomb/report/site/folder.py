@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
@@ -19,12 +20,14 @@ from finecomb.report import datasheet
 from finecomb.report.site import svg
 from finecomb.report.site.change import change_figure
 from finecomb.report.site.content import MACHINES, PEOPLE, Source, evidence, report, systems_of, text_influences
-from finecomb.report.site.model import CombFigure, Report, ReportFigure
+from finecomb.report.site.model import CombFigure, Report, ReportFigure, TableFigure
 from finecomb.report.site.pages import asset, first_page, page, single_figure, style_sheet
 from finecomb.report.site.text_page import Reader, StaffLayout, TextPage, text_page
 from finecomb.version import __version__
 
 MANIFEST = "report.json"
+DATA, GOLD, WITH = "data", "gold", "with"
+"""Folders of what the report was made from: the study, a gold standard, tables of other commands."""
 Watch = Callable[[str, int, int], None]
 """What is being written, how many are done, and of how many."""
 
@@ -48,7 +51,7 @@ def write_report(
         _write(folder / name, text)
     _write_images(content, folder, images)
     _write_data(made_from, folder)
-    _write(folder / MANIFEST, json.dumps(_manifest(made_from, content, date), ensure_ascii=False, indent=1))
+    _write(folder / MANIFEST, json.dumps(_manifest(made_from, content, date, folder), ensure_ascii=False, indent=1))
     return content
 
 
@@ -74,7 +77,7 @@ def _sheets(made_from: Source, content: Report) -> Iterator[tuple[str, str]]:
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    path.write_bytes(text.encode())
 
 
 def staff_tokens(made_from: Source) -> dict[str, str]:
@@ -99,10 +102,13 @@ def _files(content: Report, tokens: Mapping[str, str]) -> Iterator[tuple[str, st
     yield "assets/report.js", asset("report.js")
     for figure in content.figures:
         yield f"tables/{figure.id}.csv", table_csv(figure.table)
-        yield f"figures/{figure.id}.svg", svg.standalone(figure)
+        if not isinstance(figure, TableFigure):
+            yield f"figures/{figure.id}.svg", svg.standalone(figure)
     for place, ending in (("tables", "csv"), ("figures", "svg")):
         links = "".join(
-            f'<li><a href="{figure.id}.{ending}">{escape(figure.title)}</a></li>' for figure in content.figures
+            f'<li><a href="{figure.id}.{ending}">{escape(figure.title)}</a></li>'
+            for figure in content.figures
+            if ending == "csv" or not isinstance(figure, TableFigure)
         )
         listing = (
             f'<main class="leaf"><h1>{place.capitalize()}</h1><ul>{links}</ul><p><a href="../index.html">Back'
@@ -219,22 +225,46 @@ def _listing(content: Report, words: Sequence[tuple[str, str, int, str]], pages:
 # --- pictures, data, proof ---------------------------------------------------------------------------------------
 
 
+def write_figures(content: Report, folder: Path) -> None:
+    """Every figure as SVG, PNG and PDF, and every table as CSV, in one folder."""
+    for figure in content.figures:
+        _write(folder / f"{figure.id}.csv", table_csv(figure.table))
+        if not isinstance(figure, TableFigure):
+            _write(folder / f"{figure.id}.svg", svg.standalone(figure))
+    _draw_images(content, folder, ("png", "pdf"))
+
+
 def _write_images(content: Report, folder: Path, endings: Sequence[str]) -> None:
-    if not endings:
-        return
+    if endings:
+        _draw_images(content, folder / "figures", endings)
+
+
+def _draw_images(content: Report, folder: Path, endings: Sequence[str]) -> None:
     import vl_convert
 
     make = {"png": lambda drawn: vl_convert.svg_to_png(drawn, scale=2), "pdf": vl_convert.svg_to_pdf}
     for figure in content.figures:
-        for ending in endings:
-            (folder / "figures" / f"{figure.id}.{ending}").write_bytes(make[ending](svg.standalone(figure)))
+        for ending in () if isinstance(figure, TableFigure) else endings:
+            (folder / f"{figure.id}.{ending}").write_bytes(make[ending](svg.standalone(figure)))
 
 
 def _write_data(made_from: Source, folder: Path) -> None:
-    write_study(made_from.study, folder / "data", force=True)  # a report is written again in its place
+    write_study(made_from.study, folder / DATA, force=True)  # a report is written again in its place
+    if made_from.gold is not None:
+        write_study(made_from.gold, folder / GOLD, force=True)
+    for table in made_from.further:
+        _write(folder / WITH / table.name, table.text)
+    if made_from.licence:
+        _write(folder / DATA / "LICENCE.txt", made_from.licence + "\n")
 
 
-def _manifest(made_from: Source, content: Report, date: str) -> dict[str, object]:
+def data_hashes(folder: Path) -> dict[str, str]:
+    """What each file that the report carries comes to: the study, its gold, and further tables."""
+    files = [file for part in (DATA, GOLD, WITH) for file in sorted((folder / part).rglob("*")) if file.is_file()]
+    return {file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def _manifest(made_from: Source, content: Report, date: str, folder: Path) -> dict[str, object]:
     return {
         "finecomb": __version__,
         "date": date,
@@ -242,6 +272,10 @@ def _manifest(made_from: Source, content: Report, date: str) -> dict[str, object
         "draws": made_from.draws,
         "seed": made_from.seed,
         "name": made_from.name,
+        "licence": made_from.licence,
+        "verdicts": dict(made_from.verdicts),
+        "with": [table.name for table in made_from.further],
+        "data": data_hashes(folder),
         "answer": content.answer.sentence,
         "figures": {figure.id: figure_hash(figure) for figure in content.figures},
     }
@@ -255,16 +289,25 @@ def figure_hash(figure: ReportFigure) -> str:
 def verified(
     folder: Path, read: Callable[[Path], Study], again: Callable[[Study, Mapping[str, object]], Source]
 ) -> list[str]:
-    """Compute every figure of a report again from the data it carries; returns what differs."""
+    """Compute a report again from the data it carries; returns what differs, in data, figures, tables and pages.
+
+    Pages are compared word for word where the same version of Finecomb wrote them.
+    """
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise FinecombError(f"{folder}: is no report: {MANIFEST} is missing or cannot be read") from None
-    study = read(folder / "data")
+    hashes_then, hashes_now = manifest.get("data", {}), data_hashes(folder)
+    other_files = sorted(
+        name for name in {*hashes_then, *hashes_now} if hashes_then and hashes_then.get(name) != hashes_now.get(name)
+    )
+    study = read(folder / DATA)
     pages = text_pages(study)
-    content = report(again(study, manifest), manifest["date"], lambda id: pages.get(id, "texts.html"))
+    made_from = again(study, manifest)
+    content = report(made_from, manifest["date"], lambda id: pages.get(id, "texts.html"))
     hashes = {figure.id: figure_hash(figure) for figure in content.figures}
-    differing = [
+    differing = [f"{name}: is not the file that the report was made from" for name in other_files]
+    differing += [
         f"figure {id}: its numbers are not those of the data"
         for id, known in manifest["figures"].items()
         if hashes.get(id) != known
@@ -275,4 +318,19 @@ def verified(
             differing.append(f"tables/{figure.id}.csv: is not the table of the data")
     if content.answer.sentence != manifest["answer"]:
         differing.append("the answer is not that of the data")
+    if manifest["finecomb"] == __version__:
+        page_texts = itertools.chain(
+            _files(content, staff_tokens(made_from)),
+            _text_files(made_from, content, pages),
+            _sheets(made_from, content),
+        )
+        differing += [
+            f"{name}: is not the page of the data"
+            for name, text in page_texts
+            if not name.startswith("tables/") and _bytes_of(folder / name) != text.encode()
+        ]
     return differing
+
+
+def _bytes_of(file: Path) -> bytes | None:
+    return file.read_bytes() if file.is_file() else None

@@ -13,6 +13,15 @@ from finecomb.core.palette import Look
 TableRow = Mapping[str, object]
 
 
+def counted(number: int, thing: str, many: str = "") -> str:
+    """A number with its word.
+
+    >>> counted(1, "text"), counted(1200, "text"), counted(2, "person", "people")
+    ('1 text', '1,200 texts', '2 people')
+    """
+    return f"{number:,} {thing if number == 1 else many or thing + 's'}"
+
+
 @dataclass(frozen=True, slots=True)
 class Axis:
     """The one axis of a figure: its range, its ticks and how numbers on it are written."""
@@ -101,6 +110,10 @@ class DotRow:
     link: str = ""
     second: Estimate | None = None
     """A further estimate on an axis of its own, in the next column."""
+    short: str = ""
+    """A shorter name, for narrow columns."""
+    nothing: str = ""
+    """What stands in place of the dot where nothing was found: that is not 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +193,11 @@ class CombFigure(ReportFigure):
     """One tooth per text, in combs by system."""
 
     combs: tuple[tuple[str, tuple[Tooth, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableFigure(ReportFigure):
+    """Rows without a number to draw: the table itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib import resources
+from typing import Any
 
 from finecomb.core.estimate import Estimate
 from finecomb.core.palette import DARK_INK, SLOTS, UNLABELLED, Look
@@ -21,6 +22,7 @@ from finecomb.report.site.model import (
     PanelFigure,
     Report,
     ReportFigure,
+    TableFigure,
 )
 
 _MOST_ROWS = 500  # of a table on the page; all of them are in its CSV
@@ -113,7 +115,7 @@ def _answer(report: Report) -> str:
         row = figure.rows[0]
         drawn = (
             f'<figure><figcaption class="cap" style="margin-bottom:4px">{escape(figure.caption)}</figcaption>'
-            f"{svg.row_plot(row.estimate, figure.axis, 300, 34, name=figure.caption)}{svg.axis_plot(figure.axis, 300)}"
+            f"{_plot(row.estimate, figure.axis, 300, 34, name=figure.caption)}{_ticks(figure.axis, 300)}"
             "</figure>"
         )
     says = "".join(f"<li><b>{escape(part.head)}</b> {escape(part.text)}</li>" for part in answer.statements)
@@ -136,6 +138,8 @@ def _section(figure: ReportFigure) -> str:
                 plot = _bars(figure)
             case CombFigure():
                 plot = _combs(figure)
+            case TableFigure():
+                plot = data_table(figure.table)
             case _:
                 plot = ""
     return (
@@ -155,11 +159,13 @@ def _foot(figure: ReportFigure) -> str:
         if figure.behind
         else ""
     )
-    links = (
-        f'<div class="links"><a href="tables/{figure.id}.csv">CSV</a><a href="figures/{figure.id}.svg">SVG'
-        f"</a>{behind}</div>"
+    drawn = "" if isinstance(figure, TableFigure) else f'<a href="figures/{figure.id}.svg">SVG</a>'
+    links = f'<div class="links"><a href="tables/{figure.id}.csv">CSV</a>{drawn}{behind}</div>'
+    table = (
+        ""
+        if isinstance(figure, TableFigure)
+        else f'<details class="tbl"><summary>table</summary>{data_table(figure.table)}</details>'
     )
-    table = f'<details class="tbl"><summary>table</summary>{data_table(figure.table)}</details>'
     return f"<footer>{signature}{links}{table}</footer>"
 
 
@@ -212,9 +218,9 @@ def _dots(figure: DotFigure) -> str:
     heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in figure.heads)
     head = f"<tr>{heads and _spread(figure)}</tr>" if figure.heads else ""
     rows = "".join(_dot_row(row, figure, width) for row in figure.rows)
-    ticks = [f"<td></td><td>{svg.axis_plot(figure.axis, width if not second else 250)}</td><td></td>"]
+    ticks = [f'<td></td><td class="plot">{_ticks(figure.axis, width if not second else 250)}</td><td></td>']
     if second:
-        ticks.append(f"<td>{svg.axis_plot(second, 150)}</td><td></td>")
+        ticks.append(f'<td class="plot">{_ticks(second, 150)}</td><td></td>')
     return (
         f'<div class="scroll" tabindex="0"><table class="pl">{head}{rows}'
         f'<tr class="axis" aria-hidden="true">{"".join(ticks)}<td></td></tr></table></div>'
@@ -234,28 +240,54 @@ def _dot_row(row: DotRow, figure: DotFigure, width: int) -> str:
     height = 48 if row.teeth else 36
     colour = "var(--ink)"
     name = f"{flag(row.look)} {escape(row.name)}" if row.look else f'<b class="val">{escape(row.name)}</b>'
-    plot = svg.row_plot(
+    plot = _plot(
         row.estimate, figure.axis, 250 if figure.second_axis else width, height, name=row.name, band=figure.band,
         teeth=row.teeth, open=row.open, colour=colour,
     )  # fmt: skip
-    cells = [f'<td class="name">{name}</td><td>{plot}</td><td class="r">{numbers(row.estimate, figure.axis)}</td>']
+    heads = [escape(head, quote=True) for head in figure.heads]
+    first = f' data-head="{heads[1]}"' if figure.second_axis and heads else ""
+    cells = [f'<td class="name">{name}</td>', f'<td class="plot"{first}>{plot}</td>']
+    cells.append(f'<td class="r">{numbers(row.estimate, figure.axis)}</td>')
     if figure.second_axis:
         other = row.second
-        drawn = svg.row_plot(other, figure.second_axis, 150, height, name=row.name, open=True) if other else ""
-        cells.append(f'<td>{drawn}</td><td class="r">{numbers(other, figure.second_axis) if other else ""}</td>')
+        drawn = _plot(other, figure.second_axis, 150, height, name=row.name, open=True) if other else ""
+        cells.append(f'<td class="plot" data-head="{heads[2]}">{drawn}</td>')
+        cells.append(f'<td class="r">{numbers(other, figure.second_axis) if other else ""}</td>')
     return f'<tr>{"".join(cells)}<td class="r faint">{escape(row.note)}</td></tr>'
 
 
 def _panels(figure: PanelFigure) -> str:
-    return f'<div class="mult">{"".join(_panel(panel, figure.axis) for panel in figure.panels)}</div>'
+    longest = max((len(row.short or row.name) for panel in figure.panels for row in panel.rows), default=0)
+    wide = min(150, max(48, 8 * longest + 10))
+    panels = "".join(_panel(panel, figure.axis) for panel in figure.panels)
+    return f'<div class="mult" style="--pn:{wide}px">{panels}</div>'
+
+
+def _plot(estimate: Estimate, axis: Axis, width: int, height: int, **look: Any) -> str:
+    """A row that shrinks with the page."""
+    return svg.fluid(svg.row_plot(estimate, axis, width, height, **look), width)
+
+
+def _ticks(axis: Axis, width: int, unit: str = "") -> str:
+    return svg.fluid(svg.axis_plot(axis, width, unit), width)
 
 
 def _panel(panel: LabelPanel, axis: Axis) -> str:
-    names = "".join(f"<span>{escape(row.name)}</span>" for row in panel.rows)
+    names = "".join(
+        f'<span title="{escape(row.name, quote=True)}">{escape(row.short or row.name)}</span>' for row in panel.rows
+    )
     rows = "".join(
         '<div class="prow">'
-        + svg.row_plot(row.estimate, axis, 120, 20, name=f"{panel.look.title}, {row.name}", colour="var(--c)")
-        + (f"<em>{escape(row.note)}</em>" if row.note else "")
+        + _plot(
+            row.estimate,
+            axis,
+            120,
+            20,
+            name=f"{panel.look.title}, {row.name}",
+            colour="var(--c)",
+            bare=bool(row.nothing),
+        )
+        + (f"<em>{escape(row.nothing)}</em>" if row.nothing else "")
         + "</div>"
         for row in panel.rows
     )
@@ -263,7 +295,7 @@ def _panel(panel: LabelPanel, axis: Axis) -> str:
         f'<div class="pan s-{panel.look.slot.name}"><h3>{flag(panel.look)} {escape(panel.look.title)}</h3>'
         '<div class="pin">'
         f'<div class="pn" aria-hidden="true">{names}</div>'
-        f"<div>{rows}{svg.axis_plot(axis, 120, '%' if axis.percent else '')}</div></div></div>"
+        f'<div class="pp">{rows}{_ticks(axis, 120, "%" if axis.percent else "")}</div></div></div>'
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -17,13 +18,22 @@ _COMB = 76  # px of the longest tooth
 def row_plot(
     estimate: Estimate, axis: Axis, width: int, height: int = 24, *, name: str = "", band: Estimate | None = None,
     teeth: Sequence[float] = (), open: bool = False, colour: str = "var(--ink)", units: str = "",
+    bare: bool = False,
 ) -> str:  # fmt: skip
-    """One row: grid lines, the band, the interval with its dot, and teeth below it."""
+    """One row: grid lines, the band, the interval with its dot, and teeth below it; `bare` has no dot."""
     middle = 18 if teeth else height / 2
     parts = [_band(band, axis, width, height), _grid(axis, width, height), _teeth(teeth, axis, width)]
-    parts.append(_dot(estimate, axis, width, middle, open, colour))
+    if not bare:
+        parts.append(_dot(estimate, axis, width, middle, open, colour))
     label = escape(f"{name} {spoken(estimate, axis)}{units}".strip(), quote=True)
     return f'<svg width="{width}" height="{height}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+
+
+def fluid(drawn: str, width: int) -> str:
+    """A row or axis whose places are shares of its width, so that it shrinks with the page and its words do not."""
+    places = re.compile(r'\b(x1|x2|cx|x|width)="([0-9.]+)"')
+    head, inner = drawn.split(">", 1)
+    return f"{head}>" + places.sub(lambda found: f'{found[1]}="{100 * float(found[2]) / width:.2f}%"', inner)
 
 
 def spoken(estimate: Estimate, axis: Axis) -> str:
@@ -162,7 +172,7 @@ def _row_parts(row: DotRow, axis: Axis, width: int, height: int, band: Estimate 
     colour = row.look.slot.light if row.look else "var(--ink)"
     middle = 18 if row.teeth else height / 2
     parts = (_band(band, axis, width, height), _grid(axis, width, height), _teeth(row.teeth, axis, width))
-    return "".join(parts) + _dot(row.estimate, axis, width, middle, row.open, colour)
+    return "".join(parts) + ("" if row.nothing else _dot(row.estimate, axis, width, middle, row.open, colour))
 
 
 def _dot_figure(figure: DotFigure) -> tuple[str, int, int]:
@@ -207,6 +217,8 @@ def _panel_figure(figure: PanelFigure) -> tuple[str, int, int]:
             if column == 0:
                 parts.append(_text(0, top + 14, row.name))
             parts.append(_moved(x, top, _row_parts(row, figure.axis, width, 20, None)))
+            if row.nothing:
+                parts.append(_text(x + 8, top + 14, row.nothing, colour="var(--ink-3)"))
         parts.append(
             _moved(x, y + 24 + 20 * len(panel.rows), axis_plot(figure.axis, width, "%" if figure.axis.percent else ""))
         )

@@ -1,0 +1,33 @@
+import type en from "./annotators.en";
+import { t } from ".";
+import { t as questions, type questions as english } from "./questions.en";
+import type { Message } from "./translator";
+
+/** One language of the annotators' pages: a file of `languages/`, named by its code. What it lacks is said in English. */
+export interface Language {
+  /** What speakers call it. */
+  readonly name: string;
+  readonly annotators: Readonly<Partial<Record<keyof typeof en, Message>>>;
+  readonly questions: Readonly<Partial<Record<keyof typeof english, Message>>>;
+}
+
+const FILES = import.meta.glob<Language>("./languages/*.ts", { import: "default" });
+const codeOf = (path: string) => /([\w-]+)\.ts$/.exec(path)![1]!;
+
+/** Codes of all languages that the pages speak. */
+export const LANGUAGES: readonly string[] = ["en", ...Object.keys(FILES).map(codeOf)].sort();
+
+/** The code of the language to speak for one such as `de-AT`; English where there is none. */
+export const spoken = (wanted: string): string =>
+  LANGUAGES.find((code) => code === wanted) ?? LANGUAGES.find((code) => code === wanted.split("-")[0]) ?? "en";
+
+/** Speak a language on this page, once its file is there. */
+export async function speak(wanted: string): Promise<void> {
+  const code = spoken(wanted);
+  const load = FILES[`./languages/${code}.ts`];
+  const language = await load?.().catch(() => undefined); // without its file the page speaks English
+  document.documentElement.lang = language ? code : "en";
+  if (!language) return;
+  t.speak(language.annotators, code);
+  questions.speak(language.questions, code);
+}

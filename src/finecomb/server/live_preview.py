@@ -1,0 +1,152 @@
+"""A protocol on phone and tablet beside its YAML, begun anew whenever the file changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from fastapi.responses import JSONResponse, Response
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from finecomb.core.errors import FinecombError
+
+PAGE = "/preview"
+Opened = Callable[[], tuple[ASGIApp, str]]
+"""Reads the protocol's file and returns the app that shows it, with the path of its link."""
+
+_HTML = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Preview · Finecomb</title>
+<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/preview.css">
+<script type="module" src="/preview.js"></script></head>
+<body><header><h1>Preview</h1><p id="said" role="status"></p></header>
+<main><section class="source" aria-label="The protocol's file"><pre id="yaml" tabindex="0"></pre></section>
+<figure><figcaption>Phone, 360 by 740</figcaption><div class="phone"><iframe title="On a phone"></iframe></div></figure>
+<figure><figcaption>Tablet, 768 by 1024</figcaption>
+<div class="tablet"><iframe title="On a tablet" credentialless></iframe></div></figure></main></body></html>
+"""
+_STYLE = """
+:root { color-scheme: light dark }
+body { margin: 0; font: 14px/20px system-ui, sans-serif; background: light-dark(#eff0f1, #131518);
+  color: light-dark(#1a1d21, #e4e6e9) }
+header { display: flex; align-items: baseline; gap: 24px; padding: 12px 24px }
+h1 { margin: 0; font-size: 20px }
+#said { margin: 0; white-space: pre-wrap }
+#said.wrong { color: light-dark(#a3161b, #ff9a90); font-weight: 600 }
+main { display: flex; flex-wrap: wrap; align-items: start; gap: 24px; padding: 0 24px 24px }
+.source { flex: 1 1 320px; min-width: 0 }
+pre { margin: 0; max-height: calc(100vh - 80px); overflow: auto; padding: 16px; border-radius: 8px;
+  background: light-dark(#fff, #1b1d21); font: 13px/19px ui-monospace, monospace }
+figure { margin: 0 }
+figcaption { margin-bottom: 8px; color: light-dark(#5f666f, #939aa4); font-size: 12px }
+.phone, .tablet { overflow: hidden; border: 1px solid light-dark(#838a93, #747b85); border-radius: 12px }
+.phone { width: 360px; height: 740px }
+.tablet { width: 560px; height: 747px }
+iframe { border: 0; display: block; background: light-dark(#fff, #1b1d21) }
+.phone iframe { width: 360px; height: 740px }
+.tablet iframe { width: 768px; height: 1024px; transform: scale(.7292); transform-origin: 0 0 }
+"""
+_SCRIPT = """
+const said = document.getElementById("said"), yaml = document.getElementById("yaml");
+let shown = 0;
+async function look() {
+  const answer = await fetch("/preview/state").catch(() => undefined);
+  if (!answer?.ok) { said.textContent = "The preview was stopped."; said.className = "wrong"; return; }
+  const { version, link, text, problem } = await answer.json();
+  if (yaml.textContent !== text) yaml.textContent = text;
+  said.className = problem ? "wrong" : "";
+  said.textContent = problem || "Shows the file as it was saved last; nothing is kept.";
+  if (version === shown) return;
+  shown = version;
+  document.documentElement.dataset.version = version;
+  for (const frame of document.querySelectorAll("iframe")) frame.src = link;
+}
+await look();
+setInterval(look, 700);
+"""
+_FILES = {
+    PAGE: (_HTML, "text/html"),
+    "/preview.css": (_STYLE, "text/css"),
+    "/preview.js": (_SCRIPT, "text/javascript"),
+}
+_POLICY = b"default-src 'self'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+
+
+class LivePreview:
+    """Shows the app of a protocol, and another once the protocol's file has changed.
+
+    A file that cannot be read is said; what was shown before stays.
+    """
+
+    def __init__(self, file: Path, opened: Opened) -> None:
+        self._file, self._opened = file, opened
+        self._app, self._link = opened()
+        self._seen = self._stamp()
+        self._version = 1
+        self._problem = ""
+        self._turn = asyncio.Lock()
+
+    def _stamp(self) -> tuple[int, int]:
+        """When the file was written, and its size; zeros while an editor replaces it."""
+        try:
+            state = self._file.stat()
+        except OSError:
+            return 0, 0
+        return state.st_mtime_ns, state.st_size
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer for the page itself, or pass on to the app shown."""
+        path = scope.get("path", "")
+        if scope["type"] == "http" and path in _FILES:
+            content, kind = _FILES[path]
+            await self._own(Response(content, media_type=kind))(scope, receive, send)
+        elif scope["type"] == "http" and path == f"{PAGE}/state":
+            await self._own(JSONResponse(await self._state()))(scope, receive, send)
+        else:
+            await self._app(scope, receive, _framed(send))
+
+    @staticmethod
+    def _own(response: Response) -> Response:
+        response.headers["cache-control"] = "no-store"
+        response.headers["content-security-policy"] = _POLICY.decode()
+        return response
+
+    async def _state(self) -> dict[str, object]:
+        async with self._turn:
+            stamp = self._stamp()
+            if stamp not in (self._seen, (0, 0)):
+                self._seen = stamp
+                await self._begin_anew()
+        text = await asyncio.to_thread(self._file.read_text, "utf-8", "replace") if self._stamp() != (0, 0) else ""
+        return {"version": self._version, "link": self._link, "text": text, "problem": self._problem}
+
+    async def _begin_anew(self) -> None:
+        try:
+            self._app, self._link = await asyncio.to_thread(self._opened)
+        except FinecombError as error:
+            self._problem = str(error)
+        else:
+            self._version += 1
+            self._problem = ""
+
+
+def _framed(send: Send) -> Send:
+    """Pages may stand inside those of the same address, which nothing else allows."""
+
+    async def framed(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [
+                (name, value.replace(b"frame-ancestors 'none'", b"frame-ancestors 'self'"))
+                for name, value in message.get("headers", [])
+                if name != b"x-frame-options"
+            ]
+        await send(message)
+
+    return framed
+
+
+def live_app(file: Path, opened: Opened, hosts: Collection[str] | None) -> ASGIApp:
+    """The live preview, for the names that it answers to; any when None."""
+    allowed = None if hosts is None else [*sorted(hosts), "["]  # an address of IPv6 begins so, which is no name
+    return TrustedHostMiddleware(LivePreview(file, opened), allowed_hosts=allowed)
