@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 import json
 from collections import Counter
@@ -104,14 +105,16 @@ class RatedSlip(NamedTuple):
 
 def rated(slips: Iterable[Slip], ranker: Ranker) -> list[RatedSlip]:
     """Slips in text order with their confidence; of those that share words only the surest is kept."""
-    chosen: list[RatedSlip] = []
     every = [RatedSlip(slip, ranker.confidence(slip)) for slip in slips]
-    for candidate in sorted(
-        every, key=lambda candidate: (-candidate.confidence, candidate.slip.start, candidate.slip.end)
-    ):
-        if all(candidate.slip.end <= other.slip.start or other.slip.end <= candidate.slip.start for other in chosen):
-            chosen.append(candidate)
-    return sorted(chosen, key=lambda candidate: candidate.slip.start)
+    every.sort(key=lambda candidate: (-candidate.confidence, candidate.slip.start, candidate.slip.end))
+    starts: list[int] = []  # of those chosen, in text order; a text may be long
+    chosen: list[RatedSlip] = []
+    for candidate in every:
+        at = bisect.bisect_left(starts, candidate.slip.end)
+        if at == 0 or chosen[at - 1].slip.end <= candidate.slip.start:
+            starts.insert(at, candidate.slip.start)
+            chosen.insert(at, candidate)
+    return chosen
 
 
 # --- fitting ------------------------------------------------------------------------------------------------------
