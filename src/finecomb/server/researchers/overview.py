@@ -116,7 +116,7 @@ def _moved_rates(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         .with_columns(pl.col("marks").fill_null(0), words=pl.col("words") * pl.col("readings"))
     )
     for (model,), part in texts.partition_by("model", as_dict=True, maintain_order=True).items():
-        whole, words = part["marks"].sum(), part["words"].sum()
+        whole, words = int(part["marks"].sum()), int(part["words"].sum())
         change = (whole - pl.col("marks")) / (words - pl.col("words")) - whole / max(1, words)
         yield from _named(f"model/{model or ''}", part, change)
     mean = pl.col("marks") / pl.col("readings")
