@@ -22,7 +22,7 @@ SIDE_BY_SIDE := $(MAKE) --no-print-directory --output-sync=target -j
 # Where the machine has no node, it comes from PyPI, before anything else is installed: two pips would be in each other's way.
 NODE := $(if $(shell command -v npm),,$(VENV)/.node)
 
-.PHONY: demo test test-long coverage shots bench lock audit release browser frontend frontend-test lint types docs format clean
+.PHONY: demo test test-long coverage shots bench bench-check lock audit release browser frontend frontend-test lint types docs format clean
 
 demo: $(VENV)/.demo frontend
 	$(BIN)/finecomb demo demo-study --model local:smollm2
@@ -72,8 +72,12 @@ browser:
 shots: $(VENV)/.test frontend browser
 	$(BIN)/python -m tests.browser.shots shots
 
+# Writes the tables of docs/performance.md and the ratios that bench-check compares with.
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
+
+bench-check: $(VENV)/.test
+	$(BIN)/python -m benchmarks --check
 
 # Versions and hashes of all that tests and demo install, written anew from pyproject.toml.
 lock: $(VENV)/.test

@@ -15,8 +15,9 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines)
 
 
-def write_table(page: str, name: str, table: str) -> None:
-    """Put a table into a page; what stood there before goes."""
+def write_table(page: str, name: str, table: str, conditions: str = "") -> None:
+    """Put a table into a page, under a line about when and where it was measured; what stood there before goes."""
+    table = f"{conditions}\n\n{table}" if conditions else table
     print(table, flush=True)
     path = DOCS / page
     start, end = f"<!-- measured: {name} -->", "<!-- end -->"

@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import softmax
 
+from benchmarks._docs import markdown, write_table
+from benchmarks._ratios import conditions, note_ratio
 from finecomb.critics.ngrams import Ngrams
 from finecomb.critics.topics_em import Beliefs, CorrelatedTopics, em, infer, word_log_likelihood
 
@@ -133,11 +135,24 @@ def quiet() -> Iterator[None]:
         os.close(nowhere)
 
 
+TOPIC_HEAD = (
+    "K",
+    "ours, a step",
+    "steps, seconds",
+    "held out",
+    "`CTModel`, an iteration",
+    "iterations, seconds",
+    "held out",
+    "ours was there after",
+)
+
+
 def topic_models() -> None:
     texts = corpus()
     words = int(texts.fit.sum())
     ceiling = completion(texts.truth, texts)
     print(f"{DOCUMENTS:,} documents, {words:,} words; the process that made them: {ceiling:.3f} nats a held-out word")
+    rows = []
     for topics in (20, 50, 100):
         mine = ours(texts, topics)
         end = mine[-1]
@@ -155,6 +170,21 @@ def topic_models() -> None:
             f"{theirs.seconds:.0f} s, held out {theirs.held_out:.3f}; {beside}",
             flush=True,
         )
+        if there:
+            note_ratio(f"critics: to tomotopy's held-out likelihood, K = {topics}", there, theirs.seconds)
+        rows.append(
+            (
+                topics,
+                f"{end.seconds / end.iterations:.2f} s",
+                f"{end.iterations}, {end.seconds:.0f} s",
+                f"{end.held_out:.3f}",
+                f"{theirs.seconds / theirs.iterations:.1f} s",
+                f"{theirs.iterations}, {theirs.seconds:.0f} s",
+                f"{theirs.held_out:.3f}",
+                f"{there:.1f} s" if there else "never",
+            )
+        )
+    write_table("performance.md", "topic models", markdown(TOPIC_HEAD, rows), conditions("tomotopy", "numpy"))
 
 
 def rate(tokens: int, run: Callable[[], object]) -> float:
@@ -167,7 +197,7 @@ def rate(tokens: int, run: Callable[[], object]) -> float:
 
 
 def ngram_models() -> None:
-    rng = np.random.default_rng(0)
+    rng, rows = np.random.default_rng(0), []
     for size in (53, 5000):
         texts = [rng.zipf(1.3, rng.integers(20, 400)) % size for _ in range(5000)]
         tokens = sum(map(len, texts))
@@ -180,6 +210,10 @@ def ngram_models() -> None:
                 f"{scored:.1f} M scored, {1 / (1 / counted + 1 / scored):.1f} M both",
                 flush=True,
             )
+            rates = (counted, scored, 1 / (1 / counted + 1 / scored))
+            rows.append((f"{tokens:,} of {size:,} kinds", order, *(f"{rate:.1f} M/s" for rate in rates)))
+    table = markdown(("tokens", "order", "counted", "scored", "both"), rows)
+    write_table("performance.md", "n-grams", table, conditions("numpy"))
 
 
 def main() -> None:

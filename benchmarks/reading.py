@@ -11,9 +11,12 @@ import time
 from pathlib import Path
 
 from benchmarks._corpus import written
+from benchmarks._docs import markdown, write_table
+from benchmarks._ratios import conditions, note_ratio
 from benchmarks._timing import seconds
 from finecomb.formats import convert, read
 
+TARGETS = {"copy": "another folder", "marks.csv": "a CSV table", "frames.parquet": "Parquet tables"}
 MEGABYTE = 1024 * (1 if sys.platform != "darwin" else 1024)
 
 
@@ -38,15 +41,21 @@ def main() -> None:
         folder = written(Path(place) / "study")
         study = read(folder)
         ours, bare = seconds(lambda: read(folder)), seconds(lambda: floor(folder))
-        print(f"{len(study.annotations):,} annotations, {len(study.marks):,} marks: read and checked in {ours:.2f} s")
-        print(f"json.loads alone {bare:.2f} s; ratio {ours / bare:.1f}")
+        ratio = note_ratio("reading: seconds beside json.loads", ours, bare)
+        size = f"{len(study.annotations):,} annotations, {len(study.marks):,} marks"
+        row = (size, f"{ours:.2f}", f"{bare:.2f}", f"{ratio:.1f}")
+        head = ("reading and checking", "seconds", "`json.loads` alone", "ratio")
+        write_table("performance.md", "reading", markdown(head, [row]), conditions("polars", "pydantic"))
         large = written(Path(place) / "large", count=16000, annotators=20)
         marks = sum(
             len(json.loads(line).get("marks", ())) for line in (large / "annotations.jsonl").open(encoding="utf-8")
         )
-        for target in ("copy", "marks.csv", "frames.parquet"):
+        rows = []
+        for target, title in TARGETS.items():
             took, peak = peak_of(large, Path(place) / target)
-            print(f"{marks:,} marks streamed to {target}: {took:.0f} s, peak {peak:,.0f} MB")
+            rows.append((title, f"{took:.0f}", f"{peak:,.0f} MB"))
+        columns = (f"320,000 annotations, {marks:,} marks, as a stream from a folder to", "seconds", "peak memory")
+        write_table("performance.md", "streaming", markdown(columns, rows), conditions("polars", "pydantic"))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks._large_corpus import lines_study, parquet_study
+from finecomb.formats.seal import set_seal
 
 SIZES = (125_000, 250_000, 500_000, 1_000_000)
 COMMANDS = {
@@ -57,6 +58,7 @@ def finecomb(*words: str) -> list[str]:
 def row(marks: int, place: Path, wanted: list[str]) -> None:
     """Print the use of every command at one size."""
     study = parquet_study(place / f"{marks}.parquet", marks)
+    set_seal(study)  # as `finecomb convert` does after it has checked every record
     for name in wanted or [*COMMANDS, "import"]:
         if name == "import":
             _imports(marks, place)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from benchmarks._docs import markdown, write_table
+from benchmarks._ratios import conditions
 from finecomb.core.records import Document, Segment
 from finecomb.critics.base import latent_ppl, scores
 from finecomb.critics.sections import Sections
@@ -41,6 +43,7 @@ def main() -> None:
     start = time.process_time()
     critic = Sections.fit(list(documents(0, 2_000)), np.random.default_rng(0))
     print(f"fitted on 2,000 documents, 10,000 sections, 26 types: {time.process_time() - start:.1f} CPU s")
+    rows = []
     for count in (1_000, 100_000):
         making = time.process_time()
         for _ in documents(1, count // 20):
@@ -51,6 +54,9 @@ def main() -> None:
         spent = time.process_time() - start - making
         rate, ppl = count / spent, latent_ppl(result, draws=0).value
         print(f"{count:>7,} documents: {rate:,.0f} a CPU second, peak {megabytes():,.0f} MB, Latent PPL {ppl:.2f}")
+        rows.append((f"{count:,}", f"{rate:,.0f}", f"{megabytes():,.0f} MB"))
+    table = markdown(("documents scored", "a second", "peak memory"), rows)
+    write_table("performance.md", "sections", table, conditions("numpy"))
 
 
 if __name__ == "__main__":

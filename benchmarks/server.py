@@ -17,13 +17,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+import uuid
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from benchmarks._docs import markdown, write_table
+from benchmarks._postgres import postgresql
+from benchmarks._ratios import conditions, note_ratio
 from finecomb import formats, protocols
 from finecomb.core.records import PHASES, Document, Settings
 from finecomb.core.tokens import words
@@ -162,9 +166,8 @@ class Measured:
     def middle(cls, rounds: list[Measured]) -> Measured:
         return cls(*(statistics.median(getattr(each, name.name) for each in rounds) for name in fields(cls)))
 
-    def __str__(self) -> str:
-        times = f"p50 {1000 * self.p50:.0f} ms, p99 {1000 * self.p99:.0f} ms"
-        return f"{self.rate:,.0f} saves/s, {times}, {self.cpu:.2f} ms of CPU per save"
+    def cells(self) -> tuple[str, ...]:
+        return f"{self.rate:,.0f}", f"{1000 * self.p50:.0f} ms", f"{1000 * self.p99:.0f} ms", f"{self.cpu:.2f} ms"
 
 
 def spent(process: psutil.Process) -> float:
@@ -185,17 +188,37 @@ async def measured(process: psutil.Process, people: list[tuple[Browser, str]], r
     return Measured(len(every) / seconds, statistics.median(every), p99, 1000 * (spent(process) - before) / len(every))
 
 
-@contextlib.asynccontextmanager
-async def started(*command: str) -> AsyncIterator[tuple[psutil.Process, list[str]]]:
-    """A server as a process of its own, with the lines it prints when it is ready."""
-    process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True)
+def command(*words: str) -> subprocess.Popen[str]:
+    """`finecomb` as a process of its own."""
+    program = [sys.executable, "-c", "from finecomb.cli import main; main()"]
+    return subprocess.Popen([*program, *words], stdout=subprocess.PIPE, text=True)
+
+
+def first_lines(process: subprocess.Popen[str]) -> list[str]:
+    """What a server prints until it is ready."""
     assert process.stdout is not None
-    lines = [process.stdout.readline() for _ in range(4 if "serve" in command else 1)]
+    lines: list[str] = []
+    while not lines or not ("Stop with" in lines[-1] or lines[-1].startswith("http:")):
+        lines.append(process.stdout.readline())
+        assert lines[-1], "the server did not start"
+    return lines
+
+
+def stopped(process: subprocess.Popen[str]) -> None:
+    """End a server."""
+    process.terminate()
+    process.wait(60)
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+@contextlib.contextmanager
+def started(process: subprocess.Popen[str]) -> Iterator[tuple[psutil.Process, list[str]]]:
+    """A server with the lines it prints when it is ready."""
     try:
-        yield psutil.Process(process.pid), lines
+        yield psutil.Process(process.pid), first_lines(process)
     finally:
-        process.terminate()
-        process.wait(20)
+        stopped(process)
 
 
 def make_study(folder: Path) -> None:
@@ -204,38 +227,70 @@ def make_study(folder: Path) -> None:
     formats.save([Settings(protocols=(asked.id,), annotators=1000, skip=PHASES), asked, *texts], folder)
 
 
-async def compare(annotators: int, pause: float, db: str = "") -> None:
+@dataclass(frozen=True)
+class Setup:
+    """How our server runs."""
+
+    title: str
+    url: str = ""
+    """A PostgreSQL; SQLite when empty."""
+    workers: int = 1
+
+    def options(self) -> tuple[str, ...]:
+        """What `finecomb serve` is told; a study of its own each time."""
+        return ("--db", f"{self.url}#{uuid.uuid4().hex}", "--workers", str(self.workers)) if self.url else ()
+
+
+async def compare(annotators: int, pause: float, setup: Setup) -> tuple[Measured, Measured, float]:
+    """Ours and the floor in turns, and the ratio of what a save costs; medians of three rounds."""
     with tempfile.TemporaryDirectory() as temporary:
         study = Path(temporary) / "study"
         make_study(study)
-        serve = ["-c", "from finecomb.cli import main; main()", "serve", str(study), "--port", "0"]
-        async with (
-            started(*serve, *(["--db", db] if db else [])) as (ours, lines),
-            started("-m", "benchmarks.server", str(Path(temporary) / "floor.db")) as (bare, (url,)),
+        bare_server = [sys.executable, "-m", "benchmarks.server", str(Path(temporary) / "floor.db")]
+        with (
+            started(command("serve", str(study), "--port", "0", *setup.options())) as (ours, lines),
+            started(subprocess.Popen(bare_server, stdout=subprocess.PIPE, text=True)) as (bare, (url,)),
         ):
             address, _, link = lines[2].split()[-1].partition("/join/")
             people = [await joined(int(address.rpartition(":")[2]), link) for _ in range(annotators)]
             port = int(url.strip().rpartition(":")[2])
             others = [(await Browser(port).connect(), f"task-{who}") for who in range(annotators)]
-            pace = f", {annotators / pause:,.0f} saves/s asked for" if pause else ", as fast as it goes"
             rounds = [
                 (await measured(ours, people, round, pause), await measured(bare, others, round, pause))
                 for round in range(3)
             ]
-        print(f"{annotators} annotators{pace}, {'PostgreSQL' if db else 'SQLite'}; medians of {len(rounds)} rounds")
-        print(f"  ours   {Measured.middle([one for one, _ in rounds])}")
-        print(f"  floor  {Measured.middle([other for _, other in rounds])}")
-        print(
-            f"  CPU per save, ours / floor: {statistics.median(one.cpu / other.cpu for one, other in rounds):.2f}",
-            flush=True,
-        )
-        integrity = sqlite3.connect(study / FILE).execute("PRAGMA integrity_check").fetchone()[0] if not db else "ok"
-        assert integrity == "ok", integrity
+        if not setup.url:
+            integrity = sqlite3.connect(study / FILE).execute("PRAGMA integrity_check").fetchone()[0]
+            assert integrity == "ok", integrity
+    ratio = statistics.median(one.cpu / other.cpu for one, other in rounds)
+    return Measured.middle([one for one, _ in rounds]), Measured.middle([other for _, other in rounds]), ratio
+
+
+HEAD = ("annotators", "server", "saves/s", "p50", "p99", "CPU per save", "ours / floor, CPU")
+LOADS = ((20, 0.0), (100, 0.0), (100, 100 / 300))
+
+
+def table_rows(setups: Sequence[Setup]) -> Iterator[tuple[str, ...]]:
+    """The rows of the table, each setup beside the floor."""
+    for annotators, pause in LOADS:
+        pace = f"together {annotators / pause:,.0f} saves/s" if pause else "as fast as it goes"
+        for setup in setups:
+            ours, floor_, ratio = asyncio.run(compare(annotators, pause, setup))
+            note_ratio(f"server: CPU per save, {setup.title}, {annotators} annotators, {pace}", ratio, 1.0)
+            yield (f"{annotators}, {pace}", f"ours, {setup.title}", *ours.cells(), f"{ratio:.2f}")
+            yield ("", "floor", *floor_.cells(), "")
 
 
 def main() -> None:
-    for annotators, pause in ((20, 0.0), (100, 0.0), (100, 100 / 300)):
-        asyncio.run(compare(annotators, pause))
+    """SQLite, PostgreSQL, and PostgreSQL with two workers, each beside the floor."""
+    with postgresql() as url:
+        setups = [
+            Setup("SQLite"),
+            Setup("PostgreSQL", url),
+            Setup("PostgreSQL, 2 workers", url, 2),
+        ]
+        table = markdown(HEAD, table_rows(setups))
+    write_table("performance.md", "server", table, conditions("uvicorn", "starlette", "psycopg"))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ import krippendorff
 import numpy as np
 
 from benchmarks._corpus import corpus
+from benchmarks._docs import markdown, write_table
+from benchmarks._ratios import conditions, note_ratio
 from benchmarks._timing import seconds
 from finecomb.agreement.agree import agree
 from finecomb.core.study import Study
@@ -21,19 +23,29 @@ def peer(seen: View) -> float:
     return seconds(lambda: [krippendorff.alpha(value_counts=each, level_of_measurement="nominal") for each in counts])
 
 
-def row(documents: int, annotators: int) -> None:
+def row(documents: int, annotators: int) -> tuple[str, ...]:
+    """One line of the table: ours with 1,000 resamples, the peer once and times 1,000."""
     seen = view(Study.from_items(corpus(documents, annotators)))
-    ours = seconds(lambda: agree(seen, ["alpha"], draws=0))
     drawn = seconds(lambda: agree(seen, ["alpha"], draws=1000))
     theirs = peer(seen)
     everything = seconds(lambda: measure(seen, list(MEASURES), ["model"], draws=1000), 1)
-    size = f"{documents:,} x {annotators} x {len(seen.categories)}, {len(seen.study.marks):,} marks"
-    print(f"{size}: alpha of all labels {ours:.2f} s from marks, {drawn:.2f} s with 1,000 resamples;")
-    times = f"{1000 * theirs:,.0f} s for 1,000 resamples, {1000 * theirs / drawn:,.0f} times as long"
-    print(f"  krippendorff {theirs:.2f} s from counts laid out beforehand, so {times};")
-    print(f"  all {len(MEASURES)} measures by label and model with 1,000 resamples {everything:.2f} s", flush=True)
+    size = f"{documents:,} x {annotators}, {len(seen.study.marks):,}"
+    note_ratio(f"statistics: alpha with 1,000 resamples beside krippendorff, {size}", drawn, 1000 * theirs)
+    times = (f"{drawn:.2f} s", f"{theirs:.2f} s", f"{1000 * theirs:,.0f} s", f"{1000 * theirs / drawn:,.0f}")
+    return (size, *times, f"{everything:.2f} s")
+
+
+HEAD = (
+    "documents x annotators, marks",
+    "alpha, 1,000 resamples",
+    "`krippendorff`, one alpha per label",
+    "the same, times 1,000",
+    "ratio",
+    "all measures",
+)
 
 
 def main() -> None:
-    for documents, annotators in ((325, 10), (1300, 5), (1300, 10), (1300, 20)):
-        row(documents, annotators)
+    sizes = ((325, 10), (1300, 5), (1300, 10), (1300, 20))
+    table = markdown(HEAD, [row(documents, annotators) for documents, annotators in sizes])
+    write_table("performance.md", "statistics", table, conditions("krippendorff", "numpy", "polars"))

@@ -47,6 +47,19 @@ def test_from_articles_to_texts_with_settings(prompts: Path) -> None:
     assert {text.meta["topic"] for text in texts} == {"sea"}
 
 
+def test_texts_of_people_and_models_become_a_study(prompts: Path) -> None:
+    with ScriptedServer(lambda body, number: Answer(f" It sailed far with {body['seed']} sheep. Then")) as server:
+        generated(server, prompts, "--temperature", "0,1", "--name", "small")
+    chosen, study = prompts.with_name("chosen.jsonl"), prompts.with_name("study")
+    result = run("prepare", prompts, prompts.with_name("texts.jsonl"), "-o", chosen, "--balance", "topic,model")
+    assert "topic sea, model human: 4" in result.stderr
+    assert "topic sea, model small: 4" in result.stderr
+    assert "8 texts" in run("new", study, "-p", "scarecrow", "-d", chosen).stdout
+    texts = list(formats.read(study).iter_documents())
+    assert {text.meta["prompt_id"] for text in texts} == {"a0", "a1", "a2", "a3"}
+    assert "small" in run("stats", study).stdout
+
+
 def test_stopped_by_its_budget_the_texts_so_far_are_written_and_the_command_goes_on(prompts: Path) -> None:
     with ScriptedServer(lambda body, number: GOOD) as server:
         limits = ("--price", "1,1", "--concurrency", "1")

@@ -9,14 +9,16 @@ import pytest
 
 from finecomb import formats, protocols
 from finecomb.core.errors import FinecombError
-from finecomb.core.records import Annotation, Annotator, Document, Mark
+from finecomb.core.records import PHASES, Annotation, Annotator, Document, Mark, Offer, Settings
 from finecomb.core.span import Span
+from finecomb.core.study import Item
 from finecomb.critics.criticism import fitted
 from finecomb.critics.storage import save
 from finecomb.critics.surprises import calibrated
 from finecomb.detect.critic import CriticDetector, CriticDetectorOptions
 from tests.cli.test_criticize import write
 from tests.critics.test_sections import articles
+from tests.databases import Client, Clocked, new_place, opened
 from tests.test_cli import refused, run
 
 WRONG = ("why", "what", "how", "so")
@@ -82,6 +84,13 @@ def test_a_critic_that_does_not_know_what_is_usual_is_refused(tmp_path: Path) ->
         CriticDetector.made_for(protocols.load("snac"), CriticDetectorOptions())
 
 
+def test_a_threshold_that_nothing_can_reach_is_refused(tmp_path: Path) -> None:
+    save(calibrated(fitted("sections", articles(0, 60), 0, {}), articles(3, 5)), tmp_path / "small")
+    with pytest.raises(FinecombError, match="knows 20 spans of real texts, which make it at most"):
+        detector(tmp_path / "small")
+    assert detector(tmp_path / "small", threshold=0.9)(articles(1, 1, WRONG)[0]).marks
+
+
 def test_from_real_texts_to_scores_on_the_command_line(tmp_path: Path) -> None:
     real, made = (
         write(tmp_path / "real.jsonl", articles(0, 160)),
@@ -112,6 +121,23 @@ def test_from_real_texts_to_scores_on_the_command_line(tmp_path: Path) -> None:
     ]
     row = next(row for row in table if row["label"] == "any")
     assert (row["judge"], row["gold"], row["matched"]) == ("critic-sections", 20, 20)
+
+
+def test_annotators_confirm_a_critics_marks_on_the_page(kept: Path, tmp_path: Path) -> None:
+    asked = protocols.load("scarecrow")
+    (document,) = articles(1, 1, WRONG)
+    program = detector(kept, "scarecrow")
+    items: list[Item] = [
+        Settings(protocols=(asked.id,), skip=PHASES, offer=Offer(annotator=program.annotator_id, blind=0)),
+        *(asked, document, Annotator(id=program.annotator_id, kind="detector"), program(document)),
+    ]
+    with opened(new_place("sqlite", tmp_path), items, Clocked()) as store:
+        client = Client(store).joined()
+        task = client.next()
+        assert len(task["offered"]) == 3
+        offered = task["offered"][0]
+        body = {key: offered[key] for key in ("spans", "quotes", "label")} | {"made_from": [offered["id"]]}
+        assert client.save(task["id"], "marks/confirmed", body)[0] == 200
 
 
 def test_mistakes_are_one_line(tmp_path: Path, kept: Path) -> None:

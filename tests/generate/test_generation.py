@@ -268,6 +268,23 @@ def test_no_prompts_are_refused() -> None:
         planned([Document(id="e", text=" ")])
 
 
+@pytest.mark.long
+def test_the_studys_1308_texts_over_14_settings_can_be_stopped_and_resumed(tmp_path: Path) -> None:
+    grid = tuple(decoding_grid([0.4, 0.7, 0.9, 0.96], [0, 0.4, 0.7, 1], [0, 1]))
+    prompts = [Document(id=f"p{number}", text=f"Ferry {number} left.") for number in range(94)]
+    limits = {"price": (1, 1), "budget": 0.02, "concurrency": 32}
+    writer = Writer(lambda request: good(request) if (request.seed or 0) % 5 else ChatReply(text="No.", finish="stop"))
+    most = stops = 0
+    while (run := generate(planned(prompts, decodings=grid, tries=9, model=limits), tmp_path, writer)).unwritten != {}:
+        assert run.stopped == "stopped at its budget"
+        assert len(run.documents) > most  # it comes nearer every time
+        most, stops = len(run.documents), stops + 1
+        limits["budget"] = limits["budget"] + 0.02  # type: ignore[operator]
+    assert stops >= 2
+    assert len(run.documents) + len(run.dropped) == 94 * 14 >= 1308
+    assert len({request.hash("") for request in writer.requests}) == len(writer.requests)  # nothing was asked twice
+
+
 PROGRAM = """
 import sys
 from pathlib import Path

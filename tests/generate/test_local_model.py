@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,15 @@ import pytest
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, ModelSettings
+from finecomb.core.tokens import words
 from finecomb.generate import local_model
 from finecomb.generate.decoding import Decoding
 from finecomb.generate.generation import GenerationSettings, generate, plan
 from finecomb.generate.lengths import LengthRule
-from finecomb.generate.local_model import CONTEXT_FINISH, TransformersEndpoint
+from finecomb.generate.local_model import TransformersEndpoint
 from finecomb.generate.sampling import TokenSampler
-from finecomb.llm.chat import ChatMessage, ChatReply, ChatRequest
+from finecomb.llm.chat import CONTEXT_FINISH, ChatMessage, ChatReply, ChatRequest
+from finecomb.llm.local import install_hint
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -40,6 +42,15 @@ class Letters:
 
     def convert_tokens_to_ids(self, token: str) -> None:
         return None
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """A tiny model spends its time waiting for threads where there are several."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module", params=["llama", "gpt2"])
@@ -97,7 +108,7 @@ def slow_tokens(network: Any, request: ChatRequest) -> list[int]:
     while len(sampler.tokens) < request.max_tokens:
         with torch.inference_mode():
             logits = network(torch.tensor([[*ids, *sampler.tokens]])).logits[0, -1]
-        if sampler.draw(logits.double().numpy()) == 0:
+        if sampler.draw(logits.float().numpy()) == 0:
             break
     return sampler.tokens
 
@@ -154,3 +165,18 @@ def test_a_model_without_a_tokenizer_is_refused_in_one_line(tmp_path: Path) -> N
     assert "\n" not in str(error.value)
     with pytest.raises(FinecombError, match="cannot be loaded"):
         TransformersEndpoint(str(tmp_path / "nothing"), None, 1)
+
+
+@pytest.mark.skipif(bool(install_hint("local:smollm2")), reason="the local model is not installed")
+def test_the_small_local_model_writes_texts_of_the_right_length(tmp_path: Path) -> None:
+    pytest.importorskip("gguf")
+    settings = GenerationSettings(
+        model=ModelSettings(model="local:smollm2", concurrency=2),
+        runtime="transformers",
+        decodings=(Decoding(), Decoding(temperature=0.7, frequency_penalty=1)),
+        rule=LengthRule(least=8, most=40),
+    )
+    run = generate(plan(settings, [Document(id="p", text="The ferry left the harbour at noon.")]), tmp_path)
+    assert len(run.documents) == 2
+    assert all(8 <= len(words(text.text)) <= 40 for text in run.documents)
+    assert generate(plan(settings, [Document(id="p", text="The ferry left the harbour at noon.")]), tmp_path).calls == 0

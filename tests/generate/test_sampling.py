@@ -44,7 +44,7 @@ def slow_nucleus(probability: Floats, top_p: float) -> list[int]:
         mass += float(probability[token])
         if mass >= top_p - 1e-12:
             break
-    return tokens
+    return sorted(tokens)
 
 
 @given(LOGITS, st.sampled_from([0.1, 0.4, 0.7, 0.9, 0.96, 0.999]))

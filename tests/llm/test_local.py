@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,6 +10,8 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, ModelSettings
 from finecomb.core.study import Study
 from finecomb.llm import annotate
+from finecomb.llm.chat import CONTEXT_FINISH, ChatMessage, ChatReply, ChatRequest
+from finecomb.llm.endpoint import CallError
 from finecomb.llm.local import LocalEndpoint, has_runtime, install_hint, is_local, model_file
 from finecomb.llm.prompt import PromptTemplate
 from finecomb.llm.runs import note_of
@@ -49,3 +53,23 @@ def test_a_local_model_reads_a_text_in_process_and_over_http(tmp_path: Path) -> 
         assert note_of(annotation).state in ("answered", "truncated", "unreadable")
     again = annotate(study, settings, runs=tmp_path, endpoint=endpoint)
     assert (again.calls, again.annotations) == (0, inside.annotations)
+
+
+@needs_model
+@pytest.mark.long
+def test_a_local_model_goes_on_with_a_text_by_its_seed_and_says_when_one_does_not_fit() -> None:
+    endpoint = LocalEndpoint(MODEL, 512)
+
+    def continued(prompt: str, **fields: Any) -> ChatReply:
+        messages = (ChatMessage(role="user", content=prompt),)
+        request = ChatRequest(model="m", messages=messages, max_tokens=12, continued=True, **fields)
+        return asyncio.run(endpoint.complete(request))
+
+    sampled = {"temperature": 1.0, "top_p": 0.9}
+    first, second = (continued("The ferry left at noon.", seed=3, **sampled) for _ in range(2))
+    assert first.text == second.text != continued("The ferry left at noon.", seed=4, **sampled).text
+    assert first.finish == "length"
+    assert continued("word " * 2000).finish == CONTEXT_FINISH
+    messages = (ChatMessage(role="user", content="word " * 2000),)
+    with pytest.raises(CallError, match=r"did not answer: .*context"):  # it was a KeyError
+        asyncio.run(endpoint.complete(ChatRequest(model="m", messages=messages)))

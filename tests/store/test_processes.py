@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import fastapi.testclient
 import pytest
+import sqlalchemy as sa
 
 from finecomb.server.app import create_app
 from finecomb.server.auth import TOKEN
@@ -121,3 +124,32 @@ def test_a_renewed_open_link_brings_the_worker_id_through_every_process(stores: 
     assert visitor.post(f"/api/join/{token}", params=parameters).status_code == 200
     with two.database.reading() as transaction:
         assert [arrival.source.worker for arrival in recruits.arrivals(two, transaction)] == ["w1"]
+
+
+def test_few_connections_serve_many_readers_also_who_read_while_reading(
+    stores: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every thread had a connection of its own before, and many workers more than PostgreSQL gives."""
+    database = stores[0].database
+    monkeypatch.setattr("finecomb.store.database._WAIT", 60)
+    opened: list[object] = []
+    connect = database.connect
+
+    def counted() -> object:
+        opened.append(None)
+        return connect()
+
+    monkeypatch.setattr(database, "connect", counted)
+
+    def read(number: int) -> int:
+        with database.reading() as transaction:
+            (answer,) = transaction.one(sa.select(sa.literal(number))) or (0,)
+        return int(answer)
+
+    with ThreadPoolExecutor(60) as pool:
+        assert sorted(pool.map(read, range(300))) == list(range(300))
+    assert len(opened) <= 16
+    monkeypatch.setattr("finecomb.store.database._WAIT", 0.05)
+    with contextlib.ExitStack() as stack:
+        for _ in range(18):  # more than there are places: the last ones wait, then go on
+            stack.enter_context(database.reading())

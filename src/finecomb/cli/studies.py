@@ -38,6 +38,7 @@ from finecomb.core.corrections import corrected_text
 from finecomb.core.design import design_cells
 from finecomb.core.errors import FinecombError, Problem, StudyError, did_you_mean
 from finecomb.core.evidence import game_problem
+from finecomb.core.frames import MARKS
 from finecomb.core.protocol import Protocol
 from finecomb.core.protocol_text import parse_yaml
 from finecomb.core.records import PHASES, Annotation, Annotator, Design, Document, Mark, Note, Settings
@@ -395,8 +396,11 @@ def select(
     if not where and not drop:
         raise FinecombError("select needs --where or --drop: what to keep, or which marks to leave out")
     part = part_of(read(study, from_), where, drop)
-    for note in formats.save(part.items(), output, force=force):
-        say(note)
+    if output.name.endswith(".parquet") and formats.is_sealed_parquet(study, from_):
+        formats.save_part(part, output, force)
+    else:
+        for note in formats.save(part.items(), output, force=force):
+            say(note)
     sizes = (("text", part.documents), ("annotation", part.annotations), ("mark", part.marks))
     done(output, ", ".join(counted(len(frame), noun) for noun, frame in sizes))
 
@@ -509,7 +513,8 @@ def stats(
 
     Example: `finecomb stats demo-study --by model,topic`
     """
-    whole = part_of(read(study, from_), where, drop)
+    unread = () if where or drop else frozenset(MARKS) - {"id", "annotation", "label", "spans", "votes"}
+    whole = part_of(read(study, from_, unread), where, drop)
     work = whole.work()
     columns = [name for name in by.split(",") if name] or (["model"] if "model" in meta_names(whole) else [])
     columns = [] if columns == ["none"] else columns

@@ -145,7 +145,8 @@ def answers_in(cell: str | None) -> dict[str, Answer]:
 
 def names_in(column: pl.Series) -> list[str]:
     """The names that a JSON column has entries for, each once, in the order in which they come."""
-    return list(dict.fromkeys(name for cell in column.drop_nulls() for name in entries(cell)))
+    cells = column.drop_nulls().unique(maintain_order=True)  # many are alike, and each is parsed once
+    return list(dict.fromkeys(name for cell in cells for name in entries(cell)))
 
 
 def entry(column: str, name: str) -> pl.Expr:

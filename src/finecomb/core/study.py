@@ -102,6 +102,8 @@ class Study:
     def only(self, annotations: pl.Expr) -> Study:
         """The study with only those annotations, their marks and their units; documents and annotators stay."""
         chosen = self.annotations.filter(annotations)
+        if len(chosen) == len(self.annotations):
+            return self  # marks and units name annotations of the study, so all of theirs stay
         inside = pl.col("annotation").is_in(chosen["id"].implode())
         return replace(self, annotations=chosen, marks=self.marks.filter(inside), units=self.units.filter(inside))
 

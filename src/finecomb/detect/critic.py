@@ -73,6 +73,7 @@ class CriticDetector:
                 f"{options.weights}: does not say how surprising people's own texts are, so nothing can be called "
                 "unusual; save it again with `finecomb criticize REAL GENERATED --save`"
             )
+        _check_threshold(options.threshold, len(critic.usual_surprises))
         return cls(protocol, critic, options)
 
     def __call__(self, document: Document) -> Annotation:
@@ -115,6 +116,16 @@ class CriticDetector:
             answers={question: reason} if question else {},
             confidence=round(sure, 4),
             meta={"nats": round(surprise.nats, 4), "reason": reason},
+        )
+
+
+def _check_threshold(threshold: float, real_spans: int) -> None:
+    """Refuse to be surer than so many spans of real texts allow, as nothing would ever be marked."""
+    most = real_spans / (1 + real_spans)
+    if threshold > most:
+        raise FinecombError(
+            f"--threshold {threshold:g}: the critic knows {real_spans} spans of real texts, which make it at most "
+            f"{most:.3f} sure; lower it, or save the critic again with more real documents"
         )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 from finecomb.core.check import checked
 from finecomb.core.errors import FinecombError, FormatError, Problem, StudyError, did_you_mean
 from finecomb.core.study import Item, Study
-from finecomb.formats import database, folder
+from finecomb.formats import database, folder, seal
 from finecomb.formats.atomic_file import replacing
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import FeatureCounter
@@ -105,9 +105,29 @@ Watch = Callable[[Iterable[Item]], Iterable[Item]]
 """Passes records on unchanged, e.g. to draw a progress bar."""
 
 
-def read(path: str | Path, format: str = "", options: Options | None = None, watch: Watch = iter) -> Study:
-    """A study from a file or folder in any format, checked; all its errors are raised together."""
+def is_sealed_parquet(path: Path, format: str = "") -> bool:
+    """Whether a path is a study in Parquet that was checked when it was written and has not changed since."""
+    if format not in ("", "parquet") or not (path / seal.NAME).is_file():
+        return False
+    return not folder.looks_like(path) and named("parquet").name == format_of(path).name and seal.is_sealed(path)
+
+
+def read(
+    path: str | Path,
+    format: str = "",
+    options: Options | None = None,
+    watch: Watch = iter,
+    unread: Collection[str] = (),
+) -> Study:
+    """A study from a file or folder in any format, checked; all its errors are raised together.
+
+    Of a sealed study in Parquet, the columns `unread` of marks are left on disk.
+    """
     path = Path(path)
+    if not (options or Options()).given() and is_sealed_parquet(path, format):
+        from finecomb.formats.parquet import sealed_study
+
+        return sealed_study(path, unread)
     try:
         return Study.from_items(checked(watch(stream(path, format, options))), origin=str(path))
     except StudyError as error:
@@ -125,6 +145,18 @@ def write(study: Study, path: str | Path, format: str = "", force: bool = False)
     return save(study.items(), Path(path), format, force=force)
 
 
+def save_part(part: Study, path: Path, force: bool = False) -> None:
+    """Write a part of a sealed study in Parquet as Parquet; it is sealed too where nothing names what may be gone."""
+    from finecomb.formats.parquet import write_study
+
+    with replacing(path, force) as temporary:
+        write_study(part, temporary)
+        settings = part.settings
+        names_records = settings.attention_checks or settings.audit or settings.design or settings.allocation
+        if not names_records and not settings.offer and part.annotations["about"].null_count() == len(part.annotations):
+            seal.set_seal(temporary)
+
+
 def convert(
     source: Path,
     target: Path,
@@ -137,9 +169,12 @@ def convert(
     """From one format to another as a stream; nothing is written unless all went well. Returns what there is to say."""
     try:
         items = checked(watch(stream(source, from_, options)))
-        return save(items, target, to, options or Options(), force)
+        notes = save(items, target, to, options or Options(), force)
     except StudyError as error:
         raise StudyError(with_lines(error.problems, source)) from None
+    if (to or format_for_writing(target).name) == "parquet":
+        seal.set_seal(target)
+    return notes
 
 
 def save(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from finecomb.core import frames
 from finecomb.core.errors import FormatError, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator, Note, Settings
-from finecomb.core.study import Item
+from finecomb.core.study import Item, Study
 from finecomb.formats import folder, study_tables
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
@@ -63,6 +63,28 @@ def scan(path: Path) -> ScannedStudy:
     """A study in Parquet without reading its tables; their columns are checked."""
     tables = {name: _table(path / f"{name}.parquet", name) for name in frames.FRAMES}
     return ScannedStudy(path, folder.settings_of(path), {item.id: item for item in folder.protocols(path)}, tables)
+
+
+def sealed_study(path: Path, unread: Collection[str] = ()) -> Study:
+    """A sealed study as it is on disk; `unread` are columns of marks that are left there."""
+    scanned = scan(path)
+    tables = {name: table.drop(unread) if name == "marks" else table for name, table in scanned.tables.items()}
+    try:
+        read_tables = {name: table.collect() for name, table in tables.items()}
+    except _DAMAGED as error:
+        raise FormatError(f"{path}: cannot be read as Parquet: {shorten(str(error), 100)}") from None
+    return Study(scanned.settings, scanned.protocols, **read_tables, notes=(), origin=str(path))
+
+
+def write_study(study: Study, path: Path) -> None:
+    """Write the frames of a study as they are, without a record for each row."""
+    path.mkdir(parents=True)
+    (path / "protocols").mkdir()
+    for item in study.protocols.values():
+        folder.write_protocol(item, path)
+    folder.write_settings(study.settings, study.protocols, path)
+    for name in frames.FRAMES:
+        getattr(study, name).write_parquet(path / f"{name}.parquet", row_group_size=study_tables.BATCH)
 
 
 def write_marked(

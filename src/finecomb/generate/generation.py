@@ -20,12 +20,12 @@ from finecomb.core.records import Document, ModelSettings, Record
 from finecomb.core.sentences import sentences
 from finecomb.generate.decoding import Decoding
 from finecomb.generate.lengths import CutText, LengthRule
-from finecomb.generate.local_model import CONTEXT_FINISH, HOST, TransformersEndpoint
+from finecomb.generate.local_model import HOST, TransformersEndpoint
 from finecomb.generate.priming import HEADLINE, PROMPT, Priming, prompt_of
 from finecomb.generate.section_markers import read_back
 from finecomb.llm.budget import Price
 from finecomb.llm.calls import Caller, CallProgress, ModelCall, Watcher, taken_over
-from finecomb.llm.chat import ChatMessage, ChatReply, ChatRequest, Role
+from finecomb.llm.chat import CONTEXT_FINISH, ChatMessage, ChatReply, ChatRequest, Role
 from finecomb.llm.endpoint import Endpoint, HttpEndpoint, host_of
 from finecomb.llm.journal import Journal, ReplyEntry, cached_replies
 from finecomb.llm.local import CONTEXT, LocalEndpoint, is_local, model_file
@@ -473,6 +473,8 @@ class TextCollector:
             meta={
                 **{name: value for name, value in prompt.meta.items() if name not in ("model", "generation")},
                 "model": settings.system(),
+                "prompt_id": prompt.id,
+                "decoding": task.decoding.name,
                 **task.decoding.meta(),
                 "generation": note.model_dump(mode="json"),
             },

@@ -16,13 +16,11 @@ from finecomb.generate.decoding import Decoding
 from finecomb.generate.lengths import LengthRule
 from finecomb.generate.priming import DELIMITER
 from finecomb.generate.sampling import TokenSampler
-from finecomb.llm.chat import ChatReply, ChatRequest
+from finecomb.llm.chat import CONTEXT_FINISH, ChatReply, ChatRequest
 from finecomb.llm.endpoint import CallError
 from finecomb.llm.local import is_local, model_file
 
 HOST = "transformers"
-CONTEXT_FINISH = "context"
-"""Why a text has no words: its prompt does not fit into the model."""
 WORDS_FINISH = "words"
 """Why a text ends: no more words are needed."""
 _LOOKS = 4  # tokens between two looks at whether a text is long enough
@@ -167,7 +165,7 @@ class TransformersEndpoint:
 
     def _draw(self, row: _Row) -> bool:
         """Draw a row's next token; whether the row is done."""
-        token = row.sampler.draw(row.logits.astype(np.float64))
+        token = row.sampler.draw(row.logits)
         self.tokens += 1
         drawn = len(row.sampler.tokens)
         if token in self._ends:

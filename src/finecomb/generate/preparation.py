@@ -203,7 +203,7 @@ def split(document: Document, kind: PromptKind, start: str = "") -> Document:
             "text": rest,
             "segments": (),
             "context": {**context, PROMPT: prompt},
-            "meta": {"model": HUMAN, **document.meta},
+            "meta": {"model": HUMAN, "prompt_id": document.id, **document.meta},
         }
     )
 

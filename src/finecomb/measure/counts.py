@@ -117,9 +117,9 @@ def counts(study: Study, by: Sequence[str] = ("model",)) -> pl.DataFrame:
 def label_counts(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
     """Marks by label (rows, in the order of the protocols) and `by` (columns); a label nobody used counts 0."""
     order = [label.name for protocol in study.protocols.values() for label in protocol.labels]
-    used = set(study.marks["label"].to_list())
+    used = set(study.marks["label"].unique().to_list())
     order += sorted(label for label in used if label is not None and label not in order)
-    rows = study.marks.join(
+    rows = study.marks.select("annotation", "label").join(
         described(study, by).drop("document", "annotator", strict=False), on="annotation", how="left"
     )
     named = rows.with_columns(pl.col("label").fill_null("no type"))

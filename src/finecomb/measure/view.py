@@ -103,10 +103,15 @@ def view(study: Study, filters: Filters | None = None) -> View:
     everything = everything.filter(pl.col("annotation").is_in(work.annotations["id"].implode()))
     work = replace(work, marks=_marks(work.marks, protocol, filters))
     work = replace(work, documents=_read_documents(work))
-    gone = set(everything["label"].drop_nulls()) - set(work.marks["label"].drop_nulls()) | _dropped(protocol, filters)
+    gone = _labels(everything) - _labels(work.marks) | _dropped(protocol, filters)
     renamed, categories = _renamed(work, protocol, filters, gone)
     labels = work.marks.select("label", mark="id")
     return View(renamed, protocol, categories, _fields(protocol, filters), labels, notes, study)
+
+
+def _labels(marks: pl.DataFrame) -> set[str]:
+    """The labels that marks have."""
+    return set(marks["label"].drop_nulls().unique())
 
 
 def as_view(study: Study | View) -> View:
@@ -247,7 +252,7 @@ def _renamed(
     if protocol is not None:
         _check_merged(protocol, filters)
     names = [label.name for label in protocol.labels] if protocol else []
-    names += sorted(set(study.marks["label"].drop_nulls()) - set(names))
+    names += sorted(_labels(study.marks) - set(names))
     read_labels = set(names) if not filters.labels or protocol is None else label_set(protocol, filters.labels)
     mapping = {name: _category(name, protocol, filters) for name in names if name in read_labels and name not in gone}
     typeless = ANY if filters.back_off == "any" else NO_TYPE

@@ -267,8 +267,8 @@ def _exclusions(evidence: Evidence) -> str:
     )
     if not len(rows) and not len(people):
         return "Nothing was excluded."
-    told = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(5))
-    return f"{len(rows):,} annotations and {len(people):,} people" + (f": {told}" if told else "")
+    words = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(5))
+    return f"{len(rows):,} annotations and {len(people):,} people" + (f": {words}" if words else "")
 
 
 def _agreement(evidence: Evidence) -> str:
@@ -281,9 +281,9 @@ def _analysis(evidence: Evidence) -> str:
 
 
 def _personal(evidence: Evidence) -> str:
-    asked = bool(evidence.protocol and evidence.protocol.survey)
-    kept = "answers to the survey" if asked else "nothing about people but their work"
-    return f"The study's files hold {kept}; platform ids are kept apart and can be forgotten."
+    has_survey = bool(evidence.protocol and evidence.protocol.survey)
+    content = "answers to the survey" if has_survey else "nothing about people but their work"
+    return f"The study's files hold {content}; platform ids are kept apart and can be forgotten."
 
 
 def _licence(evidence: Evidence) -> str:

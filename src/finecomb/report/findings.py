@@ -18,8 +18,8 @@ def findings_html(findings: Findings) -> str:
     cells = text_rows(rows)
     head = "".join(f"<th>{escape(name)}</th>" for name in cells[0])
     body = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row.values()) + "</tr>" for row in cells)
-    made = f"<details><summary>How these were made</summary><code>{escape(signature)}</code></details>"
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{made if signature else ''}"
+    details = f"<details><summary>How these were made</summary><code>{escape(signature)}</code></details>"
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{details if signature else ''}"
 
 
 def findings_chart(findings: Findings) -> Any:

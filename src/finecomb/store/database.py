@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ from finecomb.store.location import StudyLocation
 Row = tuple[Any, ...]
 _BUSY = 30  # seconds to wait for another process that writes
 _PATIENCE = 10  # seconds to wait for a database that does not answer
+_READERS = 16  # who read at the same time, in one process
+_WAIT = 0.5  # seconds to wait for a place among them
 _LOCK = 0xF17EC0  # any number, the same for every Finecomb
 _DURABLE = (  # where the server was set up to answer before a commit is on disk, not for us
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
@@ -70,6 +73,7 @@ class Database:
         self.begin = "BEGIN IMMEDIATE" if self.sqlite else f"BEGIN; SELECT pg_advisory_xact_lock({_LOCK})"
         """Begins a transaction that writes; there is never more than one, whichever process it is in."""
         self._idle: list[Any] = []
+        self._places = threading.Semaphore(_READERS)
         self._inode: int | None = None
         self.compiled = functools.lru_cache(maxsize=1024)(self._compile)
         self._dialect = _dialect(self.sqlite)
@@ -137,14 +141,31 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
         """A snapshot: everything asked inside sees the same state, whatever is written meanwhile."""
-        connection = self._begun()
+        with self._place():
+            connection = self._begun()
+            try:
+                yield Transaction(connection, self.compiled)
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.close()
+                raise
+            self._idle.append(connection)
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """One of the places of those who read from PostgreSQL, which has few connections for all processes together.
+
+        Who has waited for a while goes on without one, e.g. somebody who reads while reading.
+        """
+        if self.sqlite:
+            yield
+            return
+        has_place = self._places.acquire(timeout=_WAIT)
         try:
-            yield Transaction(connection, self.compiled)
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.close()
-            raise
-        self._idle.append(connection)
+            yield
+        finally:
+            if has_place:
+                self._places.release()
 
     def _begun(self) -> Any:
         """A connection in a new snapshot: an idle one, unless the database was restarted since."""

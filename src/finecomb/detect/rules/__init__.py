@@ -10,7 +10,7 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Antecedents, Document, Mark
 from finecomb.core.span import Span
 from finecomb.detect.base import Factory, detector_signature
-from finecomb.detect.rules import numbers, repetition, surface
+from finecomb.detect.rules import discourse_rules, numbers, packages, repetition, surface
 from finecomb.detect.rules.hint import Rule, RuleHint
 
 NAME = "rules"
@@ -23,15 +23,28 @@ RULES: dict[str, Rule] = {
     "conversions": numbers.conversions,
     "impossible": numbers.impossible,
     "ages": numbers.ages,
+    "contradictions": discourse_rules.contradictions,
+    "drift": discourse_rules.drift,
+    "people": discourse_rules.people,
+    "definite": discourse_rules.definite,
+    "grammar": packages.grammar,
+    "meaning": packages.meaning,
 }
 """Every rule by name: a new one is a function of a document and one more row here."""
+ON_REQUEST = ("people", "definite", "grammar", "meaning")
+"""Rules that run only when they are named: they need a package, or are wrong too often for more than a hint."""
+
+
+DEFAULT = tuple(name for name in RULES if name not in ON_REQUEST)
 
 
 @dataclass(frozen=True, slots=True)
 class RulesOptions:
     """Options of the rules."""
 
-    rules: tuple[str, ...] = option((), "Only these rules, with commas; all of them without it.", commas=True)
+    rules: tuple[str, ...] = option(
+        (), "Only these rules, with commas; all but those on request without it.", commas=True
+    )
 
     def __post_init__(self) -> None:
         for name in self.rules:
@@ -44,7 +57,7 @@ class RuleDetector:
 
     def __init__(self, protocol: Protocol, options: RulesOptions) -> None:
         self.protocol = protocol
-        self.rules = {name: RULES[name] for name in options.rules or RULES}
+        self.rules = {name: RULES[name] for name in options.rules or DEFAULT}
         self.signature = detector_signature(NAME, protocol, RulesOptions(tuple(self.rules)))
 
     def __call__(self, document: Document) -> Annotation:

@@ -34,15 +34,15 @@ _COLUMNS = {
 
 
 def _ratings(study: PaperStudy, *where: str) -> View:
-    known = any(protocol.name == RATINGS for protocol in study.study.protocols.values())
-    part = study.view(protocol=RATINGS if known else "", where=where)
+    has_ratings = any(protocol.name == RATINGS for protocol in study.study.protocols.values())
+    part = study.view(protocol=RATINGS if has_ratings else "", where=where)
     require(len(part.study.annotations), "nobody has rated a text as human or machine")
     return part
 
 
 def _by(study: PaperStudy, *names: str) -> list[str]:
-    known = {*meta_names(study.study), "condition"}
-    return [name for name in names if name in known]
+    columns = {*meta_names(study.study), "condition"}
+    return [name for name in names if name in columns]
 
 
 def _conditions(study: PaperStudy) -> list[str]:
@@ -109,8 +109,8 @@ def table_3(study: PaperStudy) -> Rendering:
 
 def _coded(study: PaperStudy) -> pl.DataFrame:
     """One row for each code of a comment: code, comment."""
-    known = any(protocol.name == CODES for protocol in study.study.protocols.values())
-    require(known, "no comment was coded: needs annotations under the protocol `comments`")
+    has_codes = any(protocol.name == CODES for protocol in study.study.protocols.values())
+    require(has_codes, "no comment was coded: needs annotations under the protocol `comments`")
     work = study.study.work()
     codes = work.answers.filter((pl.col("of") == "annotation") & (pl.col("question") == "codes"))
     about = work.annotations.select("about", annotation="id")

@@ -292,8 +292,8 @@ def short_names(names: Sequence[str]) -> dict[str, str]:
     """
     machines = [name for name in names if name != HUMAN]
     first, last = (min(machines), max(machines)) if len(machines) > 1 else ("", "")
-    shared = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), 0)
-    cut = max(first[:shared].rfind(sign) for sign in "-_/ ") + 1
+    length = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), 0)
+    cut = max(first[:length].rfind(sign) for sign in "-_/ ") + 1
     return {name: (name[cut:] if name != HUMAN else name) or name for name in names}
 
 
@@ -380,13 +380,13 @@ def _readers_figure(made_from: Source, systems: Mapping[str, Estimate]) -> Repor
         if finding.columns["label"] == ANY and (name := str(finding.columns["annotator"])) in people
     ]
     rows.sort(key=lambda row: (-row.estimate.value if math.isfinite(row.estimate.value) else math.inf, row.name))
-    known = [row.estimate for row in rows]
+    estimates = [row.estimate for row in rows]
     return DotFigure(
         "readers", "Readers",
         "Marks per 100 words of each person, 95% interval; their texts may differ.",
-        tuple(_row("reader", row) for row in rows), _signature(known),
+        tuple(_row("reader", row) for row in rows), _signature(estimates),
         _command(made_from, "measure", "--measure", "rate-1000", "--by", "annotator"), "", "#texts", tuple(rows),
-        axis(known),
+        axis(estimates),
     )  # fmt: skip
 
 

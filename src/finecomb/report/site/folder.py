@@ -297,14 +297,16 @@ def verified(
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise FinecombError(f"{folder}: is no report: {MANIFEST} is missing or cannot be read") from None
-    carried, found = manifest.get("data", {}), data_hashes(folder)
-    changed = sorted(name for name in {*carried, *found} if carried and carried.get(name) != found.get(name))
+    hashes_then, hashes_now = manifest.get("data", {}), data_hashes(folder)
+    other_files = sorted(
+        name for name in {*hashes_then, *hashes_now} if hashes_then and hashes_then.get(name) != hashes_now.get(name)
+    )
     study = read(folder / DATA)
     pages = text_pages(study)
     made_from = again(study, manifest)
     content = report(made_from, manifest["date"], lambda id: pages.get(id, "texts.html"))
     hashes = {figure.id: figure_hash(figure) for figure in content.figures}
-    differing = [f"{name}: is not the file that the report was made from" for name in changed]
+    differing = [f"{name}: is not the file that the report was made from" for name in other_files]
     differing += [
         f"figure {id}: its numbers are not those of the data"
         for id, known in manifest["figures"].items()
@@ -317,14 +319,14 @@ def verified(
     if content.answer.sentence != manifest["answer"]:
         differing.append("the answer is not that of the data")
     if manifest["finecomb"] == __version__:
-        written = itertools.chain(
+        page_texts = itertools.chain(
             _files(content, staff_tokens(made_from)),
             _text_files(made_from, content, pages),
             _sheets(made_from, content),
         )
         differing += [
             f"{name}: is not the page of the data"
-            for name, text in written
+            for name, text in page_texts
             if not name.startswith("tables/") and _bytes_of(folder / name) != text.encode()
         ]
     return differing

@@ -14,7 +14,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Signature
 from finecomb.report.site.model import DotFigure, DotRow, ReportFigure, TableFigure, TableRow, axis
 
-_MOST_DOTS = 40  # rows that are drawn; a longer table is a table
+_MOST_DOTS = 40  # rows that are dots; a longer table is a table
 _NUMBERS = ("value", "low", "high")
 
 
@@ -58,8 +58,8 @@ def _json_rows(content: object) -> tuple[list[TableRow], str]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError("no list of rows")
     signature = str(content.get("signature") or "") if isinstance(content, dict) else ""
-    kept = [{str(name): _plain(value) for name, value in row.items() if name != "signature"} for row in rows]
-    return list(kept), signature
+    plain_rows = [{str(name): _plain(value) for name, value in row.items() if name != "signature"} for row in rows]
+    return list(plain_rows), signature
 
 
 def _plain(value: object) -> object:
@@ -90,13 +90,13 @@ def _figure(table: FurtherTable) -> ReportFigure:
     caption = f"From {table.name}, as another command wrote it; the file is in with/."
     signature = table.signature or f"file:{table.name}"
     rows = [_dot_row(row) for row in table.rows]
-    drawn = [row for row in rows if row is not None]
-    if len(drawn) < len(rows) or not drawn or len(drawn) > _MOST_DOTS:
+    dots = [row for row in rows if row is not None]
+    if len(dots) < len(rows) or not dots or len(dots) > _MOST_DOTS:
         return TableFigure(table.id, table.title, caption, table.rows, signature)
-    known = [row.estimate for row in drawn]
+    estimates = [row.estimate for row in dots]
     return DotFigure(
-        table.id, table.title, caption, table.rows, signature, rows=tuple(drawn), axis=axis(known),
-        empty="" if any(math.isfinite(one.value) for one in known) else "Every number in it is undefined.",
+        table.id, table.title, caption, table.rows, signature, rows=tuple(dots), axis=axis(estimates),
+        empty="" if any(math.isfinite(one.value) for one in estimates) else "Every number in it is undefined.",
     )  # fmt: skip
 
 

@@ -21,11 +21,11 @@ def nameless(study: Study) -> Study:
 
 def _items(study: Study) -> Iterator[Item]:
     people = [each.id for each in study.iter_annotators() if each.kind == "human"]
-    seen = dict.fromkeys(id for id in study.annotations["annotator"] if id in set(people))
-    order = [*seen, *(id for id in people if id not in seen)]
-    taken = {each.id for each in study.iter_annotators()} - set(people)
-    free = (f"{_NAME}-{number}" for number in range(1, len(people) + len(taken) + 1))
-    names = dict(zip(order, (name for name in free if name not in taken), strict=False))
+    workers = dict.fromkeys(id for id in study.annotations["annotator"] if id in set(people))
+    order = [*workers, *(id for id in people if id not in workers)]
+    others = {each.id for each in study.iter_annotators()} - set(people)
+    candidates = (f"{_NAME}-{number}" for number in range(1, len(people) + len(others) + 1))
+    names = dict(zip(order, (name for name in candidates if name not in others), strict=False))
     ids = _new_ids(study, names)
     for item in study.items():
         match item:
@@ -47,20 +47,20 @@ def _unsigned(item: Annotator | Annotation) -> object:
 def _new_ids(study: Study, names: Mapping[str, str]) -> dict[str, str]:
     """New ids of people's annotations and marks, which often have the person's name in them."""
     ids: dict[str, str] = {}
-    used = set(study.annotations["id"]) | set(study.marks["id"])
+    ids_in_use = set(study.annotations["id"]) | set(study.marks["id"])
     for annotation in study.iter_annotations():
         if annotation.annotator in names:
-            ids[annotation.id] = _free(f"{annotation.document}/{names[annotation.annotator]}", used)
+            ids[annotation.id] = _free(f"{annotation.document}/{names[annotation.annotator]}", ids_in_use)
             for number, mark in enumerate(annotation.marks, 1):
-                ids[mark.id] = _free(f"{ids[annotation.id]}/{number}", used)
+                ids[mark.id] = _free(f"{ids[annotation.id]}/{number}", ids_in_use)
     return ids
 
 
-def _free(wanted: str, used: set[str]) -> str:
+def _free(wanted: str, ids_in_use: set[str]) -> str:
     number, id = 1, wanted
-    while id in used:
+    while id in ids_in_use:
         number, id = number + 1, f"{wanted}~{number + 1}"
-    used.add(id)
+    ids_in_use.add(id)
     return id
 
 
@@ -80,6 +80,6 @@ def _renamed(annotation: Annotation, names: Mapping[str, str], ids: Mapping[str,
         "excluded": _unsigned(annotation),
     }
     if annotation.annotator in names:
-        kept = {name: value for name, value in annotation.meta.items() if name in ("stratum", "chance", "inclusion")}
-        changes |= {"started": None, "submitted": None, "meta": kept}
+        design = {name: value for name, value in annotation.meta.items() if name in ("stratum", "chance", "inclusion")}
+        changes |= {"started": None, "submitted": None, "meta": design}
     return annotation.model_copy(update=changes)

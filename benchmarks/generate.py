@@ -1,0 +1,46 @@
+"""Texts by the small local model: how much of the time the model is at work, and how many tokens come in a second."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+from finecomb.core.records import Document, ModelSettings
+from finecomb.generate.decoding import decoding_grid
+from finecomb.generate.generation import GenerationSettings, generate, open_endpoint, plan
+from finecomb.generate.lengths import LengthRule
+from finecomb.generate.local_model import TransformersEndpoint
+from finecomb.llm.local import install_hint
+
+MODEL, AT_ONCE, LEAST_BUSY = "local:smollm2", 8, 0.9
+SENTENCE = "The last ferry of the season left on Friday."
+
+
+def main() -> None:
+    if hint := install_hint(MODEL):
+        print(f"left out: the local model is not installed; {hint}")
+        return
+    settings = GenerationSettings(
+        model=ModelSettings(model=MODEL, concurrency=AT_ONCE),
+        runtime="transformers",
+        decodings=tuple(decoding_grid([0.4, 0.7, 0.9, 0.96], [0, 0.4, 0.7, 1], [0, 1])),
+        rule=LengthRule(),
+        tries=1,
+    )
+    run_plan = plan(settings, [Document(id="p", text=SENTENCE)])
+    started = time.monotonic()
+    endpoint = open_endpoint(run_plan)
+    assert isinstance(endpoint, TransformersEndpoint)
+    print(f"model loaded in {time.monotonic() - started:.1f} s")
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.monotonic()
+        run = generate(run_plan, Path(folder), endpoint)
+        took = time.monotonic() - started
+    share = endpoint.computing / took
+    print(
+        f"{len(run.documents)} texts, {len(run.dropped)} given up, {run.calls} samples,"
+        f" {AT_ONCE} side by side: {took:.1f} s"
+    )
+    print(f"  {endpoint.tokens / took:.0f} tokens a second")
+    print(f"  model busy {share:.1%} of the time, {'within' if share >= LEAST_BUSY else 'BELOW'} {LEAST_BUSY:.0%}")

@@ -1,0 +1,77 @@
+"""How often each rule is right on texts that people marked, and how fast the rules are.
+
+A mark of a rule is right when it shares a character with a mark of somebody; `kind` counts only marks of the kinds that
+the rule is about. Texts: the 50 of Scarecrow in the samples of Thresh (one annotator each), the 150 summaries of SNaC
+(any vote). Needs the folder that FINECOMB_DATA names.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.boxscore import show
+from finecomb import formats
+from finecomb.core.records import Document, Mark
+from finecomb.core.study import Study
+from finecomb.detect.rules import DEFAULT, RULES
+from finecomb.formats import Options
+
+KINDS = {
+    "repetition": ("redundant", "rep"),
+    "meaning": ("redundant", "rep"),
+    "doubled-words": ("grammar-usage", "gram"),
+    "unbalanced": ("grammar-usage", "gram"),
+    "broken-ending": ("grammar-usage", "gram"),
+    "grammar": ("grammar-usage", "gram"),
+    "arithmetic": ("bad-math",),
+    "conversions": ("bad-math",),
+    "impossible": ("bad-math", "encyclopedic"),
+    "ages": ("self-contradiction", "incon"),
+    "contradictions": ("self-contradiction", "incon"),
+    "drift": ("off-prompt",),
+    "people": ("char", "ref", "incoherent"),
+    "definite": ("char", "ref", "coref", "incoherent"),
+}
+STUDIES = (("scarecrow", "thresh_samples/scarecrow.json", "thresh"), ("snac", "snac/SNaC_data.json", "snac"))
+
+
+def precision(study: Study, name: str) -> list[dict[str, object]]:
+    """For each rule its marks, and how many of them people marked: at all, and as an error of its kind."""
+    people: dict[str, list[Mark]] = {}
+    for annotation in study.iter_annotations():
+        people.setdefault(annotation.document, []).extend(annotation.marks)
+    documents = list(study.iter_documents())
+    rows: list[dict[str, object]] = []
+    for rule in RULES:
+        met = [marks for document in documents for marks in _met(document, rule, people.get(document.id, []))]
+        of_kind = sum(any(mark.label in KINDS[rule] for mark in marks) for marks in met)
+        rows.append({"texts": name, "rule": rule, "marks": len(met), "right": sum(map(bool, met)), "kind": of_kind})
+    return rows
+
+
+def _met(document: Document, rule: str, marks: list[Mark]) -> Iterator[list[Mark]]:
+    """For each hint of a rule the marks of people that share a character with it."""
+    for hint in RULES[rule](document):
+        yield [mark for mark in marks if any(hint.start < span.end and span.start < hint.end for span in mark.spans)]
+
+
+def main() -> None:
+    place = os.environ.get("FINECOMB_DATA")
+    if not place:
+        sys.exit("set FINECOMB_DATA to the folder of real data")
+    texts: list[Document] = []
+    for name, file, form in STUDIES:
+        study = Study.from_items(formats.stream(Path(place) / file, form, Options()))
+        texts += study.iter_documents()
+        show(f"Rules on {name}", precision(study, name))
+    words = sum(len(document.text.split()) for document in texts)
+    start = time.process_time()
+    for document in texts:
+        for rule in DEFAULT:
+            list(RULES[rule](document))
+    minutes = (time.process_time() - start) / 60
+    print(f"{len(DEFAULT)} rules that run without being named: {words / minutes / 1e6:.1f} million words a minute")

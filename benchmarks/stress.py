@@ -1,0 +1,64 @@
+"""`finecomb stress` with BLEU and chrF beside sacrebleu alone on the same texts: what damage and intervals add."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import time
+from collections.abc import Callable
+
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+from benchmarks._corpus import documents
+from benchmarks._docs import markdown, write_table
+from benchmarks._ratios import conditions, note_ratio
+from finecomb.core.records import Document
+from finecomb.stress.corruptions import CORRUPTIONS
+from finecomb.stress.metrics import Metric, sacrebleu_scores
+from finecomb.stress.trial import Stressed, StressTable, stress, stressed_texts
+
+TEXTS = 20
+
+
+def texts() -> list[Document]:
+    """Texts of about 100 words, each with another one as its reference."""
+    made = documents(TEXTS + 1, 100)
+    pairs = itertools.pairwise(made)
+    return [one.model_copy(update={"references": (other.text,)}) for one, other in pairs]
+
+
+def busy(run: Callable[[], object]) -> float:
+    """Seconds of the processor, the lesser of two runs."""
+    times = []
+    for _ in range(2):
+        before = time.process_time()
+        run()
+        times.append(time.process_time() - before)
+    return min(times)
+
+
+def alone(pairs: list[Stressed], name: str) -> list[float]:
+    """The peer by itself: every text scored, nothing else."""
+    metric = BLEU(effective_order=True) if name == "bleu" else CHRF()
+    candidates = [candidate for pair in pairs for candidate in (pair.whole, pair.damaged)]
+    return [metric.sentence_score(candidate.text, list(candidate.references)).score for candidate in candidates]
+
+
+def trial(made: list[Document], metric: Metric) -> StressTable:
+    """Ours: texts are damaged and scored, and the falls have intervals from 1,000 resamples."""
+    return stress(stressed_texts(made, CORRUPTIONS, 0), [metric])
+
+
+def main() -> None:
+    """Both metrics, ours with 1,000 resamples."""
+    made, rows = texts(), []
+    pairs = stressed_texts(made, CORRUPTIONS, 0)
+    for name in ("bleu", "chrf"):
+        metric = Metric(name, sacrebleu_scores(name), needs_references=True)
+        ours = busy(functools.partial(trial, made, metric))
+        theirs = busy(functools.partial(alone, pairs, name))
+        ratio = note_ratio(f"stress: {name} beside sacrebleu alone", ours, theirs)
+        rows.append((f"`{name}`", f"{2 * len(pairs):,}", f"{ours:.1f} s", f"{theirs:.1f} s", f"{ratio:.2f}"))
+    head = ("metric", "texts scored", "`stress`, 1,000 resamples", "sacrebleu alone", "ratio")
+    write_table("performance.md", "stress", markdown(head, rows), conditions("sacrebleu"))
