@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -53,7 +52,7 @@ from finecomb.measure.counts import counts, label_counts, meta_names, totals
 from finecomb.measure.text_sizes import not_work, text_sizes, work_sizes
 from finecomb.people.announcement import announcement, summary_line
 from finecomb.report import demo as tour
-from finecomb.report.marked_text import document_html
+from finecomb.report.marked_text import document_page
 from finecomb.report.problems import problem_lines, problem_row
 from finecomb.report.tables import Row, as_json, rows_of
 from finecomb.report.terminal import document_view
@@ -487,8 +486,7 @@ def show(
                 raise FinecombError(f"no annotator is called {name!r}{did_you_mean(name, whole.annotators['id'])}")
         annotations = [annotation for annotation in annotations if annotation.annotator in annotator]
     if html:
-        page = document_html(text, annotations, whole.protocols)
-        html.write_text(f"<!doctype html><meta charset=utf-8><title>{escape(text.id)}</title>{page}", encoding="utf-8")
+        html.write_text(document_page(text, annotations, whole.protocols), encoding="utf-8")
         done(html, "written")
         return
     out.print(document_view(text, annotations, whole.protocols, min(width, out.width)))

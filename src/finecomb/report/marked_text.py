@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from finecomb.core.palette import UNLABELLED, Look, lanes, looks
+from finecomb.core.palette import DARK_INK, UNLABELLED, Look, Slot, lanes, looks
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.scales import joined
@@ -16,19 +16,25 @@ SHOWN_DOCUMENTS = 3
 _TINTS = 3  # more than three tints on one word make the ink hard to read
 
 _STYLE = """
-.finecomb{font:14px/20px system-ui,sans-serif;color:#1a1d21;background:#fff;max-width:860px;padding:4px 12px}
-.finecomb .sheet{background:#fff;border:1px solid #dcdfe2;border-radius:12px;padding:16px 24px;margin:12px 0}
+.finecomb{color-scheme:light dark;font:14px/20px system-ui,sans-serif;max-width:860px;padding:4px 12px}
+.finecomb{color:light-dark(#1a1d21,#e4e6e9);background:light-dark(#fff,#1b1d21)}
+:is([data-jp-theme-light=true],.vscode-light) .finecomb{color-scheme:light}
+:is([data-jp-theme-light=false],.vscode-dark,.vscode-high-contrast) .finecomb{color-scheme:dark}
+@media print{.finecomb{color-scheme:light;print-color-adjust:exact}}
+.finecomb .sheet{background:light-dark(#fff,#1b1d21);border:1px solid light-dark(#dcdfe2,#2e3238)}
+.finecomb .sheet{border-radius:12px;padding:16px 24px;margin:12px 0}
 .finecomb .text{font:18px/40px Charter,"Iowan Old Style",Georgia,serif;white-space:pre-wrap;overflow-wrap:anywhere}
-.finecomb .context{font:15px/32px Charter,Georgia,serif;color:#474d55;white-space:pre-wrap}
-.finecomb .context{border-left:3px solid #c6cbd0;padding-left:12px;margin:0 0 8px}
-.finecomb .cap{font-size:12px;line-height:16px;color:#5f666f}
+.finecomb .context{font:15px/32px Charter,Georgia,serif;color:light-dark(#474d55,#b3b9c1);white-space:pre-wrap}
+.finecomb .context{border-left:3px solid light-dark(#c6cbd0,#3d424a);padding-left:12px;margin:0 0 8px}
+.finecomb .cap{font-size:12px;line-height:16px;color:light-dark(#5f666f,#939aa4)}
 .finecomb .flag{font:600 10px/13px system-ui,sans-serif;border-radius:4px;padding:0 3px;white-space:nowrap}
 .finecomb :is(.text,.context) .flag{position:relative;top:-1.55em;display:inline-block;width:0;padding:0}
 .finecomb :is(.text,.context) .flag i{font-style:normal;border-radius:4px;padding:0 3px}
 .finecomb .gap{border-left:2px solid;margin:0 1px}
 .finecomb table{border-collapse:collapse;width:100%;margin-top:12px}
 .finecomb td,.finecomb th{text-align:left;padding:2px 12px 2px 0;vertical-align:top;border:0;font-size:13px}
-.finecomb .bar{position:relative;height:14px;margin:3px 0;background:#eff0f1;border-radius:3px;min-width:320px}
+.finecomb .bar{position:relative;height:14px;margin:3px 0;background:light-dark(#eff0f1,#131518)}
+.finecomb .bar{border-radius:3px;min-width:min(320px,50vw)}
 .finecomb .bar b{position:absolute;top:0;bottom:0;opacity:.62;min-width:2px}
 .finecomb .legend{display:flex;flex-wrap:wrap;gap:4px 14px;margin:8px 0}
 """.strip()
@@ -36,9 +42,14 @@ _STYLE = """
 
 _FILL = {  # never colour alone: the line style of a label's group becomes the pattern of its bar
     "solid": "{c}",
-    "dashed": "repeating-linear-gradient(135deg,{c} 0 4px,{c}88 4px 7px)",
-    "dotted": "radial-gradient({c} 45%,{c}66 50%) 0 0/5px 5px",
+    "dashed": "repeating-linear-gradient(135deg,{c} 0 4px,{faint} 4px 7px)",
+    "dotted": "radial-gradient({c} 45%,{faint} 50%) 0 0/5px 5px",
 }
+
+
+def _colour(slot: Slot, alpha: str = "") -> str:
+    """A slot's colour on light and on dark paper; `alpha` makes it fainter, as two hexadecimal digits."""
+    return f"light-dark({slot.light}{alpha},{slot.dark}{alpha})"
 
 
 def study_html(study: Study) -> str:
@@ -81,7 +92,21 @@ def document_html(
     else:
         body += _bars(document, annotations, looks_by_protocol)
     sheet = f'<div class="sheet"><div class="cap"><b>{escape(document.id)}</b></div>{contexts}{body}</div>'
-    return sheet if bare else _wrapped(sheet)
+    used = {annotation.protocol for annotation in annotations}
+    legends = "".join(_legend(protocol) for name, protocol in protocols.items() if name in used)
+    return sheet if bare else _wrapped(legends + sheet)
+
+
+def document_page(
+    document: Document, annotations: Sequence[Annotation], protocols: Mapping[str, Protocol], language: str = "en"
+) -> str:
+    """The same as a page of its own, light or dark as the reader's device."""
+    head = (
+        f'<!doctype html><html lang="{escape(language)}"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f'<meta name="color-scheme" content="light dark"><title>{escape(document.id)}</title></head>'
+    )
+    return f"{head}<body><main>{document_html(document, annotations, protocols)}</main></body></html>\n"
 
 
 def _part(
@@ -113,7 +138,7 @@ def _flag(look: Look) -> str:
 
 
 def _flag_style(look: Look) -> str:
-    return f"background:{look.slot.light};color:{look.slot.light_text}"
+    return f"background:{_colour(look.slot)};color:light-dark({look.slot.light_text},{DARK_INK})"
 
 
 def _legend(protocol: Protocol) -> str:
@@ -155,15 +180,15 @@ def _piece(text: str, piece: Piece, mark_looks: Sequence[Look], lane: Sequence[i
         return words
     if piece.start == piece.end:
         look = mark_looks[piece.owners[0]]
-        return f'<span class="gap" style="border-color:{look.slot.light}" title="{escape(look.title)}"></span>'
+        return f'<span class="gap" style="border-color:{_colour(look.slot)}" title="{escape(look.title)}"></span>'
     owners = sorted(piece.owners, key=lambda owner: lane[owner])
     titles = escape(", ".join(mark_looks[owner].title for owner in owners))
     for depth, owner in enumerate(owners[:_TINTS]):
         slot = mark_looks[owner].slot
         below = 3 + 5 * min(lane[owner], _TINTS - 1)
-        tint = f"background:{slot.light}1f;" if depth < _TINTS else ""
+        tint = f"background:{_colour(slot, '24')};" if depth < _TINTS else ""
         words = (
-            f'<span style="{tint}border-bottom:2px {slot.line} {slot.light};padding-bottom:{below}px">{words}</span>'
+            f'<span style="{tint}border-bottom:2px {slot.line} {_colour(slot)};padding-bottom:{below}px">{words}</span>'
         )
     return f'<span title="{titles}">{words}</span>'
 
@@ -203,7 +228,9 @@ def _depth(text: str, part: str, annotations: Sequence[Annotation]) -> str:
         if piece.owners and words:
             share = len(piece.owners) / len(annotations)
             title = f"{len(piece.owners)} of {len(annotations)}"
-            words = f'<span style="background:rgba(26,29,33,{0.06 + 0.24 * share:.2f})" title="{title}">{words}</span>'
+            depth = f"{0.06 + 0.24 * share:.2f}"
+            grey = f"light-dark(rgba(26,29,33,{depth}),rgba(228,230,233,{depth}))"
+            words = f'<span style="background:{grey}" title="{title}">{words}</span>'
         parts.append(words)
     return _block(parts, part, ' style="line-height:32px"')
 
@@ -228,6 +255,6 @@ def _bar(document: Document, annotation: Annotation, looks_by_protocol: Mapping[
         for span in mark.spans:
             if span.part == "text":
                 place = f"left:{100 * span.start / length:.2f}%;width:{100 * len(span) / length:.2f}%"
-                fill = _FILL[look.slot.line].format(c=look.slot.light)
+                fill = _FILL[look.slot.line].format(c=_colour(look.slot), faint=_colour(look.slot, "77"))
                 blocks.append(f'<b style="{place};background:{fill}" title="{escape(look.title)}"></b>')
     return f'<div class="bar">{"".join(blocks)}</div>'
