@@ -178,8 +178,9 @@ def test_a_mark_without_a_label_looks_like_second_ink() -> None:
 
 
 def test_notebooks_use_colours_of_the_design() -> None:
-    tokens = {"#1a1d21", "#fff", "#dcdfe2", "#474d55", "#c6cbd0", "#5f666f", "#eff0f1"}
-    assert set(re.findall(r"#[0-9a-f]{3,6}\b", _STYLE)) <= tokens
+    light = {"#1a1d21", "#fff", "#dcdfe2", "#474d55", "#c6cbd0", "#5f666f", "#eff0f1"}
+    dark = {"#e4e6e9", "#1b1d21", "#2e3238", "#b3b9c1", "#3d424a", "#939aa4", "#131518"}
+    assert set(re.findall(r"#[0-9a-f]{3,6}\b", _STYLE)) <= light | dark
 
 
 # --- flags, keys and slots of any protocol ---

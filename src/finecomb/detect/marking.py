@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,11 +54,9 @@ class DocumentMarking:
             return self.set_aside(row["id"][0], f"{type(error).__name__}: {shorten(str(error), 200)}")
 
     def _detector(self) -> Detector:
-        key = pickle.dumps(self)
-        if key not in _DETECTORS:
-            _DETECTORS.clear()  # models are large, and a run has one
-            _DETECTORS[key] = self.make(self.protocol, self.options)
-        return _DETECTORS[key]
+        if not _MADE or _MADE[0][0] != self:
+            _MADE[:] = [(self, self.make(self.protocol, self.options))]  # models are large, and a run has one
+        return _MADE[0][1]
 
     def set_aside(self, document: str, reason: str) -> Annotation:
         """The annotation of a document that could not be marked."""
@@ -77,8 +74,8 @@ class DocumentMarking:
         return _tables([self.set_aside(row["id"][0], reason)])
 
 
-_DETECTORS: dict[bytes, Detector] = {}
-"""The detector of this process, by the work it was made for."""
+_MADE: list[tuple[DocumentMarking, Detector]] = []
+"""The one detector of this process, with the work it was made for."""
 
 
 def _tables(annotations: Sequence[Annotation]) -> Tables:
