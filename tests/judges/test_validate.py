@@ -76,7 +76,12 @@ def test_without_corrections_nothing_can_be_validated() -> None:
 
 
 @pytest.mark.long
-def test_our_checker_marks_some_corrected_places_by_habit(data: Path) -> None:
+@pytest.mark.parametrize(
+    ("basis", "found", "still_marked", "by_base_rate"), [("record", 501, 20, 0), ("all", 760, 65, 45)]
+)
+def test_our_checker_marks_some_corrected_places_by_habit(
+    data: Path, basis: str, found: int, still_marked: int, by_base_rate: int
+) -> None:
     from finecomb.detect import DETECTORS
 
     folder = data / "accuracy_shared_task"
@@ -84,13 +89,14 @@ def test_our_checker_marks_some_corrected_places_by_habit(data: Path) -> None:
         folder / "gsml.csv", options=formats.Options(texts=folder / "texts", data=folder / "shared_task.jsonl")
     )
     checker = DETECTORS["boxscore"]
-    result = validate(games, checker.make(next(iter(games.protocols.values())), checker.options()), "boxscore", draws=0)
+    options = checker.options(basis=basis)
+    result = validate(games, checker.make(next(iter(games.protocols.values())), options), "boxscore", draws=0)
     still = next(
-        each for each in result.findings if each.columns["measure"] == "still marked" and each.columns["label"] == "any"
+        row for row in result.findings if row.columns["measure"] == "still marked" and row.columns["label"] == "any"
     )
     assert still.columns["places"] == 839  # 833 numbers, names and words, and 6 not checkable
-    assert still.columns["count"] == 250
     checkable = [outcome for outcome in result.outcomes if outcome.label != "not-checkable"]
     assert len(checkable) == 833
-    assert sum(outcome.after for outcome in checkable) == 246
-    assert sum(bool(outcome.base_rate) for outcome in checkable) == 226  # the other 20 contradict the record
+    assert sum(outcome.before for outcome in checkable) == found
+    assert sum(outcome.after for outcome in checkable) == still_marked
+    assert sum(bool(outcome.base_rate) for outcome in checkable) == by_base_rate  # the others contradict the record
