@@ -166,8 +166,11 @@ def test_an_unchanged_overview_is_not_sent_again(owner: Client, clock: Clocked) 
 
 def test_while_people_save_a_moment_is_kept_for_some_seconds(owner: Client, clock: Clocked) -> None:
     before = owner.get("/api/admin/overview").headers["etag"]
-    owner.store.change_now(researcher_actions.exclude_annotator, "somebody else", "reader-1", "copied")
+    Client(owner.store).joined()
     assert owner.get("/api/admin/overview").headers["etag"] == before
+    clock.now += 11
+    assert owner.get("/api/admin/overview").headers["etag"] != before
+    owner.store.change_now(researcher_actions.exclude_annotator, "somebody else", "reader-1", "copied")
     clock.now += 11
     assert owner.get("/api/admin/overview").json()["annotations"]["done"] == 32
 
