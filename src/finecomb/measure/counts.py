@@ -115,13 +115,12 @@ def counts(study: Study, by: Sequence[str] = ("model",)) -> pl.DataFrame:
 
 
 def label_counts(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
-    """Marks by label (rows, in the order of the protocols) and `by` (columns); a label nobody used counts 0."""
+    """Marks by label (rows, in the order of the protocols) and `by` (columns); what nobody marked counts 0."""
     order = [label.name for protocol in study.protocols.values() for label in protocol.labels]
     used = set(study.marks["label"].unique().to_list())
     order += sorted(label for label in used if label is not None and label not in order)
-    rows = study.marks.select("annotation", "label").join(
-        described(study, by).drop("document", "annotator", strict=False), on="annotation", how="left"
-    )
+    groups = described(study, by).select("annotation", *by)
+    rows = study.marks.select("annotation", "label").join(groups, on="annotation", how="left")
     named = rows.with_columns(pl.col("label").fill_null("no type"))
     table = pl.DataFrame(
         {"label": [*dict.fromkeys(order), *(["no type"] if None in used else [])]}, schema={"label": pl.String}
@@ -131,6 +130,8 @@ def label_counts(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
     )
     for column in by:
         wide = named.group_by("label", column).agg(pl.len())
+        unmarked = groups.select(column).join(wide, on=column, how="anti", nulls_equal=True).unique()
+        wide = pl.concat([wide, unmarked], how="diagonal")  # a group without any mark has a column, too
         wide = in_order(wide, [column]).pivot(column, index="label", values="len")
         table = table.join(wide, on="label", how="left", maintain_order="left")
     return table.with_columns(pl.exclude("label").fill_null(0))
