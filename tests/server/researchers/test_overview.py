@@ -113,7 +113,7 @@ def test_a_study_without_work_is_undefined_in_words() -> None:
     page = seen(fc.demo().only(pl.lit(value=False)))
     assert (page.agreement.value, page.agreement.why) == (None, "no annotations")
     assert (page.active.median, page.active.why) == (None, "no times yet")
-    assert (page.pace.value, page.pace.why) == (None, "nothing was handed in during the last week")
+    assert (page.pace.value, page.pace.why) == (None, "nothing handed in for a week")
     assert page.days is None
     assert {row.rate.why for row in page.models} == {"no annotations yet"}
     assert {each.agreement.why for each in page.people} == {"nothing handed in yet"}
@@ -130,8 +130,8 @@ def test_documents_without_a_model_are_one_row() -> None:
 @pytest.mark.parametrize(
     ("hours", "expected", "why"),
     [
-        ([], None, "nothing was handed in during the last week"),
-        ([24 * 9], None, "nothing was handed in during the last week"),
+        ([], None, "nothing handed in for a week"),
+        ([24 * 9], None, "nothing handed in for a week"),
         ([0.5], None, "less than an hour of work so far"),
         ([48, 1], 1.0, ""),  # two in two days
         ([24 * 20, 24 * 6, 1], 2 / 7, ""),  # two in the last week

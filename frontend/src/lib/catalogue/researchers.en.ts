@@ -53,7 +53,7 @@ const admin = {
   "all-there": "everything planned is there",
   drafts: { one: "{n} text being marked", other: "{n} texts being marked" },
   "agreement-any": "Agreement, any label",
-  "alpha-words": "Krippendorff’s α on words, 95% interval",
+  "alpha-words": "Krippendorff’s α, 95% interval",
   "active-time": "Active time per text",
   "middle-half": "middle half {low} to {high}",
   "pay-hour": "Pay per hour, median",

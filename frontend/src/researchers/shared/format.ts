@@ -46,3 +46,6 @@ export const moment = (time: string): string =>
 /** Both ends of an interval, or null where there is none. */
 export const ends = ({ low, high }: Pick<Figure, "low" | "high">, digits: number): [string, string] | null =>
   low === null || high === null ? null : [decimal(low, digits), decimal(high, digits)];
+
+/** The same text with a capital at its beginning. */
+export const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

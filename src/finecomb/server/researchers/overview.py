@@ -144,7 +144,7 @@ def pace_of(submitted: Sequence[datetime], now: datetime) -> Figure:
     signature = str(Signature.of(statistic="pace", per="day", window=f"{WINDOW.days} days"))
     recent = [time for time in submitted if time > now - WINDOW]
     if not recent:
-        return Figure(value=None, why="nothing was handed in during the last week", signature=signature)
+        return Figure(value=None, why="nothing handed in for a week", signature=signature)
     span = now - max(min(submitted), now - WINDOW)
     if span < timedelta(hours=1):
         return Figure(value=None, why="less than an hour of work so far", signature=signature)
