@@ -77,6 +77,13 @@ class Critic(ABC):
                 return np.asarray(np.mean([self.log_prior(z) for z in posterior.zs], axis=0))
         raise TypeError(f"{type(self).__name__} does not say E log P(z) under a {type(posterior).__name__} posterior")
 
+    def projected_alone(self, document: Document) -> Posterior:
+        """P(z | x) of one document, for critics that project many at once."""
+        ((_, posterior),) = self.project_all([document])
+        if isinstance(posterior, ProjectionError):
+            raise posterior
+        return posterior
+
     def project_all(self, documents: Iterable[Document]) -> Iterator[tuple[Document, Posterior | ProjectionError]]:
         """Every document with its posterior, or with the reason why it has none; critics that gain by it do batches."""
         for document in documents:

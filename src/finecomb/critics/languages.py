@@ -74,10 +74,7 @@ class Languages(PriorCritic):
 
     def project(self, document: Document) -> Posterior:
         """A Dirichlet: alpha and the words of each language in the document, the mean over Gibbs samples."""
-        ((_, posterior),) = self.project_all([document])
-        if isinstance(posterior, ProjectionError):
-            raise posterior
-        return posterior
+        return self.projected_alone(document)
 
     def project_all(self, documents: Iterable[Document]) -> Iterator[tuple[Document, Posterior | ProjectionError]]:
         """The same for many; what is drawn for a document depends on its text alone."""

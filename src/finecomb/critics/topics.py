@@ -72,10 +72,7 @@ class Topics(PriorCritic):
 
     def project(self, document: Document) -> Posterior:
         """The variational posterior of one document."""
-        ((_, posterior),) = self.project_all([document])
-        if isinstance(posterior, ProjectionError):
-            raise posterior
-        return posterior
+        return self.projected_alone(document)
 
     def project_all(self, documents: Iterable[Document]) -> Iterator[tuple[Document, Posterior | ProjectionError]]:
         """The same for many, a thousand at a time."""
