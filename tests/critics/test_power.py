@@ -98,7 +98,7 @@ def test_p_is_that_of_the_permutation_test_and_of_its_limit() -> None:
 def test_rejections_without_damage_are_those_of_the_level() -> None:
     values = np.random.default_rng(5).normal(size=200)
     for sizes in ((20, 30), (150, 150)):
-        seen, low, high = power._seen(values, values, sizes, 0.0, 400, np.random.default_rng(6))
+        seen, low, high = power._rejection_rate(values, values, sizes, 0.0, 400, np.random.default_rng(6))
         assert low < 0.05 < high, seen
 
 

@@ -176,9 +176,13 @@ def power_curve(
     for name in critic.damages:
         whole, damaged = _scored_pairs(critic, sample, DAMAGES[name], statistic, rng)
         for size, share in itertools.product(SIZES, SHARES):
-            real, made = (max(2, round(size * count)) for count in (len(held_out), generated or len(held_out)))
-            figures = _seen(whole, damaged, (real, made), share, runs, rng) if len(whole) > 1 else (np.nan,) * 3
-            rows.append(PowerPoint(critic.name, name, size, share, real, made, *figures, len(whole)))
+            real, generations = (max(2, round(size * count)) for count in (len(held_out), generated or len(held_out)))
+            figures = (
+                _rejection_rate(whole, damaged, (real, generations), share, runs, rng)
+                if len(whole) > 1
+                else (np.nan,) * 3
+            )
+            rows.append(PowerPoint(critic.name, name, size, share, real, generations, *figures, len(whole)))
     return rows
 
 
@@ -202,14 +206,14 @@ def _scored_pairs(
     return whole, damaged
 
 
-def _seen(
+def _rejection_rate(
     whole: Floats, damaged: Floats, sizes: tuple[int, int], share: float, runs: int, rng: np.random.Generator
 ) -> tuple[float, float, float]:
     """The share of runs whose permutation test rejects, with its interval."""
     p = _p_of_many if sum(sizes) > MANY else _p
-    seen = np.mean([p(*_sides(whole, damaged, sizes, share, rng), rng) <= LEVEL for _ in range(runs)])
-    low, high = wilson(np.array([seen]), np.array([float(runs)]))
-    return float(seen), float(low[0]), float(high[0])
+    rate = np.mean([p(*_sides(whole, damaged, sizes, share, rng), rng) <= LEVEL for _ in range(runs)])
+    low, high = wilson(np.array([rate]), np.array([float(runs)]))
+    return float(rate), float(low[0]), float(high[0])
 
 
 def _sides(

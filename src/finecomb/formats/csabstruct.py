@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from finecomb.core.errors import FormatError, shorten
-from finecomb.core.records import Document, Segment
+from finecomb.core.records import Document
 from finecomb.core.study import Item
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source import Fields, json_lines, parse_json, record, starts_with
+from finecomb.formats.source import Fields, json_lines, parse_json, record, starts_with, titled_segments
 
 KEYS = ("id", "sentences", "labels")
 
@@ -30,7 +30,7 @@ def read(path: Path, options: Options) -> Iterator[Item]:
 
 
 def _document(fields: Fields, id: str) -> Document:
-    sentences, labels = _texts(fields, "sentences"), _texts(fields, "labels")
+    sentences, labels = fields.texts("sentences"), fields.texts("labels")
     if len(sentences) != len(labels):
         raise fields.error(f"has {len(sentences)} sentences but {len(labels)} labels; each sentence needs one")
     return record(
@@ -38,24 +38,9 @@ def _document(fields: Fields, id: str) -> Document:
         fields.where,
         id=id,
         text=" ".join(sentences),
-        segments=tuple(_segments(sentences, labels, fields.where)),
+        segments=tuple(titled_segments(sentences, labels, " ", fields.where)),
         meta=fields.rest(*KEYS),
     )
-
-
-def _texts(fields: Fields, name: str) -> list[str]:
-    values: list[Any] = fields.get(name, list)
-    for index, value in enumerate(values):
-        if not isinstance(value, str):
-            raise fields.error(f"{name}[{index}]: expected text, found {shorten(repr(value), 40)}")
-    return values
-
-
-def _segments(sentences: list[str], labels: list[str], where: str) -> Iterator[Segment]:
-    start = 0
-    for sentence, label in zip(sentences, labels, strict=True):
-        yield record(Segment, where, start=start, end=start + len(sentence), title=label)
-        start += len(sentence) + 1
 
 
 def write(items: Iterable[Item], path: Path, options: Options) -> None:

@@ -17,7 +17,7 @@ from finecomb.core.records import Document, Segment
 from finecomb.core.study import Item
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source import Fields, json_items, record, starts_with
+from finecomb.formats.source import Fields, json_items, record, starts_with, titled_segments
 
 BETWEEN = "\n\n"
 KEYS = ("id", "sections", "section_names")
@@ -33,8 +33,8 @@ def read(path: Path, options: Options) -> Iterator[Item]:
 
 
 def _document(fields: Fields, id: str) -> Document:
-    sections = _texts(fields, "sections")
-    names = _texts(fields, "section_names") if fields.value.get("section_names") is not None else [""] * len(sections)
+    sections = fields.texts("sections")
+    names = fields.texts("section_names") if fields.value.get("section_names") is not None else [""] * len(sections)
     if len(sections) != len(names):
         raise fields.error(f"has {len(sections)} sections but {len(names)} section_names; each section needs one")
     return record(
@@ -42,24 +42,9 @@ def _document(fields: Fields, id: str) -> Document:
         fields.where,
         id=id,
         text=BETWEEN.join(sections),
-        segments=tuple(_segments(sections, names, fields.where)),
+        segments=tuple(titled_segments(sections, names, BETWEEN, fields.where)),
         meta=fields.rest(*KEYS),
     )
-
-
-def _texts(fields: Fields, name: str) -> list[str]:
-    values: list[Any] = fields.get(name, list)
-    for index, value in enumerate(values):
-        if not isinstance(value, str):
-            raise fields.error(f"{name}[{index}]: expected text, found {shorten(repr(value), 40)}")
-    return values
-
-
-def _segments(sections: list[str], names: list[str], where: str) -> Iterator[Segment]:
-    start = 0
-    for section, name in zip(sections, names, strict=True):
-        yield record(Segment, where, start=start, end=start + len(section), title=name)
-        start += len(section) + len(BETWEEN)
 
 
 def write(items: Iterable[Item], path: Path, options: Options) -> None:

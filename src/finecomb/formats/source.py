@@ -16,7 +16,7 @@ from pydantic_core import from_json
 from finecomb.core.errors import FormatError, ProtocolError, did_you_mean, shorten
 from finecomb.core.protocol import Label, Protocol
 from finecomb.core.protocol_text import explain
-from finecomb.core.records import Record
+from finecomb.core.records import Record, Segment
 from finecomb.core.spelling import fold
 
 R = TypeVar("R", bound=Record)
@@ -205,6 +205,14 @@ class Fields:
         for index, value in enumerate(self.get(name, list, default)):
             yield Fields(value, f"{self.where}: {name}[{index}]")
 
+    def texts(self, name: str) -> list[str]:
+        """The list of texts called `name`."""
+        values: list[Any] = self.get(name, list)
+        for index, value in enumerate(values):
+            if not isinstance(value, str):
+                raise self.error(f"{name}[{index}]: expected text, found {shorten(repr(value), 40)}")
+        return values
+
     def rest(self, *names: str) -> dict[str, Any]:
         """Everything but the named ones: what the source has and we do not."""
         return {name: value for name, value in self.value.items() if name not in names and value is not None}
@@ -212,6 +220,14 @@ class Fields:
     def error(self, message: str) -> FormatError:
         """An error that stands here."""
         return FormatError(f"{self.where}: {message}")
+
+
+def titled_segments(parts: Iterable[str], titles: Iterable[str], between: str, where: str) -> Iterator[Segment]:
+    """The segments of a text that was joined from parts, each with its title."""
+    start = 0
+    for part, title in zip(parts, titles, strict=True):
+        yield record(Segment, where, start=start, end=start + len(part), title=title)
+        start += len(part) + len(between)
 
 
 _NAMES: dict[type, str] = {
