@@ -165,24 +165,45 @@ class Scene:
         team: Names = self._they()
         group: Names = ()
         people: Names = ()
-        held = {match.at("t") for match in self.find("held")}
+        people_named: Names = ()
+        held = {match.at("t") if match["t"] else match.at("u") for match in self.find("held")}
+        described = {match.at("w") for match in self.find("described")}
+        of_others = {match.at("w") for match in self.find("of_others")}
         for number, word in enumerate(self.words):
             of_player = bool(now) and now[0].is_player
             if word.code in "PX":
                 now = self._players(number, now)
                 group, people = now if len(now) > 1 else group, now[-1:]
+                people_named = (*people_named, self.names[number])
             elif number in held:
                 now = self._held(number, team)
+            elif number in of_others:
+                now = ()
+            elif self._tells_on(number):
+                now = (self.names[number],)
             elif number in self.teams_acting:
                 now = team = (self.names[number],)
             elif word.code == "they" or (word.code == "their" and not of_player):
                 now = team
             elif word.code in {"he", "his", "him"} and not of_player:
                 now = people or self._he()
-            elif word.code in {"former", "latter"} and group:
-                now = group[:1] if word.code == "former" else group[-1:]
+            elif number in described:
+                now = ()  # `the star guard` may be any of those named before
+            elif word.code in {"former", "latter"} and len(group or people_named) > 1:
+                pair = group or people_named[-2:]
+                now = pair[:1] if word.code == "former" else pair[-1:]
             subjects.append(now)
         return subjects
+
+    def _tells_on(self, number: int) -> bool:
+        """Whether a relative clause goes on about the team named there: `beat the Ts , who shot 44 percent`."""
+        following = [word.code for word in self.words[number + 1 : number + 3]]
+        return following in ([",", "who"], [",", "which"]) and self.team(number) is not None
+
+    def opponents(self, names: Names) -> Names:
+        """The other team in place of a team that something is done to: `forced 15 turnovers`, `allowed 21 points`."""
+        team = names[0].options[0] if names else None
+        return (fixed(self.game.other(team)),) if isinstance(team, Team) else names
 
     def _they(self) -> Names:
         team = self.story.subject or self.story.section

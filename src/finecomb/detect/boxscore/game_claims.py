@@ -137,7 +137,10 @@ def periods(scene: Scene) -> Iterator[Claim]:
         if quarters and whose and not whose[0].is_player and match.at("a") not in done:
             yield Claim(whose[:1], partial(_period_score, match, quarters))
     for match in scene.find("period_points", "points_in_period"):
+        if match.before("not_exact", 24):
+            continue
         quarters, whose = period(match), match.whose_at("n")
+        whose = scene.opponents(whose) if match.before("conceded", 30) else whose
         if quarters and whose and not whose[0].is_player:
             yield Claim(whose[:1], partial(_period_points, match, quarters))
     yield from _within(scene)
@@ -163,6 +166,8 @@ def period(match: PatternMatch) -> Quarters:
     """Which quarters the words tell of; none when they do not say."""
     word = match.scene.words
     at, also, after, last = (match.at(group) for group in ("o", "o2", "after", "last"))
+    if at is not None and (match["into"] or match["until"]):
+        return _so_far(word[at].value - bool(match["into"]), 2 if match["part"].startswith("half") else 1)
     if at is not None and match["part"].startswith("half"):
         return {1: (1, 2), 2: (3, 4)}.get(word[at].value, ())
     wanted: Quarters = ()
@@ -177,6 +182,11 @@ def period(match: PatternMatch) -> Quarters:
     return wanted if set(wanted) <= set(QUARTERS) else ()
 
 
+def _so_far(count: int, size: int) -> Quarters:
+    """The quarters played after so many quarters or, of size two, halves."""
+    return tuple(range(1, count * size + 1)) if 0 < count * size <= len(QUARTERS) else ()
+
+
 def _nearest_period(match: PatternMatch) -> Quarters:
     """The period told after a match in the same clause, or else the last one before it."""
     scene, end = match.scene, match.raw.end()
@@ -189,7 +199,8 @@ def _nearest_period(match: PatternMatch) -> Quarters:
 
 
 def _outscored(match: PatternMatch, quarters: Quarters, team: Entity) -> Iterator[Slip]:
-    scene, game = match.scene, match.scene.game
+    scene, game, passive = match.scene, match.scene.game, bool(match["passive"])
+    team = game.other(team) if passive and isinstance(team, Team) else team  # `were outscored`
     ahead = lead(game, team, quarters) if isinstance(team, Team) else None
     if ahead is None or not isinstance(team, Team):
         return
@@ -199,7 +210,7 @@ def _outscored(match: PatternMatch, quarters: Quarters, team: Entity) -> Iterato
         claim = f"the {team} outscored the {other}"
         yield Slip(*match.span("w"), "word", "outscored", claim, f"it was {values[0]}-{values[1]}", fields(quarters))
     one, two = match.at("a"), match.at("b")
-    yield from pair_slips(scene, (one, two), values, "period score", fields(quarters))
+    yield from pair_slips(scene, (one, two), values, "period score", fields(quarters), either=passive)
     if one is not None and two is None:
         claim = f"the {team} outscored the {other} by {scene.quote(one)}"
         yield from scene.wrong_number(one, "period margin", claim, ahead, fields(quarters))
@@ -351,7 +362,7 @@ def forms(scene: Scene) -> Iterator[Claim]:
         if match.before("of_both"):
             names: Names = tuple(map(fixed, scene.game.teams))
             yield Claim(names, partial(_both_forms, match.span(group), group))
-        elif team and not match.before("negated"):
+        elif team and not match.before("negated") and not match.before("of_opponent"):
             yield Claim((team,), partial(_form, scene, match.span(group), group))
 
 

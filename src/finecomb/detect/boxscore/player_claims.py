@@ -146,11 +146,13 @@ def leads(scene: Scene) -> Iterator[Claim]:
         return
     for match in scene.find("led"):
         whose = _led_by(match) if match["what"] == "by" else match.whose_at("w")
+        if match.then("of_season"):
+            continue
         if len(whose) == 1 and whose[0].is_player:
             yield Claim(whose, partial(_top, scene, match.span("w"), _led_in(match), _scope(match), "led"))
     for match in scene.find("top_scorer"):
         whose = match.whose_at("w")[-1:]
-        if whose and whose[0].is_player:
+        if whose and whose[0].is_player and not match.then("of_season"):
             yield Claim(whose, partial(_top, scene, match.span("w"), "points", "team", "top"))
 
 
@@ -172,8 +174,16 @@ def _led_in(match: PatternMatch) -> str:
     spoken = match.then("led_in")
     if spoken:
         return "rebounds" if spoken["s"] == "rebounding" else spoken["s"].removeprefix("S")
-    phrase = None if match.then("led_in_points") else match.then("led_with")
+    if match.then("led_on_boards"):
+        return "rebounds"
+    phrase = None if match.then("led_in_points") else match.then("led_with") or _counted_before(match)
     return _statistic(phrase)
+
+
+def _counted_before(match: PatternMatch) -> PatternMatch | None:
+    """What was counted right before: `his 12 rebounds led all players`, `nine assists were a game-high`."""
+    before = pattern("counted_before").search(match.scene.view[: match.raw.start()])
+    return PatternMatch(match.scene, before) if before else None
 
 
 def _statistic(match: PatternMatch | None) -> str:
@@ -216,7 +226,7 @@ def highs(scene: Scene) -> Iterator[Claim]:
     for match in scene.find("high"):
         whose = match.whose_at("w")[-1:]
         if whose and whose[0].is_player:
-            statistic = _statistic(match.then("high_in"))
+            statistic = _statistic(match.then("high_in") or _counted_before(match))
             yield Claim(whose, partial(_top, scene, match.span("w"), statistic, match["scope"], "high"))
 
 
@@ -268,7 +278,7 @@ def _next(scene: Scene, span: Span, how: str, entity: Entity) -> Iterator[Slip]:
 def doubles(scene: Scene) -> Iterator[Claim]:
     """`a double-double`, `his second triple-double`."""
     for match in scene.find("double"):
-        whose = match.whose_at("w")[-1:] or _ahead(match)
+        whose = match.whose_at("w")[-1:] or (() if scene.has("described") else _ahead(match))
         if whose and whose[0].is_player and not match.before("double_missed", 40):
             yield Claim(whose, partial(_double, scene, match.span("w"), match["size"], _ordinal(match)))
 
@@ -309,7 +319,8 @@ def bench(scene: Scene) -> Iterator[Claim]:
     ]:
         whose = match.whose_at("w")[-1:]
         opens = scene.view[: match.raw.start()].strip() in {"coming", "playing", ""}
-        if (not whose or not whose[0].is_player) and opens:
+        named = match.then("named_next")  # `starter X had 10`
+        if (not whose or not whose[0].is_player) and opens or named:
             whose = _ahead(match)
         if whose and whose[0].is_player and not match.before("bench_in_general", 60):
             yield Claim(whose, partial(_bench, match.span("w"), starter))
