@@ -52,7 +52,7 @@ def results(scene: Scene) -> Iterator[Claim]:
         one, two = match.team("t"), match.team("u")
         if one and two:
             yield Claim((one, two), partial(_result, match, one, two))
-        elif one and scene.first:
+        elif one and scene.first and not scene.names_both_teams:
             yield Claim((one,), partial(_played_stranger, match))
 
 
@@ -140,7 +140,7 @@ def periods(scene: Scene) -> Iterator[Claim]:
         if match.before("not_exact", 24):
             continue
         quarters, whose = period(match), match.whose_at("n")
-        whose = scene.opponents(whose) if match.before("conceded", 30) else whose
+        whose = scene.opponents(whose) if match.before("conceded", 80) else whose
         if quarters and whose and not whose[0].is_player:
             yield Claim(whose[:1], partial(_period_points, match, quarters))
     yield from _within(scene)
@@ -309,13 +309,17 @@ def _place(scene: Scene, at: int, kind: str, home: Entity) -> Iterator[Slip]:
 
 
 def days(scene: Scene) -> Iterator[Slip]:
-    """`on Wednesday` of the game itself; with a third team in the sentence it is another game's day."""
+    """`on Wednesday` of the game itself; with a third team in the sentence it is another game's day.
+
+    So is, after the opening, the day on which a player did something: `Reyes sat out on Wednesday`.
+    """
     if scene.game.date is None or scene.upcoming or scene.third_team:
         return
     right = scene.game.date.weekday()
     for at in scene.sentence.indices("D"):
         day, before = scene.words[at].value, scene.view[: scene.sentence.starts[at]]
-        if day != right and not pattern("another_day").search(before):
+        whose = () if scene.first else scene.subjects[at]
+        if day != right and not pattern("another_day").search(before) and not (whose and whose[0].is_player):
             flags = frozenset({"elsewhere"} if scene.elsewhere else ())
             yield Slip(
                 *scene.span(at), "name", "day", f"the game was played on {DAYS[day]}", DAYS[right], "day", flags=flags
@@ -326,6 +330,8 @@ def overtimes(scene: Scene) -> Iterator[Slip]:
     """`in overtime`, of a game that had none."""
     if scene.game.overtime is False and not scene.upcoming and not scene.elsewhere:
         for match in scene.find("overtime"):
+            if match.before("overtime_unreal"):
+                continue
             claim = "the game went to overtime"
             yield Slip(*match.span("w"), "word", "overtime", claim, "it did not", "TEAM-PTS")
 
@@ -340,7 +346,7 @@ def outcomes(scene: Scene) -> Iterator[Claim]:
             group = next(name for name in ("w", "w2", "w3") if match[name])
             team = scene.team_of(match.at(group))
             negated = pattern("negated").search(scene.view[: match.raw.start(group)])
-            if team and not negated:
+            if team and not negated and not match.then("bounced_from"):
                 yield Claim((team,), partial(_outcome, match, group, wanted))
 
 

@@ -14,7 +14,7 @@ from finecomb.detect.boxscore.report_parser import pattern, table
 Span = tuple[int, int]
 _MILESTONES = ("PTS", "REB", "AST", "STL", "BLK")
 _STARTER = {"starter": True, "T starter": True, "starters": True} | dict.fromkeys(
-    ("reserve", "bench player", "reserves", "bench players"), False
+    ("reserve", "T reserve", "bench player", "T bench player", "reserves", "bench players"), False
 )
 
 
@@ -153,7 +153,8 @@ def leads(scene: Scene) -> Iterator[Claim]:
     for match in scene.find("top_scorer"):
         whose = match.whose_at("w")[-1:]
         if whose and whose[0].is_player and not match.then("of_season"):
-            yield Claim(whose, partial(_top, scene, match.span("w"), "points", "team", "top"))
+            scope = "bench" if match.then("of_bench") else "team"
+            yield Claim(whose, partial(_top, scene, match.span("w"), "points", scope, "top"))
 
 
 def _led_by(match: PatternMatch) -> Names:
@@ -164,7 +165,7 @@ def _led_by(match: PatternMatch) -> Names:
 
 def _scope(match: PatternMatch) -> str:
     what = match["what"]
-    if what in {"bench", "reserves", "O unit"} or match.then("own_bench"):
+    if what in {"bench", "reserves", "O unit"} or match.then("own_bench") or match.before("bench_led"):
         return "bench"
     return "starters" if what == "starters" else "game" if what.startswith(("all", "both", "game")) else "team"
 
@@ -322,7 +323,8 @@ def bench(scene: Scene) -> Iterator[Claim]:
         named = match.then("named_next")  # `starter X had 10`
         if (not whose or not whose[0].is_player) and opens or named:
             whose = _ahead(match)
-        if whose and whose[0].is_player and not match.before("bench_in_general", 60):
+        in_general = match.before("bench_in_general", 60) or match.then("bench_often")
+        if whose and whose[0].is_player and not in_general:
             yield Claim(whose, partial(_bench, match.span("w"), starter))
 
 

@@ -47,7 +47,8 @@ _NOT_NAMES = set(
     "march april may june july october november december season mvp big three trust process rookie of player coach "
     "head first second third fourth fifth quarter half overtime what when who which there one two four five six seven "
     "eight nine ten fg ft pt dnp i we you she her our us my also still only even just then now fresh new year "
-    "playoffs ot".split()
+    "playoffs ot former fellow starting starter reserve veteran guard forward center swingman superstar sophomore "
+    "backup teammate".split()
 )
 
 
@@ -191,7 +192,8 @@ def _known_teams(game: Game) -> Iterator[Phrase]:
     """The league's teams, with the two of the game in place of their names; teams that no league lists are added."""
     teams = {team.name: team for team in game.teams}
     for team in game.teams:
-        says = [say for say in (f"{team.city} {team.name}", team.name) if say.strip()]
+        singular = team.name[:-1] if team.name.endswith("s") and " " not in team.name else ""
+        says = [say for say in (f"{team.city} {team.name}", team.name, singular) if say.strip()]
         yield from (Phrase(_words(say), "T", (team,)) for say in says)
         if team.city:
             yield Phrase(_words(team.city), "C", tuple(other for other in game.teams if other.city == team.city))

@@ -55,7 +55,7 @@ def counts(scene: Scene) -> Iterator[Claim]:
             yield from _counts(match, number, scene.words[what].value, _whose(match, number))
 
 
-_ELSEWHERE = ("over_games", "pluperfect", "share_of", "nth_time")  # what precedes a count that is no line of this game
+_ELSEWHERE = ("over_games", "pluperfect", "share_of", "nth_time", "season_best", "outing_before")  # what precedes a count that is no line of this game
 
 
 def _is_total(match: PatternMatch) -> bool:
@@ -63,6 +63,8 @@ def _is_total(match: PatternMatch) -> bool:
     if period_kind(match) or match.then("not_a_total") or any(match.before(name) for name in _ELSEWHERE):
         return False
     if match.before("not_exact", 24) and not match.before("exact", 30):
+        return False
+    if " more " in match.raw[0] and match.then("more_than"):
         return False
     return not _is_of_another_day(match)
 
@@ -80,7 +82,7 @@ def _whose(match: PatternMatch, number: int) -> tuple[Mention, ...]:
     at = after.at("w") if after else None
     subject = scene.subjects[number]
     done_to_others = {"Spoints": "conceded", "Sturnovers": "forced"}.get(match["s"])
-    if done_to_others and match.before(done_to_others, 30):
+    if done_to_others and match.before(done_to_others, 80):
         return scene.opponents(subject)
     if after is None or at is None or (scene.words[at].code != "P" and not scene.team(at)):
         return subject
@@ -97,7 +99,7 @@ def _counts(match: PatternMatch, number: int, statistic: str, whose: tuple[Menti
             yield Claim(whose[:1], partial(_bench_count, scene, number, statistic))
     elif len(players) < 2:
         yield from (Claim((name,), one) for name in whose[:1])
-    elif match.before("together", 60):
+    elif match.before("together", 60) or match.then("between_them"):
         yield Claim(players, partial(_sum, scene, number, statistic))
     elif in_turn := _in_turn(match, players):
         yield Claim((in_turn,), one)
@@ -181,11 +183,18 @@ def shooting(scene: Scene) -> Iterator[Claim]:
     for match in scene.find("shooting"):
         hits, tried, at = match.at("made"), match.at("tried"), match.at("where")
         line = scene.words[at].value if at is not None and scene.words[at].value in lines else None
-        if hits is None or tried is None or period_kind(match) or not _is_line(match, line):
+        if hits is None or tried is None or not _is_line(match, line) or _is_part(match):
             continue
         whose = scene.subjects[hits]
         if whose and not (len(whose) > 1 and match.before("combined")):
             yield Claim(whose[-1:], partial(_line, scene, hits, tried, line or "field goals"))
+
+
+def _is_part(match: PatternMatch) -> bool:
+    """Whether a line or percentage is of one period, of several games or of another one."""
+    told_before = any(match.before(name) for name in ("pluperfect", "outing_before"))
+    told_after = period_kind(match) or match.then("in_a_period") or _is_of_another_day(match)
+    return bool(told_before or told_after)
 
 
 def _is_line(match: PatternMatch, line: str | None) -> bool:
@@ -208,7 +217,7 @@ def percentages(scene: Scene) -> Iterator[Claim]:
     """`48 percent from the field`, by team or player."""
     for match in scene.find("percent", "percent_there"):
         number, at = match.at("n"), match.at("l")
-        if number is None or at is None or period_kind(match) or _is_unclear_percentage(match):
+        if number is None or at is None or _is_part(match) or _is_unclear_percentage(match):
             continue
         after = match.then("percent_of")
         team = after.team("t") if after else None
