@@ -173,51 +173,48 @@ class Scene:
         now: Names = ()
         team: Names = self._they()
         group: Names = ()
+        person: Names = ()
         people: Names = ()
-        people_named: Names = ()
         held = {match.at("t") if match["t"] else match.at("u") for match in self.find("held")}
-        described = {match.at("w") for match in self.find("described")}
-        of_others = {match.at("w") for match in self.find("of_others")}
-        resumed = {match.at("w"): match.at("t") for match in self.find("aside_of_team")}
         for number, word in enumerate(self.words):
             of_player = bool(now) and now[0].is_player
             if word.code in "PX":
                 now = self._players(number, now)
-                group, people = now if len(now) > 1 else group, now[-1:]
-                people_named = (*people_named, self.names[number])
+                group, person = now if len(now) > 1 else group, now[-1:]
+                people = (*people, self.names[number])
             elif number in held:
                 now = self._held(number, team)
-            elif number in of_others:
-                now = ()
-            elif number in resumed:
-                now = self._resumed(resumed[number])
-            elif self._tells_on(number):
-                now = (self.names[number],)
             elif number in self.teams_acting:
                 now = team = (self.names[number],)
+            elif number in self._shifts:
+                now = self._shifts[number]
             elif word.code == "team" and of_player and self._opens_clause(number):
                 now = self._his_team(now)
             elif word.code == "they" or (word.code == "their" and not of_player):
                 now = team
             elif word.code in {"he", "his", "him"} and not of_player:
-                now = people or self._he()
-            elif number in described:
-                now = ()  # `the star guard` may be any of those named before
-            elif word.code in {"former", "latter"} and len(group or people_named) > 1:
-                pair = group or people_named[-2:]
+                now = person or self._he()
+            elif word.code in {"former", "latter"} and len(group or people) > 1:
+                pair = group or people[-2:]
                 now = pair[:1] if word.code == "former" else pair[-1:]
             subjects.append(now)
         return subjects
 
-    def _resumed(self, number: int | None) -> Names:
-        """The team that a sentence comes back to after an aside: `the Ts , led by X , shot 48 percent`."""
-        name = self.team(number)
-        return (name,) if name else ()
+    @functools.cached_property
+    def _shifts(self) -> dict[int | None, Names]:
+        """Words from which on a clause is about another team, or about nobody whom the record could name.
 
-    def _tells_on(self, number: int) -> bool:
-        """Whether a relative clause goes on about the team named there: `beat the Ts , who shot 44 percent`."""
-        following = " ".join(word.code for word in self.words[number + 1 : number + 3])
-        return bool(pattern("tells_on").match(following)) and self.team(number) is not None
+        `beat the Ts , who shot 44 percent`, `the Ts , led by X , won`, `the rest of the team`, `the star guard`.
+        """
+        nobody: dict[int | None, Names] = {match.at("w"): () for match in self.find("of_others", "described")}
+        resumed = {match.at("w"): self._named_team(match) for match in self.find("aside_of_team")}
+        relative = {match.at("t"): self._named_team(match) for match in self.find("tells_on")}
+        return nobody | resumed | relative
+
+    @staticmethod
+    def _named_team(match: PatternMatch) -> Names:
+        name = match.team("t")
+        return (name,) if name else ()
 
     def _opens_clause(self, number: int) -> bool:
         """Whether `his team` there begins a clause: `, but his team shot 44 percent`."""

@@ -55,7 +55,14 @@ def counts(scene: Scene) -> Iterator[Claim]:
             yield from _counts(match, number, scene.words[what].value, _whose(match, number))
 
 
-_ELSEWHERE = ("over_games", "pluperfect", "share_of", "nth_time", "season_best", "outing_before")  # what precedes a count that is no line of this game
+_ELSEWHERE = (
+    "over_games",
+    "pluperfect",
+    "share_of",
+    "nth_time",
+    "season_best",
+    "outing_before",
+)  # what precedes a count that is no line of this game
 
 
 def _is_total(match: PatternMatch) -> bool:
