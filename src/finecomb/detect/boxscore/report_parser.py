@@ -29,6 +29,7 @@ NUMBERS |= {"dozen": 12}
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 ORDINALS = {word: value for value, word in enumerate(_ORDINALS, 1)}
 ARTICLES = {"a": 1, "an": 1, "pair": 2, "couple": 2, "no": 0, "single": 1, "lone": 1}
+_LONGEST = 300  # words of a sentence; what goes on longer is cut, so that time grows with the text and no faster
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)")
 _SUFFIXES = {"jr", "sr", "ii", "iii", "iv"}
 _SIDES = {
@@ -229,7 +230,8 @@ def sentences(text: str, game: Game) -> list[Sentence]:
     while at < len(matches):
         word, at = _next(matches, at, codes)
         result[-1].append(word)
-        if word.code in {".", "!", "?"} and not _abbreviates(result[-1]):
+        ends = word.code in {".", "!", "?"} and not _abbreviates(result[-1])
+        if ends or len(result[-1]) >= _LONGEST:
             result.append([])
     named = (_counted(_named(words)) for words in result if words)
     return [Sentence(tuple(_nearly(word, text, game) for word in words)) for words in named]
