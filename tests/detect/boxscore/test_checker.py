@@ -455,6 +455,11 @@ STILL_WRONG = [
     ("Koch and Vance had eight turnovers between them .", [("eight", "number", "7")]),
     ("Emil Koch 's nine assists led the Miners , and Brandt 's 12 rebounds led the Gulls .", []),
     ("Dario Vance 's 11 rebounds led all players .", [("led", "word", "Olaf Brandt did, with 12")]),
+    ("The Gulls had four players score in double figures , including Theo Quist .",
+     [("Theo Quist", "name", "he scored 9")]),
+    ("The Gulls have won seven games this season , but this was a road victory .", [("road", "word", "home")]),
+    ("The key for Redwater was the rebounding , as they grabbed 45 boards .",
+     [("Redwater", "name", "Harbor City Gulls")]),
 ]  # fmt: skip
 
 

@@ -162,6 +162,10 @@ class Scene:
         if at < 0 or self.words[at].code in _BEFORE_SUBJECT:
             return True
         before = [word.code for word in self.words[max(0, at - 1) : at + 1]]
+        if pattern("matters_for").match(
+            self.view[: self.sentence.starts[number]]
+        ):  # `the key for the Ts was ... , as they`
+            return True
         return before == ["X", "'s"] or (before[1:] == ["of"] and before[0] in _PARTS)  # a coach 's Ts , the bench of
 
     # --- subjects -------------------------------------------------------------------------------------------------

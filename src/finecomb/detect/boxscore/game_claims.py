@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from finecomb.detect.boxscore.claims import Check, Claim, Entity, Mention, Slip
@@ -279,12 +279,12 @@ def places(scene: Scene) -> Iterator[Claim]:
         team = match.team("t")
         if team:
             yield Claim((team,), partial(_side, match.span("w"), "home" if match["home"] else "vis", "side"))
-    sides = (("home", "home_crowd"), *(() if scene.elsewhere else (("home", "at_home"), ("vis", "on_road"))))
-    for side, name in sides:
+    flags = ("elsewhere",) if scene.elsewhere else ()
+    for side, name in (("home", "home_crowd"), ("home", "at_home"), ("vis", "on_road")):
         for match in scene.find(name):
             team = scene.team_of(match.at("w"))
             if team:
-                yield Claim((team,), partial(_side, match.span("w"), side, name))
+                yield Claim((team,), partial(_side, match.span("w"), side, name, flags=flags))
     yield from _arenas(scene)
 
 
@@ -297,10 +297,11 @@ def _arenas(scene: Scene) -> Iterator[Claim]:
                 yield Claim((fixed(home),), partial(_place, scene, at, kind))
 
 
-def _side(span: Span, wanted: str, kind: str, team: Entity) -> Iterator[Slip]:
+def _side(span: Span, wanted: str, kind: str, team: Entity, flags: Iterable[str] = ()) -> Iterator[Slip]:
     if isinstance(team, Team) and team.side != wanted:
         claim = f"the {team} {'were at home' if wanted == 'home' else 'were on the road'}"
-        yield Slip(*span, "word", kind, claim, "home" if team.side == "home" else "road", f"{team.side}_name")
+        right, where = "home" if team.side == "home" else "road", f"{team.side}_name"
+        yield Slip(*span, "word", kind, claim, right, where, flags=frozenset(flags))
 
 
 def _place(scene: Scene, at: int, kind: str, home: Entity) -> Iterator[Slip]:

@@ -396,6 +396,10 @@ def double_figures(scene: Scene) -> Iterator[Claim]:
         team = (after.team("t") if after else None) or match.team("t") or acting
         if number is not None and team:
             yield Claim((team,), partial(_figures, match, number))
+        included = match.then("among_them")
+        position = included.at("p") if included else None
+        if position is not None:
+            yield Claim((fixed(f"word {position}"),), partial(_included, scene, position))
 
 
 def _figures(match: PatternMatch, number: int, team: Entity) -> Iterator[Slip]:
@@ -410,6 +414,14 @@ def _figures(match: PatternMatch, number: int, team: Entity) -> Iterator[Slip]:
     if played and scene.words[number].value not in right:
         claim = f"{scene.quote(number)} {match['role']} of the {team} scored in double figures"
         yield from scene.wrong_number(number, "double figures", claim, len(who), f"PTS of {team}")
+
+
+def _included(scene: Scene, position: int, _: Entity) -> Iterator[Slip]:
+    """`six players scored in double figures , including X`, who did not."""
+    player = _scorer(scene.names[position].options[0])
+    if player and len(scene.names[position].options) == 1 and points(player) < 10:
+        claim, where = f"{player} scored in double figures", f"PTS of {player}"
+        yield Slip(*scene.span(position), "name", "figures.included", claim, f"he scored {points(player)}", where)
 
 
 def without(scene: Scene) -> Iterator[Claim]:
