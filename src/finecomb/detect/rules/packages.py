@@ -41,11 +41,11 @@ def meaning(document: Document) -> Iterator[RuleHint]:
     parts = [(start, end) for start, end in sentences(document.text).tolist()]
     parts = [part for part in parts if len(document.text[slice(*part)].split()) >= _LEAST_WORDS]
     vectors = sentence_vectors([document.text[start:end] for start, end in parts])
-    alike = np.tril(vectors @ vectors.T, -1) if parts else np.zeros((0, 0))
-    for number, part in enumerate(parts):
-        nearest = int(alike[number].argmax())
-        if alike[number, nearest] >= SAME:
-            reason = f"An earlier sentence means nearly the same (cosine {alike[number, nearest]:.2f})."
+    for number, part in enumerate(parts[1:], 1):
+        alike = vectors[:number] @ vectors[number]  # a row at a time: all pairs of a long text are gigabytes
+        nearest = int(alike.argmax())
+        if alike[nearest] >= SAME:
+            reason = f"An earlier sentence means nearly the same (cosine {alike[nearest]:.2f})."
             yield RuleHint(*part, "redundant", reason, parts[nearest])
 
 
