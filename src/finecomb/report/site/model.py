@@ -150,6 +150,10 @@ class DotFigure(ReportFigure):
     heads: tuple[str, ...] = ()
     """Heads of the columns, where there are several."""
     second_axis: Axis | None = None
+    second_band: Estimate | None = None
+    """The yardstick on the second axis."""
+    second_is_open: bool = False
+    """Whether the second number is what the first is compared with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from html import escape
 
 from finecomb.core.estimate import Estimate
@@ -178,15 +179,39 @@ def _row_parts(row: DotRow, axis: Axis, width: int, height: int, band: Estimate 
 def _dot_figure(figure: DotFigure) -> tuple[str, int, int]:
     height = 48 if any(row.teeth for row in figure.rows) else 28
     names = _column([row.name for row in figure.rows], 13)
-    parts = []
-    for number, row in enumerate(figure.rows):
-        y = number * height
-        parts.append(_text(0, y + height / 2 + 4, row.name, size=13, bold=True))
-        parts.append(_moved(names, y, _row_parts(row, figure.axis, _PLOT, height, figure.band)))
-        parts.append(_text(names + _PLOT + 12, y + height / 2 + 4, shown(row.estimate, figure.axis), size=13))
-    end = len(figure.rows) * height
-    ticks = axis_plot(figure.axis, _PLOT)
-    return "".join(parts) + _moved(names, end, ticks), names + _PLOT + _NUMBERS, end + 24
+    top = 20 if figure.second_axis else 0  # two columns have heads, so that they can be told apart
+    wide = 320 if figure.second_axis else _PLOT
+    columns = [_dot_column(figure, figure.rows, figure.axis, figure.band, names, wide, height, top, 1)]
+    width = names + wide + _NUMBERS
+    if figure.second_axis:
+        seconds = [
+            replace(row, estimate=row.second, open=row.open or figure.second_is_open) if row.second else None
+            for row in figure.rows
+        ]
+        columns.append(
+            _dot_column(figure, seconds, figure.second_axis, figure.second_band, width, wide, height, top, 2)
+        )
+        width += wide + _NUMBERS
+    titles = (
+        _text(0, top + number * height + height / 2 + 4, row.name, size=13, bold=True)
+        for number, row in enumerate(figure.rows)
+    )
+    return "".join([*titles, *columns]), width, top + len(figure.rows) * height + 24
+
+
+def _dot_column(
+    figure: DotFigure, rows: Sequence[DotRow | None], axis: Axis, band: Estimate | None, x: float, wide: int,
+    height: int, top: int, head: int,
+) -> str:  # fmt: skip
+    """One plot with the numbers beside it, its head above and its axis below."""
+    parts = [_text(x, 12, figure.heads[head], colour="var(--ink-3)")] if top else []
+    for number, row in enumerate(rows):
+        if row is None:
+            continue
+        y = top + number * height
+        parts.append(_moved(x, y, _row_parts(row, axis, wide, height, band)))
+        parts.append(_text(x + wide + 12, y + height / 2 + 4, shown(row.estimate, axis), size=13))
+    return "".join(parts) + _moved(x, top + len(rows) * height, axis_plot(axis, wide))
 
 
 def _column(names: Sequence[str], size: int, bold: bool = True) -> int:
