@@ -420,8 +420,7 @@ def _judges(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure 
     if not rows:
         return None
     person = _one_person(made_from, study, machines)
-    notes = {name: made_from.verdicts.get(name) or kinds.get(name, "") for name in machines}
-    notes |= {ONE_PERSON: "the yardstick"}
+    notes = _judge_notes(made_from, {name: kinds[name] for name in machines})
     drawn = tuple(
         DotRow(name, row.precision, notes[name], second=row.recall, open=name == ONE_PERSON)
         for row in ([person] if person else []) + rows
@@ -441,6 +440,22 @@ def _judges(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure 
     )  # fmt: skip
 
 
+def _judge_notes(made_from: Source, kinds: Mapping[str, str]) -> dict[str, str]:
+    """What stands beside each judge: what `calibrate` said of it, else what it is; and what it cost."""
+    settings = made_from.study.settings
+    prices = {
+        model.annotator: f", {_money(settings, model.cost)} for {counted(model.texts, 'text')}"
+        for model in model_costs(made_from.study)
+        if model.cost
+    }
+    notes = {
+        name: (made_from.verdicts.get(name) or _KINDS.get(kind, kind)) + prices.get(name, "")
+        for name, kind in kinds.items()
+    }
+    return notes | {ONE_PERSON: "the yardstick"}
+
+
+_KINDS = {"llm": "language model"}
 _NO_YARDSTICK = " No text has three readers, so one person cannot be laid beside the others."
 
 

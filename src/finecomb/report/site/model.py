@@ -46,7 +46,7 @@ class Axis:
         """A value in the decimals of its column; a dash where it is undefined."""
         if not math.isfinite(value):
             return "–"
-        shown = 100 * value if self.percent else value
+        shown = round(100 * value if self.percent else value, self.digits) or 0.0  # never −0.00
         return f"{shown:.{self.digits}f}".replace("-", "−")
 
     def tick(self, value: float) -> str:

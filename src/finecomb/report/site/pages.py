@@ -224,7 +224,7 @@ def _dots(figure: DotFigure) -> str:
     if second:
         ticks.append(f'<td class="plot">{_ticks(second, 150)}</td><td></td>')
     return (
-        f'<div class="scroll" tabindex="0"><table class="pl">{head}{rows}'
+        f'<div class="scroll" tabindex="0"><table class="pl{" two" if second else ""}">{head}{rows}'
         f'<tr class="axis" aria-hidden="true">{"".join(ticks)}<td></td></tr></table></div>'
     )
 

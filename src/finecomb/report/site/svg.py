@@ -95,7 +95,7 @@ def axis_plot(axis: Axis, width: int, unit: str = "") -> str:
         places.append((axis.place(axis.reference, width), axis.reference_name or axis.tick(axis.reference)))
     elif places:
         places[-1] = places[-1][0], places[-1][1] + unit
-    texts = [_tick(x, words) for x, words in _apart(places)]
+    texts = [_tick(words, ends) for words, ends in _apart([(words, _ends(x, words)) for x, words in places])]
     return f'<svg width="{width}" height="18" aria-hidden="true" style="overflow:visible">{"".join(texts)}</svg>'
 
 
@@ -104,17 +104,24 @@ def text_width(words: str, size: float = 12, bold: bool = False) -> float:
     return len(words) * size * (0.58 if bold else 0.55)
 
 
-def _apart(places: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
+def _ends(x: float, words: str) -> tuple[float, float]:
+    """From where to where words below an axis reach: around their place, or from its left end where that is near."""
+    half = text_width(words) / 2
+    return (0.0, 2 * half) if len(words) > 6 and half > x else (x - half, x + half)
+
+
+def _apart(places: Sequence[tuple[str, tuple[float, float]]]) -> list[tuple[str, tuple[float, float]]]:
     """Words on the axis that do not touch each other, the last ones first."""
-    chosen: list[tuple[float, str]] = []
-    for x, words in reversed(places):
-        if all(abs(x - other) >= (text_width(words) + text_width(said)) / 2 + 4 for other, said in chosen):
-            chosen.append((x, words))
+    chosen: list[tuple[str, tuple[float, float]]] = []
+    for words, (left, right) in reversed(places):
+        if all(right + 4 <= first or last + 4 <= left for _, (first, last) in chosen):
+            chosen.append((words, (left, right)))
     return chosen[::-1]
 
 
-def _tick(x: float, text: str) -> str:
-    return f'<text x="{x:.1f}" y="12" text-anchor="middle" font-size="12" fill="var(--ink-3)">{escape(text)}</text>'
+def _tick(text: str, ends: tuple[float, float]) -> str:
+    x, anchor = (sum(ends) / 2, "middle") if ends[0] else (0.0, "start")
+    return f'<text x="{x:.1f}" y="12" text-anchor="{anchor}" font-size="12" fill="var(--ink-3)">{escape(text)}</text>'
 
 
 # --- whole figures -----------------------------------------------------------------------------------------------

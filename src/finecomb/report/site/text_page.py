@@ -252,7 +252,7 @@ def _panel(text: TextPage) -> str:
     items = "".join(_item(text, entry.reader, entry.mark) for entry in marks)
     head = f"{len(marks):,} marks" if marks else "Nobody marked anything here."
     return (
-        '<aside class="panel" aria-label="Marks">'
+        '<aside class="panel" aria-label="Marks" tabindex="0">'
         f'<h2 id="chosen" data-all="{escape(head, quote=True)}">{escape(head)}</h2><ul>{items}</ul>'
         f"{_replies(text.replies)}</aside>"
     )
