@@ -433,10 +433,10 @@ def _judges(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure 
         "judges", "Judges", f"Each machine against {against}.{band or _NO_YARDSTICK}",
         tuple(_score_row(row) for row in (*([person] if person else []), *rows)),
         " ".join(dict.fromkeys(str(row.recall.signature) for row in (*rows[:1], *([person] if person else [])))),
-        _command(made_from, "score"), "", "#texts", drawn, scale, person and person.precision,
+        _command(made_from, "score"), "", "#texts", drawn, scale, person.precision if person else None,
         ("Judge", "Precision: of its marks, how many are confirmed", "Recall: of the errors, how many it finds",
          "Verdict" if any(row.name in made_from.verdicts for row in drawn) else ""),
-        scale, person and person.recall,
+        scale, person.recall if person else None,
     )  # fmt: skip
 
 
