@@ -185,7 +185,7 @@ class Reader:
         return str(self.page.evaluate(_TEXT))
 
     def saved(self) -> None:
-        """Wait until the page says that everything is on the server's disk; it tries again after a minute at the latest."""
+        """Wait until the page says that everything is on the server's disk; it tries again within a minute."""
         expect(self.page.locator("[data-state=saved]")).to_be_visible(timeout=90_000)
 
     # by mouse
