@@ -38,7 +38,6 @@ from finecomb.core.corrections import corrected_text
 from finecomb.core.design import design_cells
 from finecomb.core.errors import FinecombError, Problem, StudyError, did_you_mean
 from finecomb.core.evidence import game_problem
-from finecomb.core.frames import MARKS
 from finecomb.core.protocol import Protocol
 from finecomb.core.protocol_text import parse_yaml
 from finecomb.core.records import PHASES, Annotation, Annotator, Design, Document, Mark, Note, Settings
@@ -513,8 +512,7 @@ def stats(
 
     Example: `finecomb stats demo-study --by model,topic`
     """
-    unread = () if where or drop else frozenset(MARKS) - {"id", "annotation", "label", "spans", "votes"}
-    whole = part_of(read(study, from_, unread), where, drop)
+    whole = part_of(read(study, from_), where, drop)
     work = whole.work()
     columns = [name for name in by.split(",") if name] or (["model"] if "model" in meta_names(whole) else [])
     columns = [] if columns == ["none"] else columns

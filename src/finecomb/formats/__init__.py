@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from finecomb.core.check import checked
@@ -117,17 +117,13 @@ def read(
     format: str = "",
     options: Options | None = None,
     watch: Watch = iter,
-    unread: Collection[str] = (),
 ) -> Study:
-    """A study from a file or folder in any format, checked; all its errors are raised together.
-
-    Of a sealed study in Parquet, the columns `unread` of marks are left on disk.
-    """
+    """A study from a file or folder in any format, checked; all its errors are raised together."""
     path = Path(path)
     if not (options or Options()).given() and is_sealed_parquet(path, format):
         from finecomb.formats.parquet import sealed_study
 
-        return sealed_study(path, unread)
+        return sealed_study(path)
     try:
         return Study.from_items(checked(watch(stream(path, format, options))), origin=str(path))
     except StudyError as error:

@@ -91,7 +91,8 @@ def fitted(table: pl.LazyFrame, name: str, where: str) -> pl.LazyFrame:
     ]
     if slips := [*missing, *unknown, *mistyped]:
         raise FormatError("\n".join(f"{where}: {slip}" for slip in slips))
-    return table.select(wanted.names()).cast(wanted)
+    ordered = table.select(wanted.names())
+    return ordered if columns == wanted else ordered.cast(wanted)
 
 
 def _kin(kind: pl.DataType, wanted: pl.DataType) -> bool:
