@@ -20,7 +20,6 @@ from finecomb.agreement.ratings import NO_ERROR, UnitRatings, document_ratings, 
 from finecomb.agreement.repairs import refuse_repairs_of_items, with_repairs
 from finecomb.agreement.tally import Floats, Ints, Tally, joined_tallies, summed, tally_counts, tally_votes
 from finecomb.core.errors import FinecombError
-from finecomb.core.study import PART
 from finecomb.measure.grid import Grid, Votes, lay, most_readers, placed, readers_of, votes
 from finecomb.measure.grid import Level as GridLevel
 from finecomb.measure.view import ANY, View
@@ -69,13 +68,13 @@ class UnitMarks:
     @functools.cached_property
     def sums(self) -> tuple[Tally, Floats]:
         """Tallies of all labels, and what `two` gives, made from some documents at a time."""
-        if len(self.view.study.documents) <= PART:
-            return self._sums(None)
         raters = most_readers(self.view.study, self._level, self.options.tokens)
-        tallies, twos = zip(*(replace(self, view=part)._sums(raters) for part in self.view.parts()), strict=True)
+        parts = (self if part.study is self.view.study else replace(self, view=part) for part in self.view.parts())
+        tallies, twos = zip(*(part.part_sums(raters) for part in parts), strict=True)
         return joined_tallies(tallies), np.concatenate(twos)
 
-    def _sums(self, raters: int | None) -> tuple[Tally, Floats]:
+    def part_sums(self, raters: int) -> tuple[Tally, Floats]:
+        """What `sums` gives for these documents alone; `raters` are the most readers that a unit of any has."""
         tally = tally_votes(self.labels, self.votes.marked, self.votes.m, self.grid.bounds, raters)
         return tally, np.swapaxes(alphas.two_agree_sums(self.votes), 0, 1)
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
 import polars as pl
 
 MOST_NAMED = 20_000
 """Documents up to which a file is asked for each by name; of more, it is asked for the range of their ids."""
+
+BATCH = 200_000
+"""Marks that are copied at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,18 @@ class StoredMarks:
             return self.table.collect(engine="streaming")
         near = self.table.filter(_near(annotations)).collect(engine="streaming")
         return near.filter(pl.col("annotation").is_in(annotations["id"].implode()))
+
+    def numbered(self, columns: Iterable[str]) -> pl.DataFrame:
+        """Some columns of all marks, with the number of the row in place of the id."""
+        return self.table.select(columns).with_row_index("id").collect(engine="streaming")
+
+    def rows(self, numbers: pl.Series) -> Iterator[pl.DataFrame]:
+        """The marks with these numbers, which are in order, some at a time."""
+        places, last = numbers.to_numpy(), -1 if numbers.is_empty() else int(numbers[-1])
+        for first in range(0, last + 1, BATCH):
+            inside = places[np.searchsorted(places, first) : np.searchsorted(places, first + BATCH)]
+            if len(inside):
+                yield self.table.slice(first, BATCH).collect(engine="streaming")[inside - first]
 
 
 def _near(annotations: pl.DataFrame) -> pl.Expr:

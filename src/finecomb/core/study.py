@@ -155,12 +155,12 @@ class Study:
         renamed = marks.relabelled(label) if isinstance(marks, StoredMarks) else marks.with_columns(label=label)
         return replace(self, marks=renamed)
 
-    def parts(self, size: int = PART) -> Iterator[Study]:
-        """The study in parts of so many documents, in their order, each with its annotations, marks and units."""
-        if len(self.documents) <= size:
+    def parts(self) -> Iterator[Study]:
+        """The study in parts of `PART` documents, in their order, each with its annotations, marks and units."""
+        if len(self.documents) <= PART:
             yield self
             return
-        for documents in self.documents.iter_slices(size):
+        for documents in self.documents.iter_slices(PART):
             inside = pl.col("document").is_in(documents["id"].implode())
             yield self.only(inside).with_documents(documents)
 

@@ -8,6 +8,8 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import polars as pl
+
 from finecomb.core.check import checked
 from finecomb.core.errors import FinecombError, FormatError, Problem, StudyError, did_you_mean
 from finecomb.core.study import Item, Study
@@ -141,12 +143,15 @@ def write(study: Study, path: str | Path, format: str = "", force: bool = False)
     return save(study.items(), Path(path), format, force=force)
 
 
-def save_part(part: Study, path: Path, force: bool = False) -> None:
-    """Write a part of a sealed study in Parquet as Parquet; it is sealed too where nothing names what may be gone."""
-    from finecomb.formats.parquet import write_study
+def save_part(part: Study, path: Path, marks: Iterable[pl.DataFrame], force: bool = False) -> None:
+    """Write a part of a sealed study as Parquet; it is sealed too where nothing names what may be gone.
+
+    `marks` are its marks, some at a time; those of `part` itself are not looked at.
+    """
+    from finecomb.formats.parquet import write_part
 
     with replacing(path, force) as temporary:
-        write_study(part, temporary)
+        write_part(part, temporary, marks)
         settings = part.settings
         names_records = settings.attention_checks or settings.audit or settings.design or settings.allocation
         if not names_records and not settings.offer and part.annotations["about"].null_count() == len(part.annotations):
@@ -184,6 +189,6 @@ def save(
         raise FinecombError(f"{path}: holds what annotators did, in {FILE}; choose another name, or move it away first")
     tally = FeatureCounter()
     with replacing(path, force) as temporary:
-        notes = target.write(tally.watch(items), temporary, options or Options()) or ()
+        notes = target.write(tally.watch(items, target), temporary, options or Options()) or ()
     losses = tally.losses(target)
     return [*tally.notes, *notes, *([losses] if losses else [])]

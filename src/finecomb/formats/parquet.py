@@ -78,15 +78,17 @@ def sealed_study(path: Path) -> Study:
     return Study(scanned.settings, scanned.protocols, marks=marks, **read_tables, origin=str(path))
 
 
-def write_study(study: Study, path: Path) -> None:
-    """Write the frames of a study as they are, without a record for each row."""
+def write_part(part: Study, path: Path, marks: Iterable[pl.DataFrame]) -> None:
+    """Write the frames of a part of a study as they are, without a record for each row, and its marks as they come."""
     path.mkdir(parents=True)
     (path / "protocols").mkdir()
-    for item in study.protocols.values():
+    for item in part.protocols.values():
         folder.write_protocol(item, path)
-    folder.write_settings(study.settings, study.protocols, path)
+    folder.write_settings(part.settings, part.protocols, path)
     for name in frames.FRAMES:
-        getattr(study, name).write_parquet(path / f"{name}.parquet", row_group_size=study_tables.BATCH)
+        if name != "marks":
+            getattr(part, name).write_parquet(path / f"{name}.parquet", row_group_size=study_tables.BATCH)
+    study_tables.write_table(marks, path / "marks.parquet", frames.MARKS)
 
 
 def write_marked(

@@ -67,6 +67,17 @@ class Parts:
         shutil.rmtree(self.place)
 
 
+def write_table(pieces: Iterable[pl.DataFrame], file: Path, columns: frames.Columns) -> None:
+    """Write a table from pieces of it, with one of them in memory at a time."""
+    place = file.with_suffix(".parts")
+    place.mkdir()
+    frames.frame(columns, []).write_parquet(place / "000000.parquet")
+    for number, piece in enumerate(pieces, 1):
+        piece.write_parquet(place / f"{number:06d}.parquet")
+    pl.scan_parquet(sorted(place.glob("*.parquet"))).sink_parquet(file, row_group_size=BATCH)
+    shutil.rmtree(place)
+
+
 # --- in ------------------------------------------------------------------------------------------------------------
 
 

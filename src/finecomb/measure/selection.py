@@ -60,6 +60,14 @@ _JSON: Mapping[Table, tuple[str, ...]] = {
 _ORDER: tuple[Table, ...] = ("annotation", "annotator", "document", "mark")
 
 
+def condition_columns(where: Sequence[str], drop: Sequence[str]) -> list[str]:
+    """The columns of marks without which conditions and what to drop cannot be judged, beside the id."""
+    named = [column for column in _COLUMNS["mark"] if column != "label" and any(column in text for text in where)]
+    quotes = ["quotes"] if any("quote" in text for text in where) else []
+    protocol = ["protocol"] if drop else []
+    return ["annotation", "document", "annotator", *protocol, "label", "answers", "meta", *named, *quotes]
+
+
 def selected(study: Study, where: str) -> Study:
     """The part of a study for which the condition `where` holds; documents and annotators stay as they are."""
     values = _Values(study, where)
