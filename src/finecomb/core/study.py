@@ -53,9 +53,9 @@ class Study:
     documents: pl.DataFrame
     annotators: pl.DataFrame
     annotations: pl.DataFrame
+    units: pl.DataFrame
     marks: _MarksField = _MarksField()
     """Of a sealed study in Parquet they stay on disk until they are asked for; see `parts` and `scan_marks`."""
-    units: pl.DataFrame
     notes: tuple[str, ...] = ()
     """What a reader had to say about the source."""
     origin: str = field(default="", compare=False)

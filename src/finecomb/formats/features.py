@@ -91,9 +91,9 @@ class FeatureCounter:
         self.counts: Counter[str] = Counter()
         self.notes: list[str] = []
 
-    def watch(self, items: Iterable[Item], target: Format) -> Iterator[Item]:
-        """Pass `items` on, counting what `target` might lose; notes are kept, not passed on."""
-        may_lose = not target.holds >= EVERYTHING
+    def watch(self, items: Iterable[Item], target: Format | None = None) -> Iterator[Item]:
+        """Pass `items` on, counting, unless they go to a format that loses nothing; notes are kept, not passed on."""
+        may_lose = target is None or not target.holds >= EVERYTHING
         for item in items:
             if isinstance(item, Note):
                 self.notes.append(item.text)

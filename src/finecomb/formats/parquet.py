@@ -71,11 +71,18 @@ def sealed_study(path: Path) -> Study:
     scanned = scan(path)
     tables = {name: table for name, table in scanned.tables.items() if name != "marks"}
     try:
-        read_tables = {name: table.collect() for name, table in tables.items()}
+        read_tables = {name: _compact(table.collect()) for name, table in tables.items()}
     except _DAMAGED as error:
         raise FormatError(f"{path}: cannot be read as Parquet: {shorten(str(error), 100)}") from None
     marks = StoredMarks(scanned.tables["marks"])
     return Study(scanned.settings, scanned.protocols, marks=marks, **read_tables, origin=str(path))
+
+
+def _compact(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same frame; a column that has one value throughout is held as that value, which takes no memory."""
+    plain = [column for column in frame if not column.dtype.is_nested()]
+    same = [column for column in plain if len(column) > 1 and column.eq_missing(column[0]).all()]
+    return frame.with_columns(pl.lit(column[0], column.dtype).alias(column.name) for column in same)
 
 
 def write_part(part: Study, path: Path, marks: Iterable[pl.DataFrame]) -> None:

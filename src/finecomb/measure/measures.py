@@ -123,11 +123,13 @@ def joined_amounts(parts: Sequence[Amounts]) -> Amounts:
     """The amounts of all annotations from those of parts of them."""
     if len(parts) == 1:
         return parts[0]
+    top = np.concatenate([part.top for part in parts], axis=1)
+    is_per_annotation = not any(any(part.bottom.strides) for part in parts)
     counts = [part.counts for part in parts if part.counts is not None]
     lacking = [part.lacking for part in parts if part.lacking is not None]
     return Amounts(
-        np.concatenate([part.top for part in parts], axis=1),
-        np.concatenate([part.bottom for part in parts], axis=1),
+        top,
+        _ones(top.shape) if is_per_annotation else np.concatenate([part.bottom for part in parts], axis=1),
         np.concatenate(counts) if counts else None,
         np.concatenate(lacking, axis=1) if lacking else None,
     )
@@ -156,8 +158,13 @@ class Measure:
     """Whether it is about the whole text, so that labels have no rows of their own."""
 
 
+def _ones(shape: tuple[int, ...]) -> Floats:
+    """An array of ones that takes no memory."""
+    return np.broadcast_to(1.0, shape)
+
+
 def _per_annotation(reading: AnnotationMatrix, top: Floats) -> Amounts:
-    return Amounts(top, np.ones_like(top))
+    return Amounts(top, _ones(top.shape))
 
 
 def _coverage(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
@@ -173,7 +180,7 @@ def _of_the_text(
         bottom = np.broadcast_to(reading.units, covered.shape).copy()
         return Amounts(covered, bottom, reading.units > 0, lacking)
     share = np.nan_to_num(ratio(covered, np.broadcast_to(reading.units, covered.shape)))
-    return Amounts(share, np.ones_like(share), reading.units > 0, lacking)
+    return Amounts(share, _ones(share.shape), reading.units > 0, lacking)
 
 
 def _severity_coverage(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
