@@ -75,7 +75,7 @@ def sealed_study(path: Path) -> Study:
     except _DAMAGED as error:
         raise FormatError(f"{path}: cannot be read as Parquet: {shorten(str(error), 100)}") from None
     marks = StoredMarks(scanned.tables["marks"])
-    return Study(scanned.settings, scanned.protocols, marks=marks, **read_tables, origin=str(path))
+    return Study(scanned.settings, scanned.protocols, marks=marks, **read_tables, notes=(), origin=str(path))
 
 
 def _compact(frame: pl.DataFrame) -> pl.DataFrame:
