@@ -38,7 +38,8 @@ _SMALL = f"""() => {{ {_SHOWN}
   const targets = "button, .btn, select, summary, textarea, [role=tab], input:not([type=radio], [type=checkbox])";
   const ticks = [...document.querySelectorAll("input:is([type=radio], [type=checkbox])")]
     .map((each) => each.closest("label, .tick") ?? each);
-  return [...document.querySelectorAll(targets), ...ticks]
+  const areas = [...document.querySelectorAll(targets)].map((each) => each.closest("label.find") ?? each);
+  return [...areas, ...ticks]
     .filter(isShown)
     .filter((each) => {{
       const inLine = getComputedStyle(each).display === "inline" || each.matches(".words, .words *, .how");
