@@ -30,7 +30,8 @@ _WATCH = """() => {
   const watch = (type, keep) => new PerformanceObserver((list) => list.getEntries().forEach(keep)).observe({ type });
   watch("longtask", (entry) => seen.tasks.push(entry.duration));
   watch("layout-shift", (entry) => {
-    const moved = entry.sources.map(({ node }) => node).filter((node) => node?.parentElement && !node.matches?.(".caret"));
+    const isThing = (node) => node?.parentElement && !node.matches?.(".caret");
+    const moved = entry.sources.map(({ node }) => node).filter(isThing);
     if (moved.length > 0) seen.shifts.push([entry.value, moved.some((node) => node.parentElement.closest(".stage"))]);
   });
   addEventListener("keydown", (event) => {

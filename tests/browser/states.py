@@ -338,7 +338,7 @@ STATES = (
     PageState("qualification-passed", entered, _came_to("result-1", "[data-passed=true]")),
     PageState("qualification-failed", entered, _came_to("result-1", "[data-passed=false]", nothing)),
     PageState("turned-away", entered, _turned_away),
-    PageState("lesson", taught, _came_to("label-bad-math", "[data-step]")),
+    PageState("lesson", taught, _came_to("label-1-exercise-6", "[data-step]")),
     PageState("exercise", taught, _came_to("exercise-1", "[data-practice]")),
     PageState("choice", taught, _came_to("choice-1", "[data-practice]")),
     PageState("failed", taught, _came_to("result-1", "[data-passed=false]", nothing)),
