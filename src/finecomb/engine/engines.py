@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import multiprocessing
+import pickle
 import time
 import typing
 from collections import deque
@@ -14,7 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.errors import FinecombError, did_you_mean, shorten
 from finecomb.engine.pool import cores, ignore_interrupts
 
 Item = TypeVar("Item")
@@ -46,16 +47,19 @@ class Engine(typing.Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalEngine:
-    """Processes of this machine; with one worker, or for the first two seconds, this process itself."""
+    """Processes of this machine; with one worker, or for the first two seconds, this process itself.
+
+    Work with a true `uses_all_cores`, as of a neural model, stays in this process unless somebody says how many work.
+    """
 
     workers: int = 1
     alone: float = _ALONE
-    """Seconds before other processes are started."""
+    """Seconds before other processes are started; 0 where somebody said how many work."""
 
     def map(self, work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done | LostItem]:
         """See `Engine`."""
         remaining, began = iter(items), time.monotonic()
-        if self.workers < 2:
+        if self.workers < 2 or (self.alone and getattr(work, "uses_all_cores", False)):
             yield from map(work, remaining)
             return
         while time.monotonic() - began < self.alone:
@@ -64,11 +68,40 @@ class LocalEngine:
                 return
             yield work(typing.cast(Item, item))
         first = next(remaining, _END)
-        if first is not _END:
-            yield from _Pool(work, self.workers).results(itertools.chain([typing.cast(Item, first)], remaining))
+        if first is _END:
+            return
+        remaining = itertools.chain([typing.cast(Item, first)], remaining)
+        if problem := _cannot_be_sent(work):
+            if not self.alone:
+                raise FinecombError(f"this work cannot be sent to other processes ({problem}); leave --workers out")
+            yield from map(work, remaining)
+            return
+        yield from _Pool(work, self.workers).results(remaining)
 
 
 _END = object()
+
+
+def _cannot_be_sent(work: Callable[..., Any]) -> str:
+    """Why work cannot be pickled, e.g. since somebody's class is defined in a function; empty where it can."""
+    try:
+        pickle.dumps(work)
+    except Exception as error:  # whatever a class may raise when it is pickled
+        return shorten(str(error), 120)
+    return ""
+
+
+_WORK: list[Callable[[Any], Any]] = []
+"""The work of this process of a pool: sent once, since a fitted model may be large."""
+
+
+def _begin(work: Callable[[Any], Any]) -> None:
+    ignore_interrupts()
+    _WORK[:] = [work]
+
+
+def _work_on(item: Any) -> Any:
+    return _WORK[0](item)
 
 
 @dataclass
@@ -87,7 +120,7 @@ class _Pool:
         try:
             while True:
                 for item in itertools.islice(remaining, self.workers * _AHEAD - len(flight)):
-                    flight.append((item, pool.submit(self.work, item)))
+                    flight.append((item, pool.submit(_work_on, item)))
                 if not flight:
                     return
                 try:
@@ -107,7 +140,7 @@ class _Pool:
 
     def _started(self, workers: int) -> ProcessPoolExecutor:
         spawning = multiprocessing.get_context("spawn")  # a fork would copy the locks of other libraries' threads
-        return ProcessPoolExecutor(workers, spawning, initializer=ignore_interrupts)
+        return ProcessPoolExecutor(workers, spawning, initializer=_begin, initargs=(self.work,))
 
     def _one_at_a_time(self, items: Iterable[Any]) -> Iterator[Any]:
         """Results of items that have a process to themselves, so that a death is their own doing."""
@@ -117,7 +150,7 @@ class _Pool:
                 result: Any = LostItem(f"the process that worked on it died, {_TRIES} times out of {_TRIES}")
                 for _ in range(_TRIES):
                     try:
-                        result = pool.submit(self.work, item).result()
+                        result = pool.submit(_work_on, item).result()
                         break
                     except BrokenProcessPool:
                         pool.shutdown()

@@ -25,13 +25,14 @@ from pydantic_core import to_json
 
 from finecomb import formats
 from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.model_notes import note_of
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, ModelSettings
 from finecomb.core.study import Item, Study
 from finecomb.llm.local import PACKAGES, install_hint, is_local
 from finecomb.llm.prompt import PromptTemplate
 from finecomb.llm.run_folder import RUNS, RunRecord, TextRetry, read_record, run_folders
-from finecomb.llm.runs import ModelPlan, folder_name, name_clash, note_of, plan, written_down
+from finecomb.llm.runs import ModelPlan, folder_name, name_clash, plan, written_down
 from finecomb.server.researchers.run_process import RunEvent, RunJob
 from finecomb.server.researchers.run_schema import NewRun
 from finecomb.store.location import FILE
