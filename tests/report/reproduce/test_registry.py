@@ -88,6 +88,15 @@ def test_no_words_of_a_chart_hide_others(exhibit: Exhibit) -> None:
 
 
 @pytest.mark.long
+def test_systems_of_an_audit_stand_in_one_order() -> None:
+    """Each column was ordered by its own numbers, so that rows side by side were different systems."""
+    chart = rendering(paper_named("scarecrow").exhibit("Figure 16")).chart
+    assert chart is not None
+    columns = chart.to_dict()["hconcat"]
+    assert len({tuple(column["spec"]["layer"][0]["encoding"]["y"]["sort"]) for column in columns}) == 1
+
+
+@pytest.mark.long
 def test_a_dot_stands_where_its_number_is() -> None:
     exhibit = paper_named("scarecrow").exhibit("Figure 17")
     shapes = [one for one in ET.fromstring(drawn(exhibit)).iter(f"{SVG}path") if ": " in one.get("aria-label", "")]
