@@ -11,7 +11,7 @@ import polars as pl
 
 from finecomb.agreement.agree import agree
 from finecomb.core.errors import FinecombError
-from finecomb.core.estimate import Estimate, Finding
+from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import meta
 from finecomb.core.palette import UNLABELLED, Look, looks
 from finecomb.core.records import Settings
@@ -156,9 +156,9 @@ def _counts(made_from: Source) -> str:
         for number, one, many in (
             (people, "person", "people"),
             (machines, "machine", ""),
-            (gold_makers, "gold", "gold"),
+            (gold_makers, "gold standard", ""),
         )
-        if number and (one != "gold" or not people)
+        if number and (one != "gold standard" or not people)
     ]
     who = " and ".join(parts) or "nobody"
     return f"{counted(texts, 'text')}, {counted(len(study.annotations), 'annotation')} by {who}."
@@ -180,13 +180,23 @@ def _rates(made_from: Source) -> dict[str, Estimate]:
     if made_from.view.study.annotations.is_empty():
         return {}
     by = [made_from.by] if made_from.by else []
-    findings = measure(made_from.view, ["rate-1000"], by, draws=made_from.draws, seed=made_from.seed)
+    findings = _rate_findings(made_from, by)
     rates = {
         _system(made_from, finding): _scaled(finding.estimate, 0.1)
         for finding in findings
         if finding.columns["label"] == ANY and (not by or finding.columns[made_from.by] is not None)
     }
     return {name: rates[name] for name in answers.ordered(rates)}
+
+
+def _rate_findings(made_from: Source, by: Sequence[str]) -> Sequence[Finding]:
+    """Marks per 1,000 words, mean over texts: every text counts as much, as in the difference and in its comb."""
+    return measure(made_from.view, ["rate-1000"], by, draws=made_from.draws, seed=made_from.seed, average="document")
+
+
+def _rate_command(made_from: Source, by: str) -> str:
+    by_words = ["--by", by] if by else []
+    return _command(made_from, "measure", "--measure", "rate-1000", "--average", "document", *by_words)
 
 
 def text_rates(made_from: Source) -> pl.DataFrame:
@@ -229,14 +239,15 @@ def _systems(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure
         teeth = tuple(texts.filter(pl.col("system") == name)["value"].to_list())
         note = f"{read[name][1]:,} texts, {read[name][2]:,} annotations" if name in read else ""
         rows.append(DotRow(name, estimate, note, teeth=teeth if len(teeth) <= 200 else (), link="#texts"))
-    scale = axis([row.estimate for row in rows])
-    scale = replace(scale, high=max([scale.high, *(tooth for row in rows for tooth in row.teeth)]))
+    estimates = [row.estimate for row in rows]
+    teeth_too = [Estimate(tooth, tooth, tooth, Signature(())) for row in rows for tooth in row.teeth]
+    scale = replace(axis([*estimates, *teeth_too]), digits=axis(estimates).digits)
     caption = "Marks per 100 words with 95% interval; below each, one tooth per text."
     band = systems.get(HUMAN)
     return DotFigure(
         "systems", "Systems", caption + (" The grey band is human text." if band else ""),
         tuple(_row("system", row) for row in rows), _signature(systems.values()),
-        _command(made_from, "measure", "--measure", "rate-1000", *(["--by", made_from.by] if made_from.by else [])),
+        _rate_command(made_from, made_from.by),
         "" if rows else "Nobody has read these texts yet.", "#texts", tuple(rows), scale, band,
     )  # fmt: skip
 
@@ -283,10 +294,10 @@ def _kinds(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure |
     )
     scale = axis([row.estimate for panel in panels for row in panel.rows], percent=True)
     table = tuple({"label": panel.look.label, **_row("system", row)} for panel in panels for row in panel.rows)
-    names = ", ".join(systems)
+    names = f" {', '.join(systems)} from top to bottom." if len(systems) > 1 else ""
     return PanelFigure(
         "kinds", "Kinds of error",
-        f"Share of words covered by each label, 95% interval, same axis in every panel. {names} from top to bottom.",
+        f"Share of words covered by each label, 95% interval, same axis in every panel.{names}",
         table, _signature([finding.estimate for finding in findings]),
         _command(made_from, "measure", "--measure", "coverage", *(["--by", made_from.by] if made_from.by else [])),
         "", "#texts", panels, scale,
@@ -354,6 +365,9 @@ def _trust(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure |
             )
         )
     known = [row.estimate for row in rows]
+    if all(row.second is None or math.isnan(row.second.value) for row in rows):
+        rows = [replace(row, second=None) for row in rows]  # nobody can be compared with anybody: no empty plot
+    has_pairs = any(row.second for row in rows)
     table = tuple(
         {
             **_row("label", row),
@@ -364,11 +378,18 @@ def _trust(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure |
     return DotFigure(
         "trust", "How far to trust it",
         "Agreement between people; wide intervals mean few marks, not bad readers.", table, _signature(known),
-        _command(made_from, "agree"), "", "#texts", tuple(rows),
+        _command(made_from, "agree"), _no_agreement(rows), "#texts", tuple(rows),
         Axis(min(0.0, *(e.low for e in known if not math.isnan(e.low)), 0.0), 1, (0, 0.2, 0.4, 0.6, 0.8, 1), 2),
         None, ("Label", "Same words, Krippendorff’s α", "Same place, F1 between two readers", "Marks"),
-        Axis(0, 1, (0, 0.5, 1), 2) if f1s else None, second_is_open=True,
+        Axis(0, 1, (0, 0.5, 1), 2) if has_pairs else None, second_is_open=True,
     )  # fmt: skip
+
+
+def _no_agreement(rows: Sequence[DotRow]) -> str:
+    """One sentence in place of the plot, where agreement on no label is known."""
+    if any(math.isfinite(row.estimate.value) or row.second for row in rows):
+        return ""
+    return next((f"Agreement is not known: {row.estimate.why}." for row in rows if row.estimate.why), "")
 
 
 # --- readers ------------------------------------------------------------------------------------------------------
@@ -379,7 +400,7 @@ def _readers_figure(made_from: Source, systems: Mapping[str, Estimate]) -> Repor
     people = _readers(made_from)
     if len(people) < 2:
         return None
-    findings = measure(made_from.view, ["rate-1000"], ["annotator"], draws=made_from.draws, seed=made_from.seed)
+    findings = _rate_findings(made_from, ["annotator"])
     study = made_from.view.study
     texts = dict(study.annotations.group_by("annotator").agg(pl.col("document").n_unique()).iter_rows())
     minutes = dict(study.annotations.group_by("annotator").agg(pl.col("seconds").median() / 60).iter_rows())
@@ -394,7 +415,7 @@ def _readers_figure(made_from: Source, systems: Mapping[str, Estimate]) -> Repor
         "readers", "Readers",
         "Marks per 100 words of each person, 95% interval; their texts may differ.",
         tuple(_row("reader", row) for row in rows), _signature(estimates),
-        _command(made_from, "measure", "--measure", "rate-1000", "--by", "annotator"), "", "#texts", tuple(rows),
+        _rate_command(made_from, "annotator"), "", "#texts", tuple(rows),
         axis(estimates),
     )  # fmt: skip
 
@@ -540,7 +561,7 @@ def _texts(made_from: Source, page_of: Callable[[str], str]) -> ReportFigure:
         "texts", "Texts",
         "One tooth per text, as long as its marks per 100 words; open one to read it with everybody’s marks.",
         table, f"statistic:marks per 100 words by text|texts:{len(rates)}",
-        _command(made_from, "measure", "--measure", "rate-1000", "--by", "document"),
+        _rate_command(made_from, "document"),
         "" if len(rates) else "Nobody has read these texts yet.", "", combs,
     )  # fmt: skip
 
@@ -646,12 +667,19 @@ def _rates_in_words(made_from: Source, scale: Axis) -> str:
     return next((f"With them {name}: {scale.number(rate.value)} {RATE}." for name, rate in rates.items()), "")
 
 
+def _kinds_read(made_from: Source) -> list[str]:
+    """Whose marks are counted: kinds of annotators."""
+    kinds = dict(made_from.study.annotators.select("id", "kind").iter_rows())
+    readers = made_from.view.study.annotations["annotator"].unique(maintain_order=True)
+    return list(dict.fromkeys(kinds.get(id, "unknown") for id in readers))
+
+
 def _facts(made_from: Source) -> tuple[tuple[str, str], ...]:
     protocol = made_from.view.protocol
     return (
         ("Measure", "marks per 100 words, mean over texts, each text the mean over its readers"),
         ("Interval", f"95%, {made_from.draws:,} resamples of whole texts, seed {made_from.seed}"),
         ("Protocol", protocol.id if protocol else "none"),
-        ("Readers", str(made_from.view.fields.get("kinds") or "everybody but gold")),
+        ("Readers", ", ".join(_kinds_read(made_from)) or "nobody"),
         ("Licence", made_from.licence or "none was named; ask before you use the texts or the annotations"),
     )

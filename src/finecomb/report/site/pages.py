@@ -26,6 +26,7 @@ from finecomb.report.site.model import (
 )
 
 _MOST_ROWS = 500  # of a table on the page; all of them are in its CSV
+_FEW_TEETH = 18  # of a comb; more of them are drawn thinner
 DEPTHS = 16
 """Shades of grey behind words, from nobody to everybody."""
 BRAND = '<div class="brand">Finecomb</div>'
@@ -325,9 +326,9 @@ def _combs(figure: CombFigure) -> str:
             f'<span class="vh">{escape(tooth.document)}</span></a>'
             for tooth, length in zip(teeth[:_MOST_ROWS], svg.tooth_heights(teeth[:_MOST_ROWS], most), strict=True)
         )
-        parts.append(
-            f'<div><div class="tcomb">{drawn}</div><p class="cap"><b>{escape(name)}</b> {len(teeth):,} texts</p></div>'
-        )
+        comb = "tcomb many" if len(teeth) > _FEW_TEETH else "tcomb"
+        about = f'<p class="cap"><b>{escape(name)}</b> {len(teeth):,} texts</p>'
+        parts.append(f'<div><div class="{comb}">{drawn}</div>{about}</div>')
     return f'<div class="combs">{"".join(parts)}</div>'
 
 
