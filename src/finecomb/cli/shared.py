@@ -39,13 +39,6 @@ Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 ProtocolName = Annotated[
     str, typer.Option("--protocol", "-p", help="A shipped protocol's name or your YAML file.", show_default=False)
 ]
-EngineName = Annotated[
-    str,
-    typer.Option("--engine", help="Who works: local (processes of this machine), ray, or ray:ADDRESS of a cluster."),
-]
-Workers = Annotated[
-    int | None, typer.Option("--workers", min=1, help="How many processes; no number changes.", show_default=False)
-]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
@@ -114,6 +107,11 @@ def done(path: Path, words: str) -> None:
 def counted(number: int, thing: str) -> str:
     """`1 text`, `2 texts`."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def went_on(count: int, thing: str) -> list[str]:
+    """A note where parts of the work were there from an earlier run."""
+    return [f"{counted(count, thing)} done by an earlier run that was cut off"] if count else []
 
 
 def mapping(pairs: list[str] | None) -> dict[str, str]:

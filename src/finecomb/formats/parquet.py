@@ -59,6 +59,14 @@ class ScannedStudy:
         """Rows of a table."""
         return int(self.tables[name].select(pl.len()).collect().item())
 
+    def has_valid_annotators(self) -> bool:
+        """Whether every annotator is a record as it should be, and has an id of its own."""
+        try:
+            ids = [annotator.id for annotator in frames.annotators_of(self.tables["annotators"].collect())]
+        except (ValueError, *_DAMAGED):
+            return False
+        return len(set(ids)) == len(ids)
+
 
 def scan(path: Path) -> ScannedStudy:
     """A study in Parquet without reading its tables; their columns are checked."""
