@@ -51,7 +51,17 @@ def test_a_detector_is_a_metric(texts: Path) -> None:
 
 
 def test_a_run_that_was_cut_off_goes_on_from_its_partitions(texts: Path, tmp_path: Path) -> None:
-    words = ["stress", texts, "--metric", "rouge1", "--metric", "chrf", "--corruption", "repeated", "--json"]
+    words: list[str | Path] = [
+        "stress",
+        texts,
+        "--metric",
+        "rouge1",
+        "--metric",
+        "chrf",
+        "--corruption",
+        "repeated",
+        "--json",
+    ]
     expected = run(*words).stdout
     folder = tmp_path / "kept"
     spread = WorkSpread.into(LocalEngine(), folder)

@@ -138,7 +138,7 @@ def run_tests(
     refuse_others(values.given, {what: row.options}, test_choices())
     readers = {name: FilterOptions for name, test in TESTS.items() if test.reads is View}
     refuse_others(values.given, {what: readers.get(what, NoOptions)}, readers)
-    spread_out = {name: EngineOptions for name, test in TESTS.items() if "engine" in test.options.__dataclass_fields__}
+    spread_out = {name: EngineOptions for name, test in TESTS.items() if hasattr(test.options, "engine")}
     refuse_others(values.given, {what: spread_out.get(what, NoOptions)}, spread_out)
     whole = read(study, from_)
     part = view(whole, values.of(FilterOptions).filters()) if row.reads is View else whole
@@ -146,7 +146,7 @@ def run_tests(
         say_all(part.notes)
         if part.study.annotations.is_empty():
             raise FinecombError(f"{study}: has no annotations to test")
-    options = values.of(row.options, engine=values.of(EngineOptions).chosen())
+    options: Any = values.of(row.options, engine=values.of(EngineOptions).chosen())
     findings, title = row.run(part, options), _TITLES.get(what, what.capitalize())
     if grid and what != "human-or-machine":
         raise FinecombError(f"--grid does not apply to {what}; it applies to human-or-machine")

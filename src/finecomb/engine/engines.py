@@ -6,6 +6,7 @@ import importlib
 import itertools
 import multiprocessing
 import pickle
+import socket
 import time
 import typing
 from collections import deque
@@ -24,6 +25,7 @@ Done = TypeVar("Done")
 _ALONE = 2.0  # seconds of work before other processes are worth starting
 _AHEAD = 3  # items in flight for each worker: memory is bounded by them, not by the corpus
 _TRIES = 2  # times that a worker may die over an item that nobody else is working beside
+_LISTENS = 10.0  # seconds for a connection to a cluster
 _RAY_RETRIES = 2  # of a task whose worker died, before its items are looked at one by one
 
 
@@ -182,14 +184,19 @@ class RayEngine:
                 ray.shutdown()
 
     def _connect(self, ray: Any) -> None:
+        if self.address and not _somebody_listens(self.address):  # Ray itself would try for minutes
+            raise FinecombError(
+                f"--engine ray:{self.address}: no cluster answers there: nobody listens at that address"
+            )
         local_settings: dict[str, Any] = {"num_cpus": self.workers, "include_dashboard": False}
         place: dict[str, Any] = {"address": self.address} if self.address else {"address": "local", **local_settings}
         try:
             ray.init(**place, log_to_driver=False, configure_logging=False, namespace="finecomb")
-        except (ConnectionError, OSError, ValueError, RuntimeError) as error:
+        except (ConnectionError, OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
             engine_name = f"ray:{self.address}" if self.address else "ray"
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise FinecombError(f"--engine {engine_name}: no cluster answers there: {reason}") from None
+            hint = "; one that asks for a token gets it from RAY_AUTH_TOKEN_PATH" if self.address else ""
+            raise FinecombError(f"--engine {engine_name}: no cluster answers there: {reason}{hint}") from None
 
     def _results(self, ray: Any, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         shared = ray.put(work)
@@ -211,6 +218,18 @@ class RayEngine:
                 result = LostItem(f"the process that worked on it died, {times} times out of {times}")
             yield result
             flight.popleft()
+
+
+def _somebody_listens(address: str) -> bool:
+    """Whether there is a server at HOST:PORT; an address of another form, as `auto`, is for Ray to understand."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return True
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_LISTENS).close()
+    except OSError:
+        return False
+    return True
 
 
 def _call(work: Callable[[Any], Any], item: Any) -> Any:

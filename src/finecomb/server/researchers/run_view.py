@@ -14,7 +14,7 @@ from finecomb.llm.journal import FILE, JournalContent, entries_of
 from finecomb.llm.local import PACKAGES
 from finecomb.llm.prompt import PromptTemplate, prompt_text
 from finecomb.llm.reading import complete_marks
-from finecomb.llm.run_folder import RunRecord, RunStatus, is_locked, read_record, read_status, run_folders
+from finecomb.llm.run_folder import RunRecord, RunStatus, is_locked, read_error, read_record, read_status, run_folders
 from finecomb.llm.runs import ModelPlan, name_clash
 from finecomb.server.researchers.model_runs import RunManager, annotator_ids, protocol_ids
 from finecomb.server.researchers.run_schema import (
@@ -101,7 +101,7 @@ def run_row(manager: RunManager, journals: JournalCache, study: Study, folder: P
     active = manager.active.get(folder.name)
     work = work_of_run(manager, study, record, content, folder.name)
     running = active is not None or is_locked(folder)
-    error = manager.errors.get(folder.name, "")
+    error = read_error(folder)
     return RunRow(
         id=folder.name,
         name=record.name,

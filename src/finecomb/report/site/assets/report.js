@@ -13,11 +13,13 @@
     for (const link of links) { const part = document.getElementById(link.hash.slice(1)); if (part) watch.observe(part); }
   }
   const search = document.getElementById("find");
-  let rows; // of the list of texts with their words, read when somebody searches
+  let rows; // of the list of texts with their words, read when somebody is about to search
+  const readRows = () => { rows ??= all(".texts tr:not(:first-child)").map((row) => [row, row.textContent.toLowerCase()]); };
+  search?.addEventListener("focus", readRows);
   if (search) search.addEventListener("input", () => {
     const words = search.value.toLowerCase();
     let left = 0;
-    rows ??= all(".texts tr:not(:first-child)").map((row) => [row, row.textContent.toLowerCase()]);
+    readRows();
     for (const [row, text] of rows) { row.hidden = !text.includes(words); left += row.hidden ? 0 : 1; }
     const count = document.getElementById("left");
     if (count) count.textContent = `${left.toLocaleString()} texts`;
