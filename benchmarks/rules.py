@@ -2,7 +2,8 @@
 
 A mark of a rule is right when it shares a character with a mark of somebody; `kind` counts only marks of the kinds that
 the rule is about. Texts: the 50 of Scarecrow in the samples of Thresh (one annotator each), the 150 summaries of SNaC
-(any vote). Needs the folder that FINECOMB_DATA names.
+(any vote). Needs the folder that FINECOMB_DATA names. Rules whose package is missing are left out, and said. The tables
+of docs/detect/rules.md.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from benchmarks._docs import markdown, write_table
 from benchmarks.boxscore import show
 from finecomb import formats
+from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, Mark
 from finecomb.core.study import Study
-from finecomb.detect.rules import DEFAULT, RULES
+from finecomb.detect.rules import DEFAULT, LOADED, RULES
 from finecomb.formats import Options
 
 KINDS = {
@@ -27,8 +30,10 @@ KINDS = {
     "unbalanced": ("grammar-usage", "gram"),
     "broken-ending": ("grammar-usage", "gram"),
     "grammar": ("grammar-usage", "gram"),
+    "grammar-tagger": ("grammar-usage", "gram"),
     "arithmetic": ("bad-math",),
     "conversions": ("bad-math",),
+    "currency": ("bad-math", "self-contradiction", "incon"),
     "impossible": ("bad-math", "encyclopedic"),
     "ages": ("self-contradiction", "incon"),
     "contradictions": ("self-contradiction", "incon"),
@@ -36,17 +41,32 @@ KINDS = {
     "people": ("char", "ref", "incoherent"),
     "definite": ("char", "ref", "coref", "incoherent"),
 }
-STUDIES = (("scarecrow", "thresh_samples/scarecrow.json", "thresh"), ("snac", "snac/SNaC_data.json", "snac"))
+PAGE = "detect/rules.md"
+Rows = list[dict[str, object]]
+STUDIES = (("snac", "snac/SNaC_data.json", "snac"), ("scarecrow", "thresh_samples/scarecrow.json", "thresh"))
+TITLES = {"snac": "SNaC", "scarecrow": "Scarecrow"}
 
 
-def precision(study: Study, name: str) -> list[dict[str, object]]:
+def available() -> list[str]:
+    """Rules whose packages are there."""
+    names = []
+    for name in RULES:
+        try:
+            LOADED.get(name, bool)()
+            names.append(name)
+        except FinecombError as error:
+            print(f"left out: {error}")
+    return names
+
+
+def precision(study: Study, name: str, rules: Sequence[str]) -> Rows:
     """For each rule its marks, and how many of them people marked: at all, and as an error of its kind."""
     people: dict[str, list[Mark]] = {}
     for annotation in study.iter_annotations():
         people.setdefault(annotation.document, []).extend(annotation.marks)
     documents = list(study.iter_documents())
-    rows: list[dict[str, object]] = []
-    for rule in RULES:
+    rows: Rows = []
+    for rule in rules:
         met = [marks for document in documents for marks in _met(document, rule, people.get(document.id, []))]
         of_kind = sum(any(mark.label in KINDS[rule] for mark in marks) for marks in met)
         rows.append({"texts": name, "rule": rule, "marks": len(met), "right": sum(map(bool, met)), "kind": of_kind})
@@ -59,19 +79,45 @@ def _met(document: Document, rule: str, marks: list[Mark]) -> Iterator[list[Mark
         yield [mark for mark in marks if any(hint.start < span.end and span.start < hint.end for span in mark.spans)]
 
 
+def precision_table(studies: Mapping[str, Rows]) -> str:
+    """Rules as rows, the studies beside each other; a share where there are three marks or more."""
+    by_rule: dict[str, list[object]] = {}
+    for rows in studies.values():
+        for row in rows:
+            marks = int(str(row["marks"]))
+            counts = [_count(int(str(row[part])), marks) for part in ("right", "kind")]
+            by_rule.setdefault(str(row["rule"]), []).extend([marks, *counts])
+    heads = [f"{name}: {head}" if not at else head for name in studies for at, head in enumerate(HEADS)]
+    return markdown(["rule", *heads], [[f"`{rule}`", *cells] for rule, cells in by_rule.items()])
+
+
+HEADS = ("marks", "marked by people", "as this kind")
+
+
+def _count(right: int, marks: int) -> str:
+    share = f"{right / marks:.2f}".removeprefix("0") if marks >= 3 else ""
+    return f"{right} ({share})" if share else str(right) if marks else ""
+
+
 def main() -> None:
     place = os.environ.get("FINECOMB_DATA")
     if not place:
         sys.exit("set FINECOMB_DATA to the folder of real data")
     texts: list[Document] = []
+    rules, studies = available(), {}
     for name, file, form in STUDIES:
         study = Study.from_items(formats.stream(Path(place) / file, form, Options()))
         texts += study.iter_documents()
-        show(f"Rules on {name}", precision(study, name))
+        studies[TITLES[name]] = precision(study, name, rules)
+        show(f"Rules on {name}", studies[TITLES[name]])
+    write_table(PAGE, "precision", precision_table(studies))
     words = sum(len(document.text.split()) for document in texts)
     start = time.process_time()
     for document in texts:
         for rule in DEFAULT:
             list(RULES[rule](document))
     minutes = (time.process_time() - start) / 60
-    print(f"{len(DEFAULT)} rules that run without being named: {words / minutes / 1e6:.1f} million words a minute")
+    row = [[len(DEFAULT), f"{words / minutes / 1e6:.1f} million", "1 million"]]
+    write_table(
+        PAGE, "speed", markdown(["rules that run without being named", "words a minute, all together", "wanted"], row)
+    )

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ import psutil
 
 from benchmarks._docs import markdown, write_table
 from benchmarks._postgres import postgresql
+from benchmarks._potato import VERSION, potato, save_body
 from benchmarks._ratios import conditions, note_ratio
 from finecomb import formats, protocols
 from finecomb.core.records import PHASES, Document, Settings
@@ -97,19 +98,43 @@ class Browser:
         self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
         return self
 
-    async def send(self, method: str, path: str, body: str = "") -> tuple[dict[str, str], Any]:
+    async def send(
+        self, method: str, path: str, body: str = "", kind: str = "application/json"
+    ) -> tuple[dict[str, str], Any]:
         assert self.writer is not None
         content = body.encode()
-        head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nContent-Type: application/json\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nContent-Type: {kind}\r\n"
         self.writer.write(f"{head}{self.headers}Content-Length: {len(content)}\r\n\r\n".encode() + content)
         status, *lines = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         pairs = [(name.lower(), value) for name, _, value in (line.partition(": ") for line in lines)]
         headers = dict(pairs)
         headers["cookies"] = "; ".join(value.partition(";")[0] for name, value in pairs if name == "set-cookie")
         answer = await self.reader.readexactly(int(headers.get("content-length", 0)))
-        if not status.startswith("HTTP/1.1 200"):
+        if not status.startswith(("HTTP/1.1 200", "HTTP/1.1 302")):
             raise RuntimeError(f"{method} {path}: {status} {answer[:300]!r}")
-        return headers, json.loads(answer or "null")
+        return headers, json.loads(answer or "null") if headers.get("content-type") == "application/json" else None
+
+    async def save(self, task: str, id: str, body: str) -> None:
+        """One change of one mark."""
+        await self.send("PUT", f"/api/tasks/{task}/marks/{id}", body)
+
+
+class PotatoBrowser(Browser):
+    """The same, for potato's own address, which closes the connection after each answer."""
+
+    async def save(self, task: str, id: str, body: str) -> None:
+        await self.connect()
+        await self.send("POST", "/updateinstance", save_body(body))
+
+    @classmethod
+    async def signed_in(cls, port: int, name: str) -> PotatoBrowser:
+        browser = cls(port)
+        form = "application/x-www-form-urlencoded"
+        for method, path, body in (("POST", "/auth", f"email={name}&pass=&action=login"), ("GET", "/annotate", "")):
+            await browser.connect()
+            headers, _ = await browser.send(method, path, body, form)
+            browser.headers = f"Cookie: {headers['cookies']}\r\n"
+        return browser
 
 
 async def joined(port: int, link: str) -> tuple[Browser, str]:
@@ -144,7 +169,7 @@ async def annotate(browser: Browser, task: str, who: int, until: float, pause: f
         start = time.perf_counter()
         if start > until:
             return took
-        await browser.send("PUT", f"/api/tasks/{task}/marks/{id}", body)
+        await browser.save(task, id, body)
         took.append(time.perf_counter() - start)
         if pause:
             await asyncio.sleep(max(0.0, pause - took[-1]))
@@ -266,30 +291,54 @@ async def compare(annotators: int, pause: float, setup: Setup) -> tuple[Measured
     return Measured.middle([one for one, _ in rounds]), Measured.middle([other for _, other in rounds]), ratio
 
 
+async def measure_potato(annotators: int, pause: float, process: psutil.Process, port: int) -> Measured:
+    """Potato under the same saves, by people of its own each time; the median of three rounds."""
+    names = [f"{uuid.uuid4().hex[:8]}-{who}" for who in range(annotators)]
+    people: list[tuple[Browser, str]] = [(await PotatoBrowser.signed_in(port, name), "") for name in names]
+    return Measured.middle([await measured(process, people, round, pause) for round in range(3)])
+
+
+def potato_rows(costs: Mapping[str, float]) -> Iterator[tuple[str, ...]]:
+    """The rows of the table for potato, beside what a save costs our server at the same pace."""
+    with potato(TEXT) as (server, port):
+        for annotators, pause in LOADS:
+            pace = _pace(annotators, pause)
+            theirs = asyncio.run(measure_potato(annotators, pause, psutil.Process(server.pid), port))
+            ratio = note_ratio(f"server: CPU per save, SQLite beside potato, {pace}", costs[pace], theirs.cpu)
+            yield (pace, f"potato {VERSION}", *theirs.cells(), f"ours / potato {ratio:.2f}")
+
+
+def _pace(annotators: int, pause: float) -> str:
+    return f"{annotators}, {f'together {annotators / pause:,.0f} saves/s' if pause else 'as fast as it goes'}"
+
+
 HEAD = ("annotators", "server", "saves/s", "p50", "p99", "CPU per save", "ours / floor, CPU")
 LOADS = ((20, 0.0), (100, 0.0), (100, 100 / 300))
 
 
-def table_rows(setups: Sequence[Setup]) -> Iterator[tuple[str, ...]]:
-    """The rows of the table, each setup beside the floor."""
+def table_rows(setups: Sequence[Setup], costs: dict[str, float]) -> Iterator[tuple[str, ...]]:
+    """The rows of the table, each setup beside the floor; what a save costs the first setup is noted by pace."""
     for annotators, pause in LOADS:
-        pace = f"together {annotators / pause:,.0f} saves/s" if pause else "as fast as it goes"
+        pace = _pace(annotators, pause)
         for setup in setups:
             ours, floor_, ratio = asyncio.run(compare(annotators, pause, setup))
-            note_ratio(f"server: CPU per save, {setup.title}, {annotators} annotators, {pace}", ratio, 1.0)
-            yield (f"{annotators}, {pace}", f"ours, {setup.title}", *ours.cells(), f"{ratio:.2f}")
+            note_ratio(f"server: CPU per save, {setup.title}, annotators: {pace}", ratio, 1.0)
+            costs.setdefault(pace, ours.cpu)
+            yield (pace, f"ours, {setup.title}", *ours.cells(), f"{ratio:.2f}")
             yield ("", "floor", *floor_.cells(), "")
 
 
 def main() -> None:
-    """SQLite, PostgreSQL, and PostgreSQL with two workers, each beside the floor."""
+    """SQLite, PostgreSQL, and PostgreSQL with two workers, each beside the floor; then potato."""
+    costs: dict[str, float] = {}
     with postgresql() as url:
         setups = [
             Setup("SQLite"),
             Setup("PostgreSQL", url),
             Setup("PostgreSQL, 2 workers", url, 2),
         ]
-        table = markdown(HEAD, table_rows(setups))
+        ours = [*table_rows(setups, costs)]
+    table = markdown(HEAD, [*ours, *potato_rows(costs)])
     write_table("performance.md", "server", table, conditions("uvicorn", "starlette", "psycopg"))
 
 

@@ -15,7 +15,7 @@ from benchmarks._docs import markdown, write_table
 from benchmarks._ratios import conditions, note_ratio
 from finecomb.core.records import Document
 from finecomb.stress.corruptions import CORRUPTIONS
-from finecomb.stress.metrics import Metric, sacrebleu_scores
+from finecomb.stress.metrics import Metric, SacrebleuScores
 from finecomb.stress.trial import Stressed, StressTable, stress, stressed_texts
 
 TEXTS = 20
@@ -55,7 +55,7 @@ def main() -> None:
     made, rows = texts(), []
     pairs = stressed_texts(made, CORRUPTIONS, 0)
     for name in ("bleu", "chrf"):
-        metric = Metric(name, sacrebleu_scores(name), needs_references=True)
+        metric = Metric(name, SacrebleuScores(name), needs_references=True)
         ours = busy(functools.partial(trial, made, metric))
         theirs = busy(functools.partial(alone, pairs, name))
         ratio = note_ratio(f"stress: {name} beside sacrebleu alone", ours, theirs)

@@ -185,8 +185,8 @@ class Reader:
         return str(self.page.evaluate(_TEXT))
 
     def saved(self) -> None:
-        """Wait until the page says that everything is on the server's disk."""
-        expect(self.page.locator("[data-state=saved]")).to_be_visible(timeout=20_000)
+        """Wait until the page says that everything is on the server's disk; it tries again within a minute."""
+        expect(self.page.locator("[data-state=saved]")).to_be_visible(timeout=90_000)
 
     # by mouse
 

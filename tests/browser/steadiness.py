@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
+import statistics
 import sys
 import time
 from collections import Counter
@@ -24,6 +26,7 @@ class Repetition:
         self.times = times
         self.until = time.monotonic() + seconds
         self.ends: Counter[tuple[str, str]] = Counter()
+        self.loads: list[float] = []
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         metafunc.fixturenames.append("repetition")
@@ -38,6 +41,8 @@ class Repetition:
             pytest.skip("no time left")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call":
+            self.loads.append(os.getloadavg()[0])
         if report.when == "call" or report.outcome == "failed":
             self.ends[report.nodeid.rpartition("::")[2].partition("[")[0], report.outcome] += 1
 
@@ -59,6 +64,8 @@ def main(times: int, busy: int, seconds: float, only: str) -> int:
         process.kill()
     for (name, outcome), count in sorted(repetition.ends.items()):
         print(f"{name}: {count} {outcome}, beside {busy} busy processes")
+    if loads := repetition.loads:
+        print(f"load of the machine meanwhile: {statistics.median(loads):.1f}, lowest {min(loads):.1f}")
     return sum(count for (_, outcome), count in repetition.ends.items() if outcome == "failed")
 
 

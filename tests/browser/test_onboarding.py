@@ -11,29 +11,15 @@ import finecomb as fc
 from finecomb.core.palette import looks
 from finecomb.core.practice import Exercise
 from finecomb.core.protocol_text import parse_protocol
-from finecomb.core.records import Annotator, Document, Settings
-from finecomb.core.study import Study
+from finecomb.core.records import Annotator
 from tests.browser.accessibility import violations
+from tests.browser.arrival import arrive, study_of
 from tests.browser.served import Reader, Server, serving
 from tests.browser.studies import BOX, REPORT, text, work
 
 pytestmark = pytest.mark.long
 
 WORKER = "5f0c2d7e9a1b"
-
-
-def study_of(protocol: fc.Protocol, *documents: Document, **settings: object) -> Study:
-    """A study with everything that the protocol has before the work."""
-    made = Settings.model_validate({"title": "Harbour news", "protocols": [protocol.id], **settings})
-    return Study.from_items([made, protocol, *documents])
-
-
-def arrive(browser: Browser, server: Server, query: str = "", **options: object) -> Reader:
-    """Somebody who opened the link."""
-    page = browser.new_context(**({"viewport": {"width": 1440, "height": 900}} | options)).new_page()  # type: ignore[arg-type]
-    reader = Reader(page, server.open_link + query)
-    reader.sees("page=join")
-    return reader
 
 
 def people(server: Server) -> list[Annotator]:

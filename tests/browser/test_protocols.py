@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import uuid
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
@@ -23,11 +21,10 @@ from finecomb.core.records import PHASES, Annotation, Annotator, Document, Mark,
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.people import onboarding
-from finecomb.server.auth import TOKEN
+from tests.browser.arrival import arrive, go_to, study_of
 from tests.browser.served import Reader, Server, serving
 from tests.browser.studies import FERRY, PROMPT, STORY, marked, quotes_hold, text
-from tests.browser.test_onboarding import arrive, study_of
-from tests.walking import Knows, ahead, everything, hand_in, nothing, turn
+from tests.walking import nothing
 
 pytestmark = pytest.mark.long
 
@@ -52,45 +49,6 @@ def leave(reader: Reader, code: str = "C0MPLETE") -> None:
     back = reader.page.locator("[data-action=back]").get_attribute("href")
     assert back == f"https://app.prolific.com/submissions/complete?cc={code}"
     reader.checks_out()
-
-
-class Session(httpx.Client):
-    """A reader's own session, without its pages."""
-
-    def __init__(self, reader: Reader, server: Server) -> None:
-        cookies = {str(each["name"]): str(each["value"]) for each in reader.page.context.cookies()}
-        super().__init__(base_url=server.address, cookies=cookies)
-        self.headers[TOKEN] = httpx.get(f"{server.address}/api/me", cookies=cookies).json()["csrf"]
-
-    def save(self, task: str, entry: str, body: Any) -> tuple[int, Any]:
-        sent = {"change": uuid.uuid4().hex, "base": 0, "body": body, "active": 1}
-        answer = self.put(f"/api/tasks/{task}/{entry}", json=sent)
-        return answer.status_code, answer.json()
-
-    def finish(self, task: str) -> tuple[int, Any]:
-        answer = self.put(f"/api/tasks/{task}/finish", json={"change": uuid.uuid4().hex, "active": 1})
-        return answer.status_code, answer.json()
-
-
-def go_to(reader: Reader, server: Server, protocol: Protocol, until: str, knows: Knows = everything) -> None:
-    """Go on over HTTP up to the page, or the exercise of a part, that has this name; then look at it."""
-    known = {each.given.text: each for each in onboarding.items(protocol).values()}
-    with Session(reader, server) as client:
-        for _ in range(60):
-            now = ahead(client)
-            if now["page"]:
-                if now["page"]["step"] == until:
-                    break
-                turn(client, now["page"])
-            elif not now["task"] or not now["task"]["practice"]:
-                break
-            else:
-                words = now["task"]["text"]  # of a text that is read part by part, its beginning
-                item = next(each.given for text_, each in known.items() if text_.startswith(words))
-                if item.name == until:
-                    break
-                hand_in(client, protocol, now["task"], item, knows)
-    reader.page.reload()
 
 
 def export(server: Server) -> Study:

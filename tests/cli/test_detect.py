@@ -14,6 +14,7 @@ from finecomb.core.study import Item, Study
 from finecomb.detect import DETECTORS
 from finecomb.detect.boxscore.ranker import parse_ranker
 from finecomb.detect.boxscore.ranker_training import cross_validate, examples, shuffled, train
+from finecomb.formats.seal import is_sealed
 from finecomb.protocols import shipped
 from tests.detect.games import document, record
 from tests.test_cli import refused, run
@@ -179,4 +180,27 @@ def test_two_texts_with_one_id_are_refused_on_disk_too(tmp_path: Path) -> None:
 
 def test_engines_are_refused_where_they_do_not_apply(games: Path) -> None:
     assert "expected local, ray" in refused("detect", games, "--detector", "boxscore", "--engine", "dask")
-    assert "for gamma" in refused("agree", games, "--engine", "ray")
+    message = refused("agree", games, "--engine", "ray")
+    assert message.startswith("--engine does not apply to alpha, two-agree; it applies to gamma")
+
+
+def test_a_study_that_was_marked_is_sealed(tmp_path: Path) -> None:
+    texts = [item for item in study(4) if not isinstance(item, Annotation)]
+    for name in ("texts", "texts.parquet"):
+        fc.write(Study.from_items(texts), tmp_path / name)
+        run("detect", tmp_path / name, "--detector", "boxscore", "-o", tmp_path / f"of-{name}.parquet")
+        assert is_sealed(tmp_path / f"of-{name}.parquet")
+    marked = tmp_path / "of-texts.parquet"
+    assert fc.read(marked) == fc.read(tmp_path / "of-texts.parquet.parquet")
+    run("detect", marked, "--detector", "rules", "-o", tmp_path / "twice.parquet")
+    assert is_sealed(tmp_path / "twice.parquet")
+
+
+def test_a_study_with_a_text_that_is_no_document_is_not_sealed(tmp_path: Path) -> None:
+    fc.write(Study.from_items([item for item in study(4) if not isinstance(item, Annotation)]), tmp_path / "t.parquet")
+    file = tmp_path / "t.parquet" / "documents.parquet"
+    broken = pl.when(pl.col("id") == "g1").then(pl.lit("{no json")).otherwise("data")
+    pl.read_parquet(file).with_columns(data=broken).write_parquet(file)
+    printed = run("detect", tmp_path / "t.parquet", "--detector", "boxscore", "-o", tmp_path / "o.parquet")
+    assert "is no valid document" in printed.stderr
+    assert not is_sealed(tmp_path / "o.parquet")

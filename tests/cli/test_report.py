@@ -8,6 +8,7 @@ import pytest
 import finecomb as fc
 from finecomb.core.records import Annotation, Annotator
 from finecomb.judges.contract import CONTRACTS, JudgeBinding, JudgeContract
+from tests.llm.scripted import Answer, ScriptedServer
 from tests.test_cli import refused, run
 
 
@@ -64,6 +65,21 @@ def test_nobody_can_be_told_by_name(folder: Path, tmp_path: Path) -> None:
     run("report", renamed, "--anonymous", "--draws", "20", "-o", tmp_path / "report")
     for file in (tmp_path / "report").rglob("*"):
         assert not file.is_file() or b"Hawthorn" not in file.read_bytes(), file
+
+
+def test_raw_replies_of_runs_come_along_and_are_verified(tmp_path: Path) -> None:
+    study, report = tmp_path / "study", tmp_path / "report"
+    fc.write(fc.demo(), study)
+    with ScriptedServer(lambda body, number: Answer('{"marks": [{"quote": "nowhere"}]}')) as server:
+        run("annotate", study, "--model", "m", "--base-url", server.url, "--limit", "1")
+    run("report", study, "--draws", "20", "-o", report)
+    page = (report / "texts" / "1.html").read_text()
+    assert "quote not placed" in page
+    assert "{&quot;marks&quot;: [{&quot;quote&quot;: &quot;nowhere&quot;}]}" in page
+    run("report", report, "--verify")
+    kept = report / "replies" / "replies.json"
+    kept.write_text(kept.read_text().replace("nowhere", "somewhere"))
+    assert "replies/replies.json: is not the file" in refused("report", report, "--verify")
 
 
 @pytest.mark.parametrize(

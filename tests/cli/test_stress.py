@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from finecomb import formats
+from finecomb.engine.engines import LocalEngine
+from finecomb.engine.partitions import WorkSpread
+from finecomb.stress import metric_named, stress, stressed_texts
 from tests.test_cli import refused, run
 
 LINES = [
@@ -44,6 +48,34 @@ def test_a_detector_is_a_metric(texts: Path) -> None:
     ).output
     (row,) = json.loads(output)["table"]
     assert row["value"] > 0  # it sees the repetition
+
+
+def test_a_run_that_was_cut_off_goes_on_from_its_partitions(texts: Path, tmp_path: Path) -> None:
+    words: list[str | Path] = [
+        "stress",
+        texts,
+        "--metric",
+        "rouge1",
+        "--metric",
+        "chrf",
+        "--corruption",
+        "repeated",
+        "--json",
+    ]
+    expected = run(*words).stdout
+    folder = tmp_path / "kept"
+    spread = WorkSpread.into(LocalEngine(), folder)
+    documents = list(formats.read(texts).iter_documents())
+    stress(stressed_texts(documents, ["repeated"], 0), [metric_named("rouge1")], 0, 0, spread)
+    result = run(*words, "--partitions", folder)
+    assert result.stdout == expected
+    assert "16 scores done by an earlier run that was cut off" in result.stderr
+    assert not folder.exists()
+
+
+def test_metrics_that_see_all_texts_at_once_have_no_engine(texts: Path) -> None:
+    message = refused("stress", texts, "--metric", "command:cat", "--engine", "ray")
+    assert message == "--engine does not apply to command:cat; it applies to rouge1, rouge2, rougeL, bleu, chrf"
 
 
 def test_any_command_is_a_metric(texts: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.critics.base import annotated, latent_ppl, parts, scores
+from finecomb.critics.base import annotated, latent_ppl, parts
 from finecomb.critics.chains import Chains, b_cubed, muc, passages
 from finecomb.critics.coreference import Coreference, gender_of, head, states
 from finecomb.critics.coreference_model import Kind
@@ -16,6 +16,7 @@ from finecomb.critics.coreference_sieve import sieve
 from finecomb.critics.coreference_tables import contributions, shifted, unlikely
 from finecomb.critics.posteriors import Point
 from finecomb.critics.priors import ProjectionError
+from finecomb.critics.scoring import scores
 from finecomb.critics.storage import load, save
 
 STORY = "Anna met Paul. She thanked him, and he smiled at her. "

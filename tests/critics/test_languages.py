@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.critics.base import scores
 from finecomb.critics.languages import Languages
 from finecomb.critics.languages_gibbs import Gibbs, chosen, fitted, folded_in, side_by_side
+from finecomb.critics.scoring import scores
 from finecomb.critics.storage import load, save
 
 Ints = NDArray[np.int64]

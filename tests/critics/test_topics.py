@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.critics.base import latent_ppl, scores
+from finecomb.critics.base import latent_ppl
 from finecomb.critics.outliers import outliers
+from finecomb.critics.scoring import scores
 from finecomb.critics.storage import load, save
 from finecomb.critics.topics import Topics
 from finecomb.critics.topics_figure import cluster_order, colours, covariance_figure, png

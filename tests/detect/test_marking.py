@@ -12,6 +12,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.detect.marking import DocumentMarking, mark_corpus
 from finecomb.engine.engines import LocalEngine
+from finecomb.engine.partitions import WorkSpread
 from finecomb.protocols import load
 from tests.engine.works import MischiefOptions, documents, marked
 
@@ -39,6 +40,13 @@ def test_where_every_text_fails_nothing_is_kept(tmp_path: Path) -> None:
     assert not (tmp_path / "p").exists()
 
 
+def test_marks_that_do_not_fit_their_text_are_the_detectors_own_mistake(tmp_path: Path) -> None:
+    corpus = marked("local", documents(3, d1="lie"), tmp_path / "p", MischiefOptions(), workers=1)
+    excluded = [annotation.excluded.reason if annotation.excluded else "" for annotation in corpus.annotations()]
+    assert excluded[::2] == ["", ""]
+    assert excluded[1].startswith("set aside: the detector's own mistake: mark 'd1/m/0'")
+
+
 def unmakable(protocol: Protocol, options: Any) -> Any:
     raise FinecombError("no weights")
 
@@ -46,7 +54,9 @@ def unmakable(protocol: Protocol, options: Any) -> Any:
 def test_a_detector_that_cannot_be_made_is_no_fault_of_the_texts(tmp_path: Path) -> None:
     marking = DocumentMarking("m", unmakable, load("scarecrow"), None)
     with pytest.raises(FinecombError, match="no weights"):
-        mark_corpus(documents(2), marking, "s", LocalEngine(), tmp_path / "p", lambda counts, _: counts)
+        mark_corpus(
+            documents(2), marking, "s", WorkSpread.into(LocalEngine(), tmp_path / "p"), lambda counts, _: counts
+        )
     assert not (tmp_path / "p").exists()
 
 

@@ -7,6 +7,7 @@ import math
 import multiprocessing
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -73,6 +74,15 @@ def test_an_engine_is_named() -> None:
     assert engine_named("ray:10.0.0.5:6379") == RayEngine("10.0.0.5:6379", cores())
     with pytest.raises(FinecombError, match="--workers does not apply"):
         engine_named("ray:auto", 2)
+
+
+def test_an_address_where_nobody_listens_is_said_at_once() -> None:
+    pytest.importorskip("ray")
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # and does not listen
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+        with pytest.raises(FinecombError, match=f"--engine ray:{address}: no cluster answers there: nobody listens"):
+            list(engine_named(f"ray:{address}").map(math.sqrt, [1]))
 
 
 SLEEPER = """

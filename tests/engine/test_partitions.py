@@ -27,8 +27,8 @@ def run(folder: Path, work: Callable[[pl.DataFrame], Tables] = doubled, key: str
     return PartitionRun(engine or LocalEngine(), work, lost, key, PartitionFolder(folder))
 
 
-def result(made: Any) -> list[tuple[int, int]]:
-    return pl.read_parquet(made.folder.files(made.names, "results")).rows()
+def result(made: Any) -> list[Any]:
+    return list(made.table("results").collect().rows())
 
 
 def test_every_row_is_done_once_and_in_order(tmp_path: Path) -> None:

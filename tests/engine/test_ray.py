@@ -1,18 +1,23 @@
-"""A real Ray of two workers on this machine: worker, driver and texts go wrong, and the result is the same."""
+"""Work that is cut short on this machine: by a pool, a Ray of our own, and a cluster that is there already."""
 
 from __future__ import annotations
 
+import io
 import os
+import secrets
 import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from tests.engine.works import MischiefOptions, documents, marked
+from finecomb.engine.partitions import WorkSpread
+from tests.engine.works import PARTITIONS, WORKS, MischiefOptions, poisoned
 
 pytestmark = [
     pytest.mark.long,
@@ -22,25 +27,34 @@ pytestmark = [
 pytest.importorskip("ray")
 
 ROOT = Path(__file__).parents[2]
-COUNT = 160
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
+    "RAY_DISABLE_IMPORT_WARNING": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AUTH_MODE": "token",
+    "RAY_AUTH_TOKEN": secrets.token_hex(32),  # of the clusters of these tests alone: nobody else may use them
+}
+PATIENCE = 180
+"""Seconds that a step may take on a busy machine."""
 
 
-def expected(place: Path) -> dict[str, pl.DataFrame]:
+def expected(name: str) -> pl.DataFrame:
     """What one process makes of the same texts, without a cluster."""
-    corpus = marked("local", documents(COUNT, d3="poison here"), place / "alone", MischiefOptions(), workers=1)
-    return {name: corpus.table(name).collect() for name in ("annotations", "marks", "units")}
+    return WORKS[name].result(poisoned(name), WorkSpread(), MischiefOptions())
 
 
-def started(folder: Path, seconds: float, diary: Path) -> subprocess.Popen[bytes]:
-    """A driver in a process of its own, with its own Ray."""
-    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    words = ["ray", str(COUNT), str(folder), str(seconds), str(diary)]
+def started(
+    name: str, engine: str, folder: Path, seconds: float, diary: Path, workers: int = 2
+) -> subprocess.Popen[bytes]:
+    """A driver in a process of its own."""
+    words = [name, engine, str(folder), str(seconds), str(diary), str(workers)]
     return subprocess.Popen(
         [sys.executable, "-c", "from tests.engine.works import main; main()", *words],
-        env={**os.environ, "PYTHONPATH": paths, "RAY_DISABLE_IMPORT_WARNING": "1"},
+        env=ENVIRONMENT,
         cwd=ROOT,
         start_new_session=True,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
 
@@ -50,54 +64,105 @@ def finished(folder: Path) -> dict[str, int]:
     return {path.name: path.stat().st_ino for path in folder.glob("0*")} if folder.is_dir() else {}
 
 
-def wait_for(folder: Path, partitions: int) -> None:
-    until = time.monotonic() + 50
+def wait_for(folder: Path, partitions: int, run: subprocess.Popen[bytes]) -> None:
+    until = time.monotonic() + PATIENCE
     while len(finished(folder)) < partitions:
+        assert run.poll() is None, run.communicate()[1].decode()[-2000:]
         assert time.monotonic() < until, "no partition was finished"
-        time.sleep(0.05)
+        time.sleep(0.02)
 
 
-def assert_same(folder: Path, wanted: dict[str, pl.DataFrame]) -> None:
-    for name, table in wanted.items():
-        files = sorted(folder.glob(f"0*/{name}.parquet"))
-        assert pl.concat([pl.read_parquet(file) for file in files]).equals(table)
-    reasons = wanted["annotations"].filter(pl.col("excluded").is_not_null())
-    assert reasons["document"].to_list() == ["d3"]
-    assert "ValueError: this text is poisoned" in reasons["excluded"][0]
+def result(run: subprocess.Popen[bytes]) -> pl.DataFrame:
+    """What a driver printed at its end."""
+    printed, complaint = run.communicate(timeout=PATIENCE)
+    assert run.returncode == 0, complaint.decode()[-2000:]
+    return pl.read_json(io.BytesIO(printed.splitlines()[-1]), schema_overrides={"problem": pl.String})
 
 
-def ended(run: subprocess.Popen[bytes]) -> None:
-    assert run.stderr is not None
-    with run.stderr:
-        complaint = run.stderr.read()
-    assert run.wait(timeout=50) == 0, complaint.decode()[-2000:]
+def assert_same(table: pl.DataFrame, name: str) -> None:
+    assert table.equals(expected(name))
+    bad = table.filter(pl.col("problem").is_not_null())
+    assert bad["id"].to_list() == ["d3"]
+    assert "ValueError: this text is poisoned" in bad["problem"][0]
 
 
-def test_a_worker_that_is_killed_changes_nothing_and_a_poisoned_text_is_set_aside(tmp_path: Path) -> None:
+def workers_of(diary: Path) -> list[int]:
+    return [int(line.split()[0]) for line in diary.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_a_worker_that_is_killed_changes_nothing_and_a_poisoned_text_is_set_aside(name: str, tmp_path: Path) -> None:
     folder, diary = tmp_path / "partitions", tmp_path / "diary"
-    run = started(folder, 0.03, diary)
-    wait_for(folder, 1)
-    victim = int(diary.read_text().splitlines()[-1].split()[0])
+    run = started(name, "ray", folder, 0.5 / WORKS[name].rows, diary)
+    wait_for(folder, 1, run)
+    victim = workers_of(diary)[-1]
     os.kill(victim, signal.SIGKILL)
-    ended(run)
-    workers = {line.split()[0] for line in diary.read_text().splitlines()}
-    assert len(workers) > 2  # another one took the dead one's place
-    assert_same(folder, expected(tmp_path))
+    assert len(finished(folder)) < PARTITIONS  # in the middle
+    assert_same(result(run), name)
+    assert set(workers_of(diary)) > {victim}
 
 
-def test_a_driver_that_is_killed_is_started_again_and_does_only_what_is_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["local", "ray"])
+@pytest.mark.parametrize("name", WORKS)
+def test_a_driver_that_is_killed_is_started_again_and_does_only_what_is_left(
+    name: str, engine: str, tmp_path: Path
+) -> None:
     folder, diary = tmp_path / "partitions", tmp_path / "diary"
-    run = started(folder, 0.05, diary)
-    wait_for(folder, 2)
+    rows = WORKS[name].rows
+    run = started(name, engine, folder, 0.8 / rows, diary)
+    wait_for(folder, 2, run)
     os.kill(run.pid, signal.SIGKILL)
     assert run.wait() == -signal.SIGKILL
-    assert run.stderr is not None
-    run.stderr.close()
+    for stream in (run.stdout, run.stderr):
+        assert stream is not None
+        stream.close()
     before, second = finished(folder), tmp_path / "second"
-    assert 2 <= len(before) < COUNT // 16
-    again = started(folder, 0.0, second)
-    ended(again)
+    assert 2 <= len(before) < PARTITIONS
+    again = started(name, engine, folder, 0.0, second)
+    assert_same(result(again), name)
     assert before.items() <= finished(folder).items()  # not written again
     done_again = {line.split()[1] for line in second.read_text().splitlines()}
-    assert len(done_again) == COUNT - 16 * len(before)
-    assert_same(folder, expected(tmp_path))
+    assert len(done_again) == rows * (PARTITIONS - len(before))
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    """The address of a cluster of two workers that somebody else has started."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    ray = Path(sys.executable).with_name("ray")
+    words = ["start", "--head", f"--port={port}", "--num-cpus=2", "--include-dashboard=false", "--block"]
+    head = subprocess.Popen(
+        [str(ray), *words, "--disable-usage-stats"],
+        env=ENVIRONMENT,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        until = time.monotonic() + PATIENCE
+        while not _answers(port):
+            assert head.poll() is None, "the cluster did not start"
+            assert time.monotonic() < until, "the cluster did not answer"
+            time.sleep(0.1)
+        yield f"127.0.0.1:{port}"
+    finally:
+        os.killpg(head.pid, signal.SIGTERM)
+        head.wait(timeout=PATIENCE)
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_a_cluster_that_is_there_is_used_by_its_address_and_left_running(
+    name: str, cluster: str, tmp_path: Path
+) -> None:
+    diary = tmp_path / "diary"
+    run = started(name, f"ray:{cluster}", tmp_path / "partitions", 0.0, diary, workers=0)
+    assert_same(result(run), name)
+    assert run.pid not in workers_of(diary)
+    assert _answers(int(cluster.rpartition(":")[2]))

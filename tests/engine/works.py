@@ -1,33 +1,67 @@
-"""Work for engines that goes wrong in known ways; other processes import it from here."""
+"""Work for engines that goes wrong in known ways, one of each kind; other processes import it from here."""
 
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
+import numpy as np
 import polars as pl
 
+from finecomb.core import frames
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.span import Span
+from finecomb.critics import Markov, Point, Posterior, PriorCritic
+from finecomb.critics.priors import State
+from finecomb.critics.scoring import scores
 from finecomb.detect.marking import DocumentMarking, MarkedCorpus, mark_corpus
 from finecomb.engine.engines import engine_named
+from finecomb.engine.partitions import WorkSpread
 from finecomb.protocols import load
+from finecomb.stress.metrics import Candidate, Metric
+from finecomb.stress.scoring import scored
 
 
 @dataclass(frozen=True)
 class MischiefOptions:
-    """How slow the detector is, and where it writes down who worked."""
+    """How slow the work is, and where it writes down who worked."""
 
     seconds: float = 0.0
     diary: str = ""
 
+    def befall(self, id: str, text: str) -> None:
+        """Take time, write it down; raise at `poison`, and die at `death`."""
+        time.sleep(self.seconds)
+        if self.diary:
+            with Path(self.diary).open("a", encoding="utf-8") as diary:
+                diary.write(f"{os.getpid()} {id}\n")
+        if "poison" in text:
+            raise ValueError("this text is poisoned")
+        if "death" in text:
+            os._exit(1)
+
+
+class PicklingEngine:
+    """Does the last item first, and sends work, items and results as other processes would get them."""
+
+    def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        sent = pickle.loads(pickle.dumps(work))
+        results = [pickle.dumps(sent(pickle.loads(pickle.dumps(item)))) for item in reversed(list(items))]
+        yield from map(pickle.loads, reversed(results))
+
+
+# --- a detector, a metric and a critic ---------------------------------------------------------------------------
+
 
 class MischievousDetector:
-    """Marks the first word; raises at `poison`, and dies at `death`."""
+    """Marks the first word; quotes another one at `lie`."""
 
     signature = "mischief"
 
@@ -35,19 +69,50 @@ class MischievousDetector:
         self.protocol, self.options = protocol, options
 
     def __call__(self, document: Document) -> Annotation:
-        time.sleep(self.options.seconds)
-        if self.options.diary:
-            with Path(self.options.diary).open("a", encoding="utf-8") as diary:
-                diary.write(f"{os.getpid()} {document.id}\n")
-        if "poison" in document.text:
-            raise ValueError("this text is poisoned")
-        if "death" in document.text:
-            os._exit(1)
+        self.options.befall(document.id, document.text)
         word = document.text.split()[0]
-        mark = Mark(id=f"{document.id}/m/0", label="grammar-usage", spans=(Span(0, len(word)),), quotes=(word,))
+        quote = "truth" if word == "lie" else word
+        mark = Mark(id=f"{document.id}/m/0", label="grammar-usage", spans=(Span(0, len(word)),), quotes=(quote,))
         return Annotation(
             id=f"{document.id}/m", document=document.id, annotator="m", protocol=self.protocol.id, marks=(mark,)
         )
+
+
+@dataclass(frozen=True)
+class MischievousScore:
+    """A number with many digits for each text."""
+
+    options: MischiefOptions
+
+    def __call__(self, candidates: Sequence[Candidate]) -> list[float]:
+        for candidate in candidates:
+            self.options.befall(candidate.document.id, candidate.text)
+        return [sum(map(ord, candidate.text)) / 7 for candidate in candidates]
+
+
+class MischievousCritic(PriorCritic):
+    """States are the first letters of words."""
+
+    name = "mischief"
+    prior: Markov
+
+    def __init__(self, options: MischiefOptions) -> None:
+        self.options = options
+        self.prior = Markov.fit([("T", "d"), ("d", "T", "x")], ("T", "d", "x"), 1.0)
+
+    @classmethod
+    def fit(cls, real: Sequence[Document], rng: np.random.Generator) -> Self:
+        return cls(MischiefOptions())
+
+    def project(self, document: Document) -> Posterior:
+        self.options.befall(document.id, document.text)
+        return Point(tuple(word[0] if word[0] in "Td" else "x" for word in document.text.split()))
+
+    def state(self) -> State:
+        return {"prior": self.prior.state()}
+
+
+# --- what comes of texts -----------------------------------------------------------------------------------------
 
 
 def documents(count: int, **words: str) -> pl.LazyFrame:
@@ -58,14 +123,79 @@ def documents(count: int, **words: str) -> pl.LazyFrame:
     return pl.LazyFrame(rows)
 
 
+def records(texts: pl.LazyFrame) -> list[Document]:
+    """The same as records."""
+    columns = {name: kind for name, (kind, _) in frames.DOCUMENTS.items()}
+    return list(frames.documents_of(texts.collect().cast(columns)))  # type: ignore[arg-type]
+
+
 def marked(engine: str, texts: pl.LazyFrame, folder: Path, options: MischiefOptions, workers: int = 2) -> MarkedCorpus:
     """What the detector marks in texts by an engine."""
+    return marks_of(texts, WorkSpread.into(engine_named(engine, workers), folder), options)
+
+
+def marks_of(texts: pl.LazyFrame, spread: WorkSpread, options: MischiefOptions) -> MarkedCorpus:
+    """What the detector marks in texts."""
     marking = DocumentMarking("m", MischievousDetector, load("scarecrow"), options)
-    return mark_corpus(texts, marking, "mischief", engine_named(engine, workers), folder, lambda counts, _: counts)
+    return mark_corpus(texts, marking, "mischief", spread, lambda counts, _: counts)
+
+
+def detection(texts: pl.LazyFrame, spread: WorkSpread, options: MischiefOptions) -> pl.DataFrame:
+    """Every text with the words marked in it."""
+    corpus = marks_of(texts, spread, options)
+    rows = [
+        (row.document, str([mark.quotes for mark in row.marks]), row.excluded.reason if row.excluded else None)
+        for row in corpus.annotations()
+    ]
+    return pl.DataFrame(rows, ["id", "result", "problem"], orient="row")
+
+
+def scoring(texts: pl.LazyFrame, spread: WorkSpread, options: MischiefOptions) -> pl.DataFrame:
+    """Every text with its number."""
+    candidates = [Candidate(document.text, (), document) for document in records(texts)]
+    result = scored(Metric("mischief", MischievousScore(options), by_text=True), candidates, spread)
+    rows = [
+        (candidate.document.id, repr(value), result.failures.get(place))
+        for place, (candidate, value) in enumerate(zip(candidates, result.values.tolist(), strict=True))
+    ]
+    return pl.DataFrame(rows, {"id": pl.String, "result": pl.String, "problem": pl.String}, orient="row")
+
+
+def criticism(texts: pl.LazyFrame, spread: WorkSpread, options: MischiefOptions) -> pl.DataFrame:
+    """Every text with its Latent NLL and its states, those without one last."""
+    result = scores(MischievousCritic(options), records(texts), spread=spread)
+    pairs = zip(result.ids, result.values.tolist(), result.points, strict=True)
+    rows = [(id, f"{value!r} {point}", None) for id, value, point in pairs]
+    rows += [(loss.id, "", loss.why) for loss in result.dropped]  # type: ignore[misc]
+    return pl.DataFrame(rows, {"id": pl.String, "result": pl.String, "problem": pl.String}, orient="row")
+
+
+@dataclass(frozen=True)
+class WorkKind:
+    """A kind of work on texts, whose result has the columns `id`, `result` and `problem`."""
+
+    result: Callable[[pl.LazyFrame, WorkSpread, MischiefOptions], pl.DataFrame]
+    rows: int
+    """Of a partition."""
+
+
+WORKS: Mapping[str, WorkKind] = {
+    "detect": WorkKind(detection, 16),
+    "stress": WorkKind(scoring, 64),
+    "criticize": WorkKind(criticism, 16),
+}
+"""Every command whose partitions can be kept."""
+PARTITIONS = 10
+
+
+def poisoned(name: str) -> pl.LazyFrame:
+    """Texts for ten partitions of a kind of work; the fourth is poisoned."""
+    return documents(PARTITIONS * WORKS[name].rows, d3="poison here")
 
 
 def main() -> None:
-    """Mark texts in a process of its own, as its arguments say; the fourth text is poisoned."""
-    name, count, folder, seconds, diary = sys.argv[1:]
-    poisoned = documents(int(count), d3="poison here")
-    marked(name, poisoned, Path(folder), MischiefOptions(float(seconds), diary))
+    """Work on texts in a process of its own, as its arguments say, and print a digest of what came of it."""
+    name, engine, folder, seconds, diary, workers = sys.argv[1:]
+    spread = WorkSpread.into(engine_named(engine, int(workers) or None), Path(folder))
+    table = WORKS[name].result(poisoned(name), spread, MischiefOptions(float(seconds), diary))
+    print(table.write_json())

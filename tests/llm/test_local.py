@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from finecomb.core.errors import FinecombError
+from finecomb.core.model_notes import note_of
 from finecomb.core.records import Document, ModelSettings
 from finecomb.core.study import Study
 from finecomb.llm import annotate
@@ -14,7 +15,6 @@ from finecomb.llm.chat import CONTEXT_FINISH, ChatMessage, ChatReply, ChatReques
 from finecomb.llm.endpoint import CallError
 from finecomb.llm.local import LocalEndpoint, has_runtime, install_hint, is_local, model_file
 from finecomb.llm.prompt import PromptTemplate
-from finecomb.llm.runs import note_of
 from finecomb.protocols import load
 
 MODEL = "local:smollm2"

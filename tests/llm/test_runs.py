@@ -15,6 +15,7 @@ import pytest
 
 from finecomb.core.check import check
 from finecomb.core.errors import FinecombError
+from finecomb.core.model_notes import note_of
 from finecomb.core.records import Annotation, Annotator, Document, Mark, ModelSettings, Segment
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
@@ -23,7 +24,7 @@ from finecomb.llm.chat import ChatReply
 from finecomb.llm.journal import CallEntry, JournalContent, ReplyEntry, entries_of
 from finecomb.llm.prompt import PromptTemplate
 from finecomb.llm.run_folder import RunBusyError, TextRetry, only_run, read_status, write_status
-from finecomb.llm.runs import ModelRun, execute, note_of, plan, verify
+from finecomb.llm.runs import ModelRun, execute, plan, verify
 from finecomb.protocols import load
 from tests.llm.scripted import Answer, Script, ScriptedServer, text_of
 

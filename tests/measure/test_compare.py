@@ -16,6 +16,7 @@ from finecomb.core.study import Study
 from finecomb.measure.compare import annotation_values, compare
 from finecomb.measure.view import View, view
 from finecomb.simulate.demo import demo_study
+from tests.engine.works import PicklingEngine
 
 PROTOCOL = Protocol(name="t", version="1", title="T", summary="T.", labels=(Label(name="red"), Label(name="blue")))
 TEXT = "a b c d e f g h i j"
@@ -109,6 +110,12 @@ def test_labels_share_one_correction() -> None:
     found = compare(seen, labels=["any", "redundant"], correction="bonferroni", draws=500)
     assert len(found) == 12
     assert all(row.columns["p_adjusted"] == min(1, 12 * float(str(row.columns["p"]))) for row in found)
+
+
+def test_comparisons_are_the_same_whoever_makes_them_and_in_whatever_order() -> None:
+    view = small([3, 1, 4, 1, 5, 9], [2, 6, 5, 3, 5, 8], (range(6), range(6)))
+    alone = compare(view, statistic="count", labels=["any", "red", "blue"], draws=200)
+    assert compare(view, statistic="count", labels=["any", "red", "blue"], draws=200, engine=PicklingEngine()) == alone
 
 
 def test_the_order_of_labels_changes_no_p() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import finecomb as fc
 from finecomb.core.palette import looks
 from finecomb.core.span import Span
 from finecomb.gold.disagreements import cases
@@ -18,6 +19,7 @@ from finecomb.report.page import marked_text, table
 from finecomb.report.validation import write_report
 from tests.agreement.worlds import PROTOCOL, Marked
 from tests.gold.worlds import world
+from tests.report.boxes import collisions
 
 NASTY = 'x<y and z>w </script><b>bold</b> & "quoted" {{braces}} 😀'
 TEXTS = {"<i>one</i>": NASTY, "../two": "plain words here"}
@@ -95,6 +97,17 @@ def test_figures_are_drawn_light_and_dark_with_every_label_that_has_a_point(scor
     values = [value for own in charts.precision_recall(scores)["datasets"].values() for value in own]
     shown = {row.columns["label"] for row in scores.rows if not charts.undefined(row)}
     assert {point["label"] for point in values if "label" in point} == shown
+
+
+@pytest.mark.long
+def test_no_name_hides_another_and_pictures_come_before_tables(tmp_path: Path) -> None:
+    """Names of points near each other stood on top of each other."""
+    scores = score(fc.demo(readers=4), draws=50)
+    write_report(scores, tmp_path)
+    assert collisions((tmp_path / "precision-recall.svg").read_text(encoding="utf-8")) == []
+    page = (tmp_path / "index.html").read_text(encoding="utf-8").partition("<main>")[2]
+    assert page.index('id="precision-recall"') < page.index("<table")
+    assert page.index('class="legend"') < page.index("<table")
 
 
 def test_figures_are_pictures(folder: Path) -> None:

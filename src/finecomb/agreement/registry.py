@@ -12,6 +12,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
 from finecomb.core.options import option
 from finecomb.core.study import Study
+from finecomb.engine.engines import Engine
 from finecomb.measure.annotation_matrix import Overlap
 from finecomb.measure.compare import Pairing, compare
 from finecomb.measure.metrics import metrics
@@ -67,6 +68,8 @@ class SystemsOptions(TableOptions):
     each_label: bool = option(False, "For systems: every label too.")
     tokens: str = option("words", "words, whitespace, or spacy:NAME.")
     overlap: Overlap = option("add", "A token in two marks counts twice, or once.")
+    engine: Engine | None = None
+    """Who makes the comparisons; None: this process."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,7 @@ def _systems(view: View, options: SystemsOptions) -> list[Finding]:
         options.overlap,
         options.draws,
         options.seed,
+        options.engine,
     )
 
 

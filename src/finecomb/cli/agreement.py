@@ -16,14 +16,14 @@ from finecomb.agreement.measures import MEASURES as AGREEMENTS
 from finecomb.agreement.registry import TESTS
 from finecomb.agreement.sources import SOURCES, source_type
 from finecomb.cli.filters import FilterOptions, names
-from finecomb.cli.options import is_given, with_options
-from finecomb.cli.shared import AsJson, EngineName, From, StudyPath, Workers, app, draw, err, print_table, read, say_all
+from finecomb.cli.options import NoOptions, is_given, with_options
+from finecomb.cli.shared import AsJson, From, StudyPath, app, draw, err, print_table, read, say_all
 from finecomb.cli.statistics import print_findings
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
 from finecomb.core.findings import Findings
 from finecomb.core.options import OptionValues, option, refuse_others
-from finecomb.engine.engines import engine_named
+from finecomb.engine.options import EngineOptions
 from finecomb.measure.view import View, view
 from finecomb.people.trust import trust
 from finecomb.report.tables import Row
@@ -33,11 +33,6 @@ if TYPE_CHECKING:
     TestName = str
 else:
     TestName = Literal[tuple(TESTS)]
-
-
-@dataclass(frozen=True)
-class NoOptions:
-    """Options of what has none."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +55,7 @@ def test_choices() -> dict[str, type]:
 
 
 @app.command()
-@with_options([*agree_choices().values(), FilterOptions])
+@with_options([*agree_choices().values(), FilterOptions, EngineOptions])
 def agree(
     context: typer.Context,
     study: StudyPath,
@@ -69,8 +64,6 @@ def agree(
         str, typer.Option("--measure", "-m", help=f"With commas: {', '.join(AGREEMENTS)}.")
     ] = "alpha,two-agree",
     who: Annotated[bool, typer.Option("--who", help="Whom to trust: each annotator against the rest.")] = False,
-    engine: EngineName = "local",
-    workers: Workers = None,
     from_: From = "",
     as_json_: AsJson = False,
 ) -> None:
@@ -82,10 +75,10 @@ def agree(
     if who and is_given(context, "measures"):
         raise FinecombError("--measure does not apply to --who; leave one of the two out")
     wanted = [] if who else measure_names(names(measures))
-    if not any(name.startswith("gamma") for name in wanted) and (engine != "local" or workers):
-        raise FinecombError("--engine and --workers are for gamma; leave them out, or add --measure gamma")
+    spread_out = {name: EngineOptions for name in AGREEMENTS if name.startswith("gamma")}
+    refuse_others(values.given, {name: spread_out.get(name, NoOptions) for name in wanted or ["--who"]}, spread_out)
     gamma = GammaSettings.parsed(values.given.get("settings", ()))
-    options = values.of(AgreeOptions, gamma=gamma, engine=engine_named(engine, workers), watch=_texts)
+    options = values.of(AgreeOptions, gamma=gamma, engine=values.of(EngineOptions).chosen(), watch=_texts)
     refuse_others(values.given, _chosen_agreements(wanted, options), agree_choices())
     part = view(read(study, from_), values.of(FilterOptions).filters())
     say_all(part.notes)
@@ -97,7 +90,7 @@ def agree(
         return
     given = {name: getattr(options, name) for name in values.given if hasattr(options, name)}
     more: dict[str, Any] = {"gamma": gamma, "engine": options.engine, "watch": options.watch}
-    print_findings(agreed(part, wanted, **given, **more), as_json_, "Agreement", protocol=part.protocol)
+    print_findings(agreed(part, wanted, **{**given, **more}), as_json_, "Agreement", protocol=part.protocol)
 
 
 def _chosen_agreements(wanted: Sequence[str], options: AgreeOptions) -> dict[str, type]:
@@ -118,7 +111,7 @@ def _texts(done: Iterable[T], total: int) -> Iterator[T]:
 
 
 @app.command("test")
-@with_options([*test_choices().values(), FilterOptions])
+@with_options([*test_choices().values(), FilterOptions, EngineOptions])
 def run_tests(
     study: StudyPath,
     values: OptionValues,
@@ -145,13 +138,16 @@ def run_tests(
     refuse_others(values.given, {what: row.options}, test_choices())
     readers = {name: FilterOptions for name, test in TESTS.items() if test.reads is View}
     refuse_others(values.given, {what: readers.get(what, NoOptions)}, readers)
+    spread_out = {name: EngineOptions for name, test in TESTS.items() if hasattr(test.options, "engine")}
+    refuse_others(values.given, {what: spread_out.get(what, NoOptions)}, spread_out)
     whole = read(study, from_)
     part = view(whole, values.of(FilterOptions).filters()) if row.reads is View else whole
     if isinstance(part, View):
         say_all(part.notes)
         if part.study.annotations.is_empty():
             raise FinecombError(f"{study}: has no annotations to test")
-    findings, title = row.run(part, values.of(row.options)), _TITLES.get(what, what.capitalize())
+    options: Any = values.of(row.options, engine=values.of(EngineOptions).chosen())
+    findings, title = row.run(part, options), _TITLES.get(what, what.capitalize())
     if grid and what != "human-or-machine":
         raise FinecombError(f"--grid does not apply to {what}; it applies to human-or-machine")
     if grid and not as_json_:

@@ -28,6 +28,7 @@ from finecomb.cli.shared import (
     say,
 )
 from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.model_notes import note_of
 from finecomb.core.options import OptionValues
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, ModelSettings
@@ -46,7 +47,7 @@ try:
     from finecomb.llm.injections import control_document, injection_documents, injection_result
     from finecomb.llm.prompt import VARIABLES, PromptTemplate, prompt_text
     from finecomb.llm.run_folder import RUNS
-    from finecomb.llm.runs import ModelPlan, ModelRun, collect, execute, name_clash, note_of, plan, verify
+    from finecomb.llm.runs import ModelPlan, ModelRun, collect, execute, name_clash, plan, verify
 except ModuleNotFoundError as error:
     raise FinecombError(f"language models need the package {error.name}; pip install 'finecomb[llm]'") from None
 

@@ -18,9 +18,24 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from finecomb import formats
 from finecomb.cli.filters import Draws, Seed, Where, names, pair, part_of
-from finecomb.cli.shared import AsJson, Force, From, app, counted, err, out, print_table, read, say, say_signature
+from finecomb.cli.options import NoOptions, with_options
+from finecomb.cli.shared import (
+    AsJson,
+    Force,
+    From,
+    app,
+    counted,
+    err,
+    out,
+    print_table,
+    read,
+    say,
+    say_signature,
+    went_on,
+)
 from finecomb.core.errors import FinecombError, did_you_mean, shorten
 from finecomb.core.estimate import Signature
+from finecomb.core.options import OptionValues, refuse_others
 from finecomb.core.records import Document
 from finecomb.core.study import Study
 from finecomb.critics import human_judgments, synthetic
@@ -53,6 +68,8 @@ from finecomb.critics.storage import (
     save,
 )
 from finecomb.critics.surprises import calibrated
+from finecomb.engine.options import PartitionOptions
+from finecomb.engine.partitions import WorkSpread, unfinished_folder
 from finecomb.measure.permutation import Correction
 from finecomb.report.tables import Row, as_json, rows_of
 
@@ -62,7 +79,9 @@ _CALIBRATION = 300  # held-out real documents that say which surprises are usual
 
 
 @app.command()
+@with_options([PartitionOptions])
 def criticize(
+    values: OptionValues,
     real: Annotated[
         Path | None, typer.Argument(help="Real documents, in any format that can be read.", show_default=False)
     ] = None,
@@ -184,6 +203,7 @@ def criticize(
     given |= {"smoothing": smoothing} if smoothing else {}
     given |= {"merge_repeats": "true"} if merge_repeats else {}
     if self_test:
+        refuse_others(values.given, {"--synthetic": NoOptions}, {"REAL and GENERATED documents": PartitionOptions})
         with _bars():
             _self_test(given, seed, as_json_)
         return
@@ -206,24 +226,29 @@ def criticize(
     figures = human_judgments.figures_from_table(pl.read_csv(beside), str(beside)) if beside else {}
     test = _Test(correction, draws, seed, paired)
     figures |= _model_figures(corpora, word_ppl, mauve)
-    with _bars():
-        criticisms, rows = _split_comparisons(wanted, corpora, given, stat, test, splits, save_to)
-        tables = _tables(criticisms, rows, study, figures, corpora, test)
-        ability = _Ability(criticisms, wanted, corpora, stat)
-        tables |= {"power": ability.power_rows, "certainty": ability.certainty_rows}
-    signature = Signature.of(
-        statistic="criticize", critic=critic, stat=stat, by=by or None, fit="corpus" if fit else fit_share,
-        cluster=cluster or None, paired=paired or None, splits=splits if splits > 1 else None,
-        where=" and ".join(where or ()) or None, word_ppl=word_ppl or None, mauve=mauve or None,
-        correction=correction, draws=draws, seed=seed, **given,
-    )  # fmt: skip
-    notes = _notes(criticisms, wanted) + (power_words(ability.power) if "power" in shows else [])
-    for place, name in enumerate(shows, 1):
-        title, table_rows = _shown(name, tables, criticisms, corpora, (document, system), stat)
-        ending = (str(signature), notes) if place == len(shows) else ("", [])
-        _print(table_rows, as_json_, title, *ending, running=name == "text")
-    if output:
-        _write(criticisms, {name: make() for name, make in tables.items()}, output)
+    with values.of(PartitionOptions).spread(unfinished_folder(output) if output else None) as spread:
+        with _bars():
+            criticisms, rows = _split_comparisons(wanted, corpora, given, stat, test, splits, save_to, spread)
+            tables = _tables(criticisms, rows, study, figures, corpora, test)
+            ability = _Ability(criticisms, wanted, corpora, stat, spread)
+            tables |= {"power": ability.power_rows, "certainty": ability.certainty_rows}
+        signature = Signature.of(
+            statistic="criticize", critic=critic, stat=stat, by=by or None, fit="corpus" if fit else fit_share,
+            cluster=cluster or None, paired=paired or None, splits=splits if splits > 1 else None,
+            where=" and ".join(where or ()) or None, word_ppl=word_ppl or None, mauve=mauve or None,
+            correction=correction, draws=draws, seed=seed, **given,
+        )  # fmt: skip
+        notes = (
+            went_on(spread.found, "text")
+            + _notes(criticisms, wanted)
+            + (power_words(ability.power) if "power" in shows else [])
+        )
+        for place, name in enumerate(shows, 1):
+            title, table_rows = _shown(name, tables, criticisms, corpora, (document, system), stat)
+            ending = (str(signature), notes) if place == len(shows) else ("", [])
+            _print(table_rows, as_json_, title, *ending, running=name == "text")
+        if output:
+            _write(criticisms, {name: make() for name, make in tables.items()}, output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +280,7 @@ class _Ability:
     wanted: Sequence[UnfittedCritic | Critic]
     corpora: _Corpora
     stat: Statistic | None
+    spread: WorkSpread
 
     @functools.cached_property
     def power(self) -> list[PowerPoint]:
@@ -262,7 +288,9 @@ class _Ability:
         return [
             point
             for result, held_out in self._held_out()
-            for point in power_curve(result.critic, held_out, _smallest(result), self.stat, self.corpora.seed)
+            for point in power_curve(
+                result.critic, held_out, _smallest(result), self.stat, self.corpora.seed, spread=self.spread
+            )
         ]
 
     def power_rows(self) -> list[Row]:
@@ -296,6 +324,7 @@ def _split_comparisons(
     test: _Test,
     splits: int,
     save_to: Path | None,
+    spread: WorkSpread,
 ) -> tuple[list[Criticism], list[Comparison]]:
     """Criticisms by the first split of the real documents, and comparisons over all splits."""
     first: list[Criticism] = []
@@ -306,7 +335,7 @@ def _split_comparisons(
         if save_to and not number:
             _save(critics, save_to)  # before anything else can fail
         pairs = zip(wanted, critics, strict=True)
-        results = [part.criticism(critic, isinstance(choice, Critic), stat) for choice, critic in pairs]
+        results = [part.criticism(critic, isinstance(choice, Critic), stat, spread) for choice, critic in pairs]
         if save_to and not number:
             for critic, choice in zip(critics, wanted, strict=True):
                 calibrated(critic, part.fresh(critic, isinstance(choice, Critic), _CALIBRATION))
@@ -439,16 +468,17 @@ class _Corpora:
         """Held-out real documents, at most so many, without those whose text the critic was fitted on."""
         return list(itertools.islice(fresh_real(self.held_out(whole), critic.fitted_on, []), most))
 
-    def criticism(self, critic: Critic, whole: bool, stat: Statistic | None) -> Criticism:
+    def criticism(self, critic: Critic, whole: bool, stat: Statistic | None, spread: WorkSpread) -> Criticism:
         """Scores of all of them."""
         if self.by:
-            real_scores = criticism(critic, self.held_out(whole), {}, stat, self.cluster)
+            real_scores = criticism(critic, self.held_out(whole), {}, stat, self.cluster, spread)
             documents = itertools.chain.from_iterable(map(self._read, self.generated))
-            return replace(real_scores, systems=scores_by_system(critic, documents, self.by, stat, self.cluster))
-        systems = {path.stem: self._read(path) for path in self.generated}
-        if len(systems) < len(self.generated):
+            systems = scores_by_system(critic, documents, self.by, stat, self.cluster, spread)
+            return replace(real_scores, systems=systems)
+        files = {path.stem: self._read(path) for path in self.generated}
+        if len(files) < len(self.generated):
             raise FinecombError("two files of generated documents have the same name; tell systems apart with --by")
-        return criticism(critic, self.held_out(whole), systems, stat, self.cluster)
+        return criticism(critic, self.held_out(whole), files, stat, self.cluster, spread)
 
     def documents(self) -> Iterator[tuple[str, Document]]:
         """Every generated document with its system, then every real one."""

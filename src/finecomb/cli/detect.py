@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,11 +15,9 @@ from finecomb.cli.filters import Drop, Where, part_of
 from finecomb.cli.options import with_options
 from finecomb.cli.shared import (
     AsJson,
-    EngineName,
     Force,
     From,
     StudyPath,
-    Workers,
     app,
     counted,
     done,
@@ -31,6 +26,8 @@ from finecomb.cli.shared import (
     read,
     row_progress,
     say,
+    say_all,
+    went_on,
 )
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.frames import entries
@@ -38,14 +35,14 @@ from finecomb.core.options import OptionValues, listed, refuse_others
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Mark
 from finecomb.core.study import Item, Study
-from finecomb.detect import DETECTORS, Detector, Factory, FittedDetector, named
+from finecomb.detect import DETECTORS, Factory, FittedDetector, named
 from finecomb.detect.base import BatchDetector
-from finecomb.detect.marking import RESULTS, DocumentMarking, MarkedCorpus, mark_corpus, unfinished_folder
-from finecomb.engine.engines import Engine, LocalEngine, engine_named
+from finecomb.detect.marking import RESULTS, DocumentMarking, MarkedCorpus, mark_corpus
+from finecomb.engine.options import PartitionOptions
+from finecomb.engine.partitions import unfinished_folder
 from finecomb.formats import parquet
-from finecomb.formats.atomic_file import replacing
 from finecomb.formats.folder import looks_like as folder_looks_like
-from finecomb.formats.parquet import ScannedStudy, write_marked
+from finecomb.formats.parquet import ScannedStudy
 from finecomb.report.tables import Row, as_json
 
 DetectorName = Annotated[
@@ -73,7 +70,7 @@ def detectors(as_json_: AsJson = False) -> None:
 
 
 @app.command()
-@with_options([factory.options for factory in DETECTORS.values()])
+@with_options([*(factory.options for factory in DETECTORS.values()), PartitionOptions])
 def detect(
     study: StudyPath,
     detector: DetectorName,
@@ -83,8 +80,6 @@ def detect(
     ] = None,
     where: Where = None,
     drop: Drop = None,
-    engine: EngineName = "local",
-    workers: Workers = None,
     from_: From = "",
     force: Force = False,
     as_json_: AsJson = False,
@@ -105,26 +100,19 @@ def detect(
         raise FinecombError(f"{study}: has no documents yet")
     if output and output.exists() and not force:
         raise FinecombError(f"{output}: exists already; choose another name or say --force to replace it")
-    chosen = _engine(engine, workers, program)
     fitted_texts, id = getattr(program, "fitted_texts", ()), getattr(program, "annotator_id", "")
     checker = factory.annotator(program.signature, fitted_texts, id)
-    marking = DocumentMarking(checker.id, factory.make, protocol, options)
-    with _partitions(output) as folder:
-        corpus = mark_corpus(documents, marking, program.signature, chosen, folder, row_progress)
-        if corpus.found:
-            say(f"{folder}: {counted(corpus.found, 'text')} marked by an earlier run that was cut off")
+    marking = DocumentMarking(checker.id, factory.make, protocol, options, isinstance(program, BatchDetector))
+    folder = unfinished_folder(output) if output else None
+    with values.of(PartitionOptions).spread(folder) as spread:
+        corpus = mark_corpus(documents, marking, program.signature, spread, row_progress)
+        say_all(went_on(spread.found, "text"))
         if output and isinstance(whole, ScannedStudy):
-            with replacing(output, force) as temporary:
-                write_marked(whole, temporary, protocol, checker, {name: corpus.table(name) for name in RESULTS})
+            tables = {name: corpus.table(name) for name in RESULTS}
+            formats.save_marked(whole, output, protocol, checker, tables, corpus.is_checked(), force)
         elif output and isinstance(whole, Study):
-            formats.save(_with(whole, checker, protocol, corpus.annotations()), output, force=force)
+            formats.save_checked(_with(whole, checker, protocol, corpus.annotations()), output, force=force)
         _report(corpus, program.signature, output, as_json_)
-
-
-def _engine(name: str, workers: int | None, program: Detector) -> Engine:
-    """The engine asked for; a model keeps all cores busy by itself, so without --workers it is loaded once."""
-    alone = workers is None and name == "local" and isinstance(program, BatchDetector)
-    return LocalEngine(1) if alone else engine_named(name, workers)
 
 
 def _scanned(path: Path, from_: str, output: Path | None) -> ScannedStudy | None:
@@ -140,17 +128,6 @@ def _scanned(path: Path, from_: str, output: Path | None) -> ScannedStudy | None
     if len(twice):
         raise FinecombError(f"{path}: two documents have the id {twice['id'][0]!r}; ids are unique in a study")
     return scanned
-
-
-@contextmanager
-def _partitions(output: Path | None) -> Iterator[Path]:
-    """The folder of finished partitions: beside the output, where a run that was cut off finds them again."""
-    if output is None:
-        with tempfile.TemporaryDirectory() as place:
-            yield Path(place) / "partitions"
-        return
-    yield unfinished_folder(output)
-    shutil.rmtree(unfinished_folder(output), ignore_errors=True)
 
 
 def _protocol(study: Study | ScannedStudy, name: str) -> Protocol:

@@ -12,12 +12,18 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.options import OptionSpec, OptionValues, all_specs
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """Options of what has none."""
 
 
 def with_options(choices: Iterable[type]) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,8 +20,19 @@ from finecomb.core.study import Study
 from finecomb.judges.contract import CONTRACTS, JudgeContract
 from finecomb.report.site.change import changes
 from finecomb.report.site.content import Source, source
-from finecomb.report.site.folder import GOLD, MANIFEST, WITH, verified, write_changes, write_figures, write_report
+from finecomb.report.site.folder import (
+    GOLD,
+    MANIFEST,
+    REPLIES,
+    REPLIES_FILE,
+    WITH,
+    verified,
+    write_changes,
+    write_figures,
+    write_report,
+)
 from finecomb.report.site.further import FurtherTable, further_table
+from finecomb.report.site.model_replies import needed_replies
 from finecomb.report.site.nameless import nameless
 from finecomb.report.tables import Row, finding_rows, print_rows
 
@@ -68,6 +80,9 @@ Compare = Annotated[
 ]
 
 
+RUNS = "runs"  # as in finecomb.llm, which may not be installed
+
+
 @app.command()
 def report(
     study: StudyPath,
@@ -108,6 +123,7 @@ def report(
         source(nameless(chosen) if anonymous else chosen, study.name or str(study), by, gold, draws, seed),
         verdicts=_verdicts(study),
         further=_further(with_ or ()),
+        replies=_raw_replies(study, chosen),
         licence=licence,
     )
     with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
@@ -168,6 +184,26 @@ def _verdicts(study: Path) -> dict[str, str]:
     }
 
 
+def _raw_replies(study: Path, chosen: Study) -> dict[str, str]:
+    """What language models wrote word for word, from the journals of the study's runs."""
+    runs = study / RUNS if study.is_dir() else study.with_name(f"{study.name}.{RUNS}")
+    if not runs.is_dir():
+        return {}
+    try:
+        from finecomb.llm.calls import reply_text
+        from finecomb.llm.journal import cached_replies
+    except ModuleNotFoundError as error:
+        say(f"raw replies are left out: they need the package {error.name}; pip install 'finecomb[llm]'")
+        return {}
+    return needed_replies(chosen, {hash: reply_text(entry.reply) for hash, entry in cached_replies(runs).items()})
+
+
+def _kept_replies(file: Path) -> dict[str, str]:
+    """The raw replies that a report carries."""
+    replies: dict[str, str] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return replies
+
+
 def _say_what_is_shared(made_from: Source, anonymous: bool) -> None:
     """The folder carries texts, marks and people's names in the study: who passes it on must know."""
     if not made_from.licence:
@@ -203,6 +239,7 @@ def _again(study: Study, manifest: Mapping[str, Any], folder: Path) -> Source:
         source(study, str(manifest["name"]), str(manifest["by"]), gold, draws, seed),
         verdicts=manifest.get("verdicts", {}),
         further=_further([folder / WITH / name for name in manifest.get("with", ())]),
+        replies=_kept_replies(folder / REPLIES / REPLIES_FILE),
         licence=str(manifest.get("licence", "")),
     )
 

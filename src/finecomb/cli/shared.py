@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -38,13 +38,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 ProtocolName = Annotated[
     str, typer.Option("--protocol", "-p", help="A shipped protocol's name or your YAML file.", show_default=False)
-]
-EngineName = Annotated[
-    str,
-    typer.Option("--engine", help="Who works: local (processes of this machine), ray, or ray:ADDRESS of a cluster."),
-]
-Workers = Annotated[
-    int | None, typer.Option("--workers", min=1, help="How many processes; no number changes.", show_default=False)
 ]
 Columns = Annotated[
     list[str] | None,
@@ -87,12 +80,9 @@ def row_progress(counts: Iterable[int], total: int) -> Iterator[int]:
             yield count
 
 
-def read(path: Path, from_: str = "", unread: Collection[str] = ()) -> Study:
-    """A study from any format, with progress and the reader's notes.
-
-    `unread` are columns of marks that the command does not use: they may be missing from what is returned.
-    """
-    study = formats.read(path, from_, watch=progress, unread=unread)
+def read(path: Path, from_: str = "") -> Study:
+    """A study from any format, with progress and the reader's notes."""
+    study = formats.read(path, from_, watch=progress)
     for note in study.notes:
         say(note)
     return study
@@ -117,6 +107,11 @@ def done(path: Path, words: str) -> None:
 def counted(number: int, thing: str) -> str:
     """`1 text`, `2 texts`."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def went_on(count: int, thing: str) -> list[str]:
+    """A note where parts of the work were there from an earlier run."""
+    return [f"{counted(count, thing)} done by an earlier run that was cut off"] if count else []
 
 
 def mapping(pairs: list[str] | None) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import math
@@ -9,19 +10,29 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from finecomb import protocols
 from finecomb.cli.filters import Draws, Drop, Seed, Where, names, part_of
-from finecomb.cli.shared import AsJson, From, StudyPath, app, counted, read, say, say_signature
+from finecomb.cli.options import NoOptions, with_options
+from finecomb.cli.shared import AsJson, From, StudyPath, app, counted, read, say, say_all, say_signature, went_on
 from finecomb.cli.shared import print_table as print_rows
 from finecomb.core import tokens
 from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.options import OptionValues, refuse_others
 from finecomb.core.records import Document
+from finecomb.critics import storage
+from finecomb.critics.base import Critic, parts
+from finecomb.critics.priors import ProjectionError
+from finecomb.detect import Detector, named
+from finecomb.detect.base import BatchDetector
+from finecomb.engine.options import PartitionOptions
 from finecomb.report.tables import Row, as_json, finding_rows
-from finecomb.stress import CORRUPTIONS, Candidate, Metric, Stressed, metric_named, stressed_texts
+from finecomb.stress import CORRUPTIONS, METRICS, Candidate, Metric, Stressed, metric_named, stressed_texts
 from finecomb.stress import stress as stressed
 from finecomb.stress.trial import HUMAN
 
@@ -29,8 +40,10 @@ COMMAND_SECONDS = 3600
 
 
 @app.command()
+@with_options([PartitionOptions])
 def stress(
     study: StudyPath,
+    values: OptionValues,
     metrics: Annotated[
         list[str] | None,
         typer.Option(
@@ -62,11 +75,15 @@ def stress(
     if not documents:
         raise FinecombError(f"{study}: has no texts to damage")
     chosen = [_metric(name) for name in metrics or ["rouge1", "rouge2", "rougeL"]]
+    spread_out = {metric.name: PartitionOptions for metric in [*METRICS.values(), *chosen] if metric.by_text}
+    refuse_others(values.given, {metric.name: spread_out.get(metric.name, NoOptions) for metric in chosen}, spread_out)
     kinds = _kinds(corruptions)
     pairs = stressed_texts(documents, kinds, seed)
     if not pairs:
         raise FinecombError(f"{study}: no text can be damaged in this way; `finecomb stress --help` lists the kinds")
-    table = stressed(pairs, chosen, draws, seed)
+    with values.of(PartitionOptions).spread() as spread:
+        table = stressed(pairs, chosen, draws, seed, spread)
+    say_all(went_on(spread.found, "score"))
     _show(table.falls, table.ranks, [*_notes(documents, pairs, kinds, chosen), *table.notes], as_json_)
     if table.failed:
         raise typer.Exit(1)
@@ -98,35 +115,76 @@ def _metric(name: str) -> Metric:
 
 def detector_metric(name: str) -> Metric:
     """Marks of a detector per 100 words; fewer are better."""
-    from finecomb import protocols
-    from finecomb.detect import named
+    program = _detector(name)
+    return Metric(
+        f"detector:{name}",
+        DetectorScore(name),
+        higher_is_better=False,
+        by_text=True,
+        needs_document=True,
+        uses_all_cores=isinstance(program, BatchDetector),
+        identity=program.signature,
+    )
 
-    factory = named(name)
-    program = factory.make(protocols.load(factory.protocol), factory.options())
 
-    def score(candidates: Sequence[Candidate]) -> list[float]:
+@dataclass(frozen=True, slots=True)
+class DetectorScore:
+    """Marks of a detector per 100 words."""
+
+    name: str
+
+    def __call__(self, candidates: Sequence[Candidate]) -> list[float]:
+        """Each process makes the detector once."""
+        program = _detector(self.name)
         documents = (_damaged_document(candidate) for candidate in candidates)
         return [100 * len(program(document).marks) / max(1, len(tokens.words(document.text))) for document in documents]
 
-    return Metric(f"detector:{name}", score, higher_is_better=False)
+
+@functools.lru_cache(maxsize=4)
+def _detector(name: str) -> Detector:
+    factory = named(name)
+    return factory.make(protocols.load(factory.protocol), factory.options())
 
 
 def critic_metric(folder: str) -> Metric:
     """A saved critic's mean surprise at a text's structure; less is better."""
-    from finecomb.critics import storage
-    from finecomb.critics.base import parts
-    from finecomb.critics.priors import ProjectionError
+    place = Path(folder)
+    surprise = CriticSurprise(place, storage.digest(place))
+    _critic(surprise.folder, surprise.digest)  # a folder without a critic is refused here, and not at every text
+    return Metric(
+        f"critic:{place.name}",
+        surprise,
+        higher_is_better=False,
+        by_text=True,
+        needs_document=True,
+        identity=surprise.digest,
+    )
 
-    critic = storage.load(Path(folder))
 
-    def surprise(candidate: Candidate) -> float:
+@dataclass(frozen=True, slots=True)
+class CriticSurprise:
+    """A saved critic's mean nats of a step."""
+
+    folder: Path
+    digest: str
+    """Of the folder's contents, so that a process that has loaded it loads it again when it has changed."""
+
+    def __call__(self, candidates: Sequence[Candidate]) -> list[float]:
+        """NaN for a text that cannot be projected."""
+        critic = _critic(self.folder, self.digest)
+        return [self._nats(critic, _damaged_document(candidate)) for candidate in candidates]
+
+    def _nats(self, critic: Critic, document: Document) -> float:
         try:
-            steps = parts(critic, _damaged_document(candidate))
+            steps = parts(critic, document)
         except ProjectionError:
             return math.nan
         return sum(step.nll for step in steps) / len(steps) if steps else math.nan
 
-    return Metric(f"critic:{Path(folder).name}", lambda rows: [surprise(row) for row in rows], higher_is_better=False)
+
+@functools.lru_cache(maxsize=4)
+def _critic(folder: Path, digest: str) -> Critic:
+    return storage.load(folder)
 
 
 def command_metric(command: str) -> Metric:

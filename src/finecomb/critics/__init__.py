@@ -11,12 +11,12 @@ from finecomb.critics.base import (
     latent_nll,
     latent_ppl,
     parts,
-    scores,
 )
 from finecomb.critics.comparison import Comparison, compare
 from finecomb.critics.outliers import Outlier, outliers
 from finecomb.critics.posteriors import Dirichlet, Factorised, Gaussian, Point, Posterior, Samples
 from finecomb.critics.priors import DirichletPrior, GaussianPrior, Markov, Prior, ProjectionError
+from finecomb.critics.scoring import scores
 from finecomb.critics.storage import CRITICS, load, named, save
 
 __all__ = [

@@ -23,7 +23,6 @@ from finecomb.core.estimate import Estimate, Signature
 from finecomb.core.records import Document
 from finecomb.critics.posteriors import Floats, Point, Posterior, Samples, Z
 from finecomb.critics.priors import Prior, ProjectionError, State
-from finecomb.critics.vocabulary import word_count
 from finecomb.measure.inference import Sums, estimated_sums, ratio, undefined
 
 Statistic = Literal["nll", "plugin", "kl"]
@@ -52,6 +51,10 @@ class Critic(ABC):
     """What whoever reads its figures should know about how it was fitted; not stored."""
     usual_surprises: tuple[float, ...] = ()
     """Nats of the spans of real documents that it was not fitted on, sorted; stored with it. Empty: not measured."""
+    batch: int = 16
+    """So many documents are projected together, and are the work that one process is given at a time."""
+    uses_all_cores: bool = False
+    """Whether projection keeps all cores busy by itself, as a neural model does."""
     damages: tuple[str, ...] = ("sentences shuffled", "half of another text")
     """What it should notice: the rows of its power curve, names of `finecomb.critics.power.DAMAGES`."""
 
@@ -234,51 +237,6 @@ class CriticScores:
     def rates(self) -> Floats:
         """(documents,): T(x) per step, by which documents of any length are ranked."""
         return self.values / self.steps
-
-
-_SAMPLE = 200  # documents whose words are counted to tell whether the critic knows them
-
-
-def scores(
-    critic: Critic, documents: Iterable[Document], statistic: Statistic | None = None, cluster: str = ""
-) -> CriticScores:
-    """T(x) of every document; what cannot be projected or has no finite value is listed with its reason.
-
-    `cluster` names the document meta, e.g. `prompt`, by which documents belong together; one that lacks it stands for
-    itself.
-    """
-    statistic = statistic or critic.statistic
-    rows: list[tuple[str, float, int, int, Z, str]] = []
-    dropped: list[Dropped] = []
-    familiar: list[float] = []
-    for document, posterior in critic.project_all(documents):
-        try:
-            if isinstance(posterior, ProjectionError):
-                raise posterior
-            terms = _finite(STATISTICS[statistic](critic, posterior), statistic)
-        except ProjectionError as error:
-            dropped.append(Dropped(document.id, str(error)))
-            continue
-        length = len(terms) if critic.discrete else word_count(document.text)
-        if len(familiar) < _SAMPLE:
-            familiar.append(critic.familiarity(document))
-        group = str(document.meta.get(cluster, f"document {document.id}")) if cluster else ""
-        rows.append((document.id, float(terms.sum()), len(terms), length, posterior.point(), group))
-    ids, values, steps, lengths, points, groups = zip(*rows, strict=True) if rows else ((),) * 6
-    numbers = np.array(values, float), np.array(steps, np.int64), np.array(lengths, np.int64)
-    clusters = tuple(groups) if cluster else ()
-    return CriticScores(
-        critic.name, statistic, critic.discrete, tuple(ids), *numbers, tuple(points), tuple(dropped), clusters,
-        float(np.median(familiar)) if familiar else math.nan,
-    )  # fmt: skip
-
-
-def _finite(terms: Floats, statistic: Statistic) -> Floats:
-    if np.isnan(terms).any():
-        raise ProjectionError(f"its {statistic} is not a number: the critic's posterior does not define it")
-    if np.isinf(terms).any():
-        raise ProjectionError("a step has probability 0 under the prior; smooth it")
-    return terms
 
 
 CorpusStatistic = Callable[[Sums], Floats]

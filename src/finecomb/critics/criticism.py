@@ -10,10 +10,12 @@ import numpy as np
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.critics.base import Critic, CriticScores, Dropped, Statistic, scores
+from finecomb.critics.base import Critic, CriticScores, Dropped, Statistic
 from finecomb.critics.comparison import COPIED
 from finecomb.critics.progress import track
+from finecomb.critics.scoring import scores
 from finecomb.critics.storage import checked_options, named
+from finecomb.engine.partitions import WorkSpread
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +120,15 @@ def criticism(
     systems: Mapping[str, Iterable[Document]],
     statistic: Statistic | None = None,
     cluster: str = "",
+    spread: WorkSpread | None = None,
 ) -> Criticism:
-    """Scores of everybody; documents are read once and not kept.
+    """Scores of everybody, made as `spread` says; documents are read once and not kept.
 
     Real documents that the critic was fitted on, by text, and repeated ones take no part. Generated documents that copy
     a text that was fitted on take no part either and are reported as copies.
     """
     lost: list[Dropped] = []
-    judged = _scored(critic, fresh_real(real, critic.fitted_on, lost), "real", statistic, cluster)
+    judged = _scored(critic, fresh_real(real, critic.fitted_on, lost), "real", statistic, cluster, spread=spread)
     real_scores = replace(judged, dropped=judged.dropped + tuple(lost))
     if lost and not real_scores.ids:
         raise FinecombError(
@@ -135,17 +138,22 @@ def criticism(
     return Criticism(
         critic,
         real_scores,
-        {name: generated_scores(critic, systems[name], name, statistic, cluster) for name in systems},
+        {name: generated_scores(critic, systems[name], name, statistic, cluster, spread) for name in systems},
     )
 
 
 def generated_scores(
-    critic: Critic, documents: Iterable[Document], name: str, statistic: Statistic | None, cluster: str = ""
+    critic: Critic,
+    documents: Iterable[Document],
+    name: str,
+    statistic: Statistic | None,
+    cluster: str = "",
+    spread: WorkSpread | None = None,
 ) -> CriticScores:
     """Scores of generated documents; copies of texts that were fitted on are among `dropped`."""
     lost: list[Dropped] = []
     total = len(documents) if isinstance(documents, Sequence) else None
-    judged = _scored(critic, without_copies(documents, critic.fitted_on, lost), name, statistic, cluster, total)
+    judged = _scored(critic, without_copies(documents, critic.fitted_on, lost), name, statistic, cluster, total, spread)
     return replace(judged, dropped=judged.dropped + tuple(lost))
 
 
@@ -156,17 +164,23 @@ def _scored(
     statistic: Statistic | None,
     cluster: str,
     total: int | None = None,
+    spread: WorkSpread | None = None,
 ) -> CriticScores:
-    return scores(critic, track(documents, f"{critic.name} critic: {name}", total), statistic, cluster)
+    return scores(critic, track(documents, f"{critic.name} critic: {name}", total), statistic, cluster, spread)
 
 
 def scores_by_system(
-    critic: Critic, documents: Iterable[Document], name: str, statistic: Statistic | None, cluster: str = ""
+    critic: Critic,
+    documents: Iterable[Document],
+    name: str,
+    statistic: Statistic | None,
+    cluster: str = "",
+    spread: WorkSpread | None = None,
 ) -> dict[str, CriticScores]:
     """Scores of systems that stand in one stream and are told apart by document meta."""
     system: dict[str, str] = {}
     generated = generated_scores(
-        critic, _with_system_recorded(documents, name, system), "generated", statistic, cluster
+        critic, _with_system_recorded(documents, name, system), "generated", statistic, cluster, spread
     )
     return {
         system_name: generated.only({id for id, other in system.items() if other == system_name})

@@ -25,7 +25,7 @@ from finecomb.critics.priors import DirichletPrior, ProjectionError, State
 from finecomb.critics.progress import track
 from finecomb.critics.vocabulary import NO_WORD, Vocabulary, prose
 
-_BATCH, _PROJECTION_SWEEPS = 1000, 20
+_PROJECTION_SWEEPS = 20
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Languages(PriorCritic):
     name = "languages"
     table_names = ("languages", "mixing")
     damages = ("half of another text",)
+    batch = 1000
     discrete = False
     statistic = "kl"
 
@@ -79,7 +80,7 @@ class Languages(PriorCritic):
     def project_all(self, documents: Iterable[Document]) -> Iterator[tuple[Document, Posterior | ProjectionError]]:
         """The same for many; what is drawn for a document depends on its text alone."""
         source = iter(documents)
-        while batch := list(itertools.islice(source, _BATCH)):
+        while batch := list(itertools.islice(source, self.batch)):
             texts = [self.vocabulary.numbers(document.text) for document in batch]
             rngs = [np.random.default_rng(zlib.crc32(document.text.encode())) for document in batch]
             counts = folded_in(texts, self.topics, self.prior.alpha, rngs, _PROJECTION_SWEEPS)

@@ -16,8 +16,10 @@ from scipy import stats
 
 from finecomb.core.records import Document, Segment
 from finecomb.core.sentences import sentences
-from finecomb.critics.base import Critic, Statistic, scores
+from finecomb.critics.base import Critic, Statistic
 from finecomb.critics.posteriors import Floats
+from finecomb.critics.scoring import scores
+from finecomb.engine.partitions import WorkSpread
 from finecomb.measure.audit import wilson
 
 Damage = Callable[[Document, Document, np.random.Generator], Document | None]
@@ -165,16 +167,18 @@ def power_curve(
     statistic: Statistic | None = None,
     seed: int = 0,
     runs: int = RUNS,
+    spread: WorkSpread | None = None,
 ) -> list[PowerPoint]:
     """For every damage the critic should notice, shares of damaged documents and numbers of documents: the power.
 
-    `generated` is how many generated documents there are to be judged; 0 stands for as many as real ones.
+    `generated` is how many generated documents there are to be judged; 0 stands for as many as real ones. Documents
+    are scored as `spread` says.
     """
     rng = np.random.default_rng(seed)
     sample = _sample(held_out, rng)
     rows = []
     for name in critic.damages:
-        whole, damaged = _scored_pairs(critic, sample, DAMAGES[name], statistic, rng)
+        whole, damaged = _scored_pairs(critic, sample, DAMAGES[name], statistic, rng, spread)
         for size, share in itertools.product(SIZES, SHARES):
             real, generations = (max(2, round(size * count)) for count in (len(held_out), generated or len(held_out)))
             figures = (
@@ -193,13 +197,18 @@ def _sample(documents: Sequence[Document], rng: np.random.Generator) -> list[Doc
 
 
 def _scored_pairs(
-    critic: Critic, documents: Sequence[Document], damage: Damage, statistic: Statistic | None, rng: np.random.Generator
+    critic: Critic,
+    documents: Sequence[Document],
+    damage: Damage,
+    statistic: Statistic | None,
+    rng: np.random.Generator,
+    spread: WorkSpread | None = None,
 ) -> tuple[Floats, Floats]:
     """T(x) of the documents that could be damaged and scored, whole and damaged."""
     others = [*documents[1:], *documents[:1]]
     pairs = [(document, damage(document, other, rng)) for document, other in zip(documents, others, strict=True)]
     usable = [(document, changed) for document, changed in pairs if changed is not None]
-    sides = [scores(critic, [pair[side] for pair in usable], statistic) for side in (0, 1)]
+    sides = [scores(critic, [pair[side] for pair in usable], statistic, spread=spread) for side in (0, 1)]
     values = [dict(zip(side.ids, side.values, strict=True)) for side in sides]
     shared = [document.id for document, _ in usable if document.id in values[0] and document.id in values[1]]
     whole, damaged = (np.array([side[id] for id in shared], dtype=np.float64) for side in values)

@@ -109,6 +109,7 @@ class Sections(PriorCritic):
     name = "sections"
     table_names = ("data", "transition-errors", "organisations")
     damages = ("two sections swapped", "a section said again")
+    batch = _BATCH
     prior: Markov
 
     def __init__(
@@ -120,6 +121,7 @@ class Sections(PriorCritic):
         unused: tuple[Dropped, ...] = (),
     ) -> None:
         self.prior, self.classifier, self.choices, self.facts, self.unused = prior, classifier, choices, facts, unused
+        self.uses_all_cores = classifier is not None and not isinstance(getattr(classifier, "features", None), TfIdf)
 
     @classmethod
     def fit(
@@ -210,7 +212,7 @@ class Sections(PriorCritic):
     def project_all(self, documents: Iterable[Document]) -> Iterator[tuple[Document, Posterior | ProjectionError]]:
         """Every document, a few hundred classified at a time."""
         left = iter(documents)
-        while batch := list(itertools.islice(left, _BATCH)):
+        while batch := list(itertools.islice(left, self.batch)):
             yield from self._projected(batch)
 
     def _projected(self, batch: Sequence[Document]) -> Iterator[tuple[Document, Posterior | ProjectionError]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
 import json
@@ -123,6 +124,24 @@ def load(folder: Path, code: Collection[str] = ()) -> Critic:
         return critic
     except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
         raise FinecombError(f"{folder}: holds no fitted critic that can be read ({error}); fit it again") from None
+
+
+def state_digest(critic: Critic) -> str:
+    """Of all that a critic would be stored as: two critics that have it in common say the same."""
+    arrays: dict[str, Any] = {}
+    state = _without_arrays(critic.state(), "", arrays)
+    digest = hashlib.blake2b(json.dumps([registered_name(critic), state], sort_keys=True).encode(), digest_size=16)
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name}{array.dtype}{array.shape}".encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+def digest(folder: Path) -> str:
+    """Of the files of a saved critic; empty where there are none."""
+    files = [folder / name for name in ("critic.json", "arrays.npz")]
+    content = b"".join(file.read_bytes() for file in files if file.is_file())
+    return hashlib.blake2b(content, digest_size=16).hexdigest() if content else ""
 
 
 def _refuse_code(names: Iterable[str], allowed: Collection[str], folder: Path) -> None:

@@ -19,11 +19,12 @@ from scipy import sparse, special
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.critics.base import CriticScores, Ints, PriorCritic, latent_ppl, scores
+from finecomb.critics.base import CriticScores, Ints, PriorCritic, latent_ppl
 from finecomb.critics.ngrams import Ngrams
 from finecomb.critics.posteriors import Floats, Point, Posterior
 from finecomb.critics.priors import Markov, ProjectionError
 from finecomb.critics.progress import track
+from finecomb.critics.scoring import scores
 
 LETTERS = string.ascii_letters
 STOP = len(LETTERS)  # the token that ends a segment

@@ -26,8 +26,6 @@ from finecomb.critics.topics_em import CorrelatedTopics, EmStep, em, infer
 from finecomb.critics.topics_figure import covariance_figure
 from finecomb.critics.vocabulary import NO_WORD, Vocabulary
 
-_BATCH = 1000
-
 
 @dataclass(frozen=True)
 class Topics(PriorCritic):
@@ -36,6 +34,7 @@ class Topics(PriorCritic):
     name = "topics"
     table_names = ("topics",)
     damages = ("half of another text",)
+    batch = 1000
     discrete = False
     statistic = "kl"
 
@@ -77,7 +76,7 @@ class Topics(PriorCritic):
     def project_all(self, documents: Iterable[Document]) -> Iterator[tuple[Document, Posterior | ProjectionError]]:
         """The same for many, a thousand at a time."""
         source = iter(documents)
-        while batch := list(itertools.islice(source, _BATCH)):
+        while batch := list(itertools.islice(source, self.batch)):
             bags = self.vocabulary.bags(document.text for document in batch)
             yield from zip(batch, self._posteriors(bags), strict=True)
 

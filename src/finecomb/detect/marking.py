@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from finecomb.core import frames
+from finecomb.core.check import conformity, placement
 from finecomb.core.errors import FinecombError, shorten
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotation, Exclusion
+from finecomb.core.records import Annotation, Document, Exclusion
 from finecomb.detect.base import BATCH, Detector, detect
-from finecomb.engine.engines import Engine
-from finecomb.engine.partitions import PartitionFolder, PartitionRun, Tables, partition_rows
+from finecomb.engine.partitions import PartitionStore, Tables, WorkSpread, partition_rows
 
 RESULTS = ("annotations", "marks", "units")
+NO_DOCUMENT = "is no valid document"
 _READ = 10_000  # documents in memory at a time, beside those that are being marked
-
-
-def unfinished_folder(output: Path) -> Path:
-    """Where the partitions of a run are until it is done: beside the study that will be written."""
-    return output.with_name(f"{output.name}.unfinished")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +29,8 @@ class DocumentMarking:
     make: Callable[[Protocol, Any], Detector]
     protocol: Protocol
     options: Any
+    uses_all_cores: bool = False
+    """Whether the detector keeps all cores busy by itself, as a neural model does."""
 
     def __call__(self, documents: pl.DataFrame) -> Tables:
         """What it marks in each document; one that it fails at is set aside with the reason."""
@@ -42,16 +39,27 @@ class DocumentMarking:
 
     def _annotations(self, documents: pl.DataFrame, detector: Detector) -> list[Annotation]:
         try:
-            return list(detect(frames.documents_of(documents), detector))
+            texts = list(frames.documents_of(documents))
+            return [self._sound(*pair) for pair in zip(texts, detect(texts, detector), strict=True)]
         except Exception:  # whatever a detector may raise; each text alone tells which one it was
             return [self._annotation(row, detector) for row in documents.iter_slices(1)]
 
     def _annotation(self, row: pl.DataFrame, detector: Detector) -> Annotation:
         try:
-            (annotation,) = detect(frames.documents_of(row), detector)
-            return annotation
+            (document,) = frames.documents_of(row)
+        except Exception as error:  # the study was written by another program, and nobody has checked it yet
+            return self.set_aside(row["id"][0], f"{NO_DOCUMENT}: {_named(error)}")
+        try:
+            (annotation,) = detect([document], detector)
+            return self._sound(document, annotation)
         except Exception as error:  # set aside, so that one text does not keep the others from being marked
-            return self.set_aside(row["id"][0], f"{type(error).__name__}: {shorten(str(error), 200)}")
+            return self.set_aside(document.id, _named(error))
+
+    def _sound(self, document: Document, annotation: Annotation) -> Annotation:
+        """The annotation, or the document set aside where what the detector says does not fit text or protocol."""
+        checks = (*placement(annotation, document), *conformity(annotation, self.protocol))
+        problem = next((message for level, message in checks if level == "error"), "")
+        return self.set_aside(document.id, f"the detector's own mistake: {problem}") if problem else annotation
 
     def _detector(self) -> Detector:
         if not _MADE or _MADE[0][0] != self:
@@ -78,6 +86,10 @@ _MADE: list[tuple[DocumentMarking, Detector]] = []
 """The one detector of this process, with the work it was made for."""
 
 
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {shorten(str(error), 200)}"
+
+
 def _tables(annotations: Sequence[Annotation]) -> Tables:
     rows = {
         "annotations": [frames.annotation_row(annotation) for annotation in annotations],
@@ -89,42 +101,44 @@ def _tables(annotations: Sequence[Annotation]) -> Tables:
 
 @dataclass(frozen=True, slots=True)
 class MarkedCorpus:
-    """The files of a finished run, in the order of the documents."""
+    """The partitions of a finished run, in the order of the documents."""
 
-    folder: PartitionFolder
+    store: PartitionStore
     names: Sequence[str]
-    found: int
-    """Texts that an earlier run had marked."""
 
     def table(self, name: str) -> pl.LazyFrame:
         """All rows of annotations, marks or units."""
-        return pl.scan_parquet(self.folder.files(self.names, name))
+        return self.store.table(self.names, name)
+
+    def is_checked(self) -> bool:
+        """Whether every document turned out valid and every id of a mark is there once."""
+        invalid = pl.col("excluded").str.json_path_match("$.reason").str.starts_with(f"set aside: {NO_DOCUMENT}")
+        any_invalid = self.table("annotations").select(invalid.any()).collect().item()
+        different, total = self.table("marks").select(pl.col("id").n_unique(), total=pl.len()).collect().row(0)
+        return not any_invalid and different == total
 
     def annotations(self) -> Iterator[Annotation]:
         """Every annotation as a record, a partition at a time."""
         for name in self.names:
-            yield from frames.annotations_of(
-                *(pl.read_parquet(self.folder.files([name], table)[0]) for table in RESULTS)
-            )
+            yield from frames.annotations_of(*(self.store.table([name], table).collect() for table in RESULTS))
 
 
 def mark_corpus(
     documents: pl.LazyFrame,
     marking: DocumentMarking,
     signature: str,
-    engine: Engine,
-    folder: Path,
+    spread: WorkSpread,
     watch: Callable[[Iterator[int], int], Iterable[int]],
 ) -> MarkedCorpus:
-    """Mark every document of a frame; what is finished lies in `folder`, also when the run is cut off.
+    """Mark every document of a frame, spread out as `spread` says.
 
     `watch` sees how many documents each finished partition has, and is told how many there are.
     """
     count = int(documents.select(pl.len()).collect().item())
-    run = PartitionRun(engine, marking, marking.lost, signature, PartitionFolder(folder))
+    run = spread.run(marking, marking.lost, signature)
     for _ in watch(run.rows_done(_slices(documents, partition_rows(count))), count):
         pass
-    corpus = MarkedCorpus(run.folder, run.names, run.found)
+    corpus = MarkedCorpus(run.store, run.names)
     _refuse_if_none_was_marked(corpus, marking.name)
     return corpus
 
@@ -148,5 +162,5 @@ def _refuse_if_none_was_marked(corpus: MarkedCorpus, detector: str) -> None:
         .to_list()
     )
     if len(reasons) == 1 and str(reasons[0] or "").startswith("set aside: "):
-        corpus.folder.remove()
+        corpus.store.remove()
         raise FinecombError(f"--detector {detector}: failed at every text: {reasons[0].removeprefix('set aside: ')}")

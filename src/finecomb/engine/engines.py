@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import itertools
 import multiprocessing
+import pickle
+import socket
 import time
 import typing
 from collections import deque
@@ -14,7 +16,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.errors import FinecombError, did_you_mean, shorten
 from finecomb.engine.pool import cores, ignore_interrupts
 
 Item = TypeVar("Item")
@@ -23,6 +25,7 @@ Done = TypeVar("Done")
 _ALONE = 2.0  # seconds of work before other processes are worth starting
 _AHEAD = 3  # items in flight for each worker: memory is bounded by them, not by the corpus
 _TRIES = 2  # times that a worker may die over an item that nobody else is working beside
+_LISTENS = 10.0  # seconds for a connection to a cluster
 _RAY_RETRIES = 2  # of a task whose worker died, before its items are looked at one by one
 
 
@@ -46,16 +49,19 @@ class Engine(typing.Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalEngine:
-    """Processes of this machine; with one worker, or for the first two seconds, this process itself."""
+    """Processes of this machine; with one worker, or for the first two seconds, this process itself.
+
+    Work with a true `uses_all_cores`, as of a neural model, stays in this process unless somebody says how many work.
+    """
 
     workers: int = 1
     alone: float = _ALONE
-    """Seconds before other processes are started."""
+    """Seconds before other processes are started; 0 where somebody said how many work."""
 
     def map(self, work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done | LostItem]:
         """See `Engine`."""
         remaining, began = iter(items), time.monotonic()
-        if self.workers < 2:
+        if self.workers < 2 or (self.alone and getattr(work, "uses_all_cores", False)):
             yield from map(work, remaining)
             return
         while time.monotonic() - began < self.alone:
@@ -64,11 +70,40 @@ class LocalEngine:
                 return
             yield work(typing.cast(Item, item))
         first = next(remaining, _END)
-        if first is not _END:
-            yield from _Pool(work, self.workers).results(itertools.chain([typing.cast(Item, first)], remaining))
+        if first is _END:
+            return
+        remaining = itertools.chain([typing.cast(Item, first)], remaining)
+        if problem := _cannot_be_sent(work):
+            if not self.alone:
+                raise FinecombError(f"this work cannot be sent to other processes ({problem}); leave --workers out")
+            yield from map(work, remaining)
+            return
+        yield from _Pool(work, self.workers).results(remaining)
 
 
 _END = object()
+
+
+def _cannot_be_sent(work: Callable[..., Any]) -> str:
+    """Why work cannot be pickled, e.g. since somebody's class is defined in a function; empty where it can."""
+    try:
+        pickle.dumps(work)
+    except Exception as error:  # whatever a class may raise when it is pickled
+        return shorten(str(error), 120)
+    return ""
+
+
+_WORK: list[Callable[[Any], Any]] = []
+"""The work of this process of a pool: sent once, since a fitted model may be large."""
+
+
+def _begin(work: Callable[[Any], Any]) -> None:
+    ignore_interrupts()
+    _WORK[:] = [work]
+
+
+def _work_on(item: Any) -> Any:
+    return _WORK[0](item)
 
 
 @dataclass
@@ -87,7 +122,7 @@ class _Pool:
         try:
             while True:
                 for item in itertools.islice(remaining, self.workers * _AHEAD - len(flight)):
-                    flight.append((item, pool.submit(self.work, item)))
+                    flight.append((item, pool.submit(_work_on, item)))
                 if not flight:
                     return
                 try:
@@ -107,7 +142,7 @@ class _Pool:
 
     def _started(self, workers: int) -> ProcessPoolExecutor:
         spawning = multiprocessing.get_context("spawn")  # a fork would copy the locks of other libraries' threads
-        return ProcessPoolExecutor(workers, spawning, initializer=ignore_interrupts)
+        return ProcessPoolExecutor(workers, spawning, initializer=_begin, initargs=(self.work,))
 
     def _one_at_a_time(self, items: Iterable[Any]) -> Iterator[Any]:
         """Results of items that have a process to themselves, so that a death is their own doing."""
@@ -117,7 +152,7 @@ class _Pool:
                 result: Any = LostItem(f"the process that worked on it died, {_TRIES} times out of {_TRIES}")
                 for _ in range(_TRIES):
                     try:
-                        result = pool.submit(self.work, item).result()
+                        result = pool.submit(_work_on, item).result()
                         break
                     except BrokenProcessPool:
                         pool.shutdown()
@@ -149,14 +184,19 @@ class RayEngine:
                 ray.shutdown()
 
     def _connect(self, ray: Any) -> None:
+        if self.address and not _somebody_listens(self.address):  # Ray itself would try for minutes
+            raise FinecombError(
+                f"--engine ray:{self.address}: no cluster answers there: nobody listens at that address"
+            )
         local_settings: dict[str, Any] = {"num_cpus": self.workers, "include_dashboard": False}
         place: dict[str, Any] = {"address": self.address} if self.address else {"address": "local", **local_settings}
         try:
             ray.init(**place, log_to_driver=False, configure_logging=False, namespace="finecomb")
-        except (ConnectionError, OSError, ValueError, RuntimeError) as error:
+        except (ConnectionError, OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
             engine_name = f"ray:{self.address}" if self.address else "ray"
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise FinecombError(f"--engine {engine_name}: no cluster answers there: {reason}") from None
+            hint = "; one that asks for a token gets it from RAY_AUTH_TOKEN_PATH" if self.address else ""
+            raise FinecombError(f"--engine {engine_name}: no cluster answers there: {reason}{hint}") from None
 
     def _results(self, ray: Any, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         shared = ray.put(work)
@@ -178,6 +218,18 @@ class RayEngine:
                 result = LostItem(f"the process that worked on it died, {times} times out of {times}")
             yield result
             flight.popleft()
+
+
+def _somebody_listens(address: str) -> bool:
+    """Whether there is a server at HOST:PORT; an address of another form, as `auto`, is for Ray to understand."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return True
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_LISTENS).close()
+    except OSError:
+        return False
+    return True
 
 
 def _call(work: Callable[[Any], Any], item: Any) -> Any:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import typing
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 import polars as pl
 
-from finecomb.engine.engines import Engine, LostItem
+from finecomb.engine.engines import Engine, LocalEngine, LostItem
 
 Tables = Mapping[str, pl.DataFrame]
 """The results of one partition by the name of their table."""
@@ -25,14 +27,21 @@ Lost = Callable[[pl.DataFrame, str], Tables]
 STEP, MOST_PARTITIONS, MOST_ROWS = 16, 5_000, 10_000
 
 
-def partition_rows(rows: int) -> int:
+def partition_rows(rows: int, step: int = STEP) -> int:
     """Rows of each partition of a table: few, so that little is done twice, but not many thousands of partitions.
+
+    `step` is larger where a row is little work.
 
     >>> [partition_rows(rows) for rows in (1, 80_000, 1_000_000, 10**9)]
     [16, 16, 208, 10000]
     """
-    steps = -(-rows // (STEP * MOST_PARTITIONS))
-    return min(max(steps, 1) * STEP, MOST_ROWS)
+    steps = -(-rows // (step * MOST_PARTITIONS))
+    return min(max(steps, 1) * step, MOST_ROWS)
+
+
+def unfinished_folder(output: Path) -> Path:
+    """Where the partitions of a run are until it is done: beside what will be written."""
+    return output.with_name(f"{output.name}.unfinished")
 
 
 def partition_name(number: int, key: str, rows: pl.DataFrame) -> str:
@@ -41,11 +50,66 @@ def partition_name(number: int, key: str, rows: pl.DataFrame) -> str:
     return f"{number:07}-{digest}"
 
 
+class PartitionStore(typing.Protocol):
+    """Where finished partitions are."""
+
+    def name(self, number: int, key: str, rows: pl.DataFrame) -> str:
+        """What a partition of those rows under that key is called."""
+        ...
+
+    def has(self, name: str) -> bool:
+        """Whether the partition is finished."""
+        ...
+
+    def put(self, name: str, tables: Tables) -> None:
+        """Take a finished partition."""
+        ...
+
+    def table(self, names: Sequence[str], table: str) -> pl.LazyFrame:
+        """All rows of a table in those partitions, in their order."""
+        ...
+
+    def remove(self) -> None:
+        """Forget all partitions."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMemory:
+    """Finished partitions in memory, for runs that are done from the start when they are cut off."""
+
+    partitions: dict[str, Tables] = field(default_factory=dict)
+
+    def name(self, number: int, key: str, rows: pl.DataFrame) -> str:
+        """A name of its own: nobody comes back for it."""
+        return f"{number:07}-{uuid.uuid4().hex}"
+
+    def has(self, name: str) -> bool:
+        """See `PartitionStore`."""
+        return name in self.partitions
+
+    def put(self, name: str, tables: Tables) -> None:
+        """See `PartitionStore`."""
+        self.partitions[name] = tables
+
+    def table(self, names: Sequence[str], table: str) -> pl.LazyFrame:
+        """See `PartitionStore`."""
+        return pl.concat([self.partitions[name][table] for name in names]).lazy()
+
+    def remove(self) -> None:
+        """See `PartitionStore`."""
+        self.partitions.clear()
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionFolder:
     """Finished partitions: a folder for each, with a Parquet file for each table; it is there whole or not at all."""
 
     path: Path
+
+    def name(self, number: int, key: str, rows: pl.DataFrame) -> str:
+        """A name by which the same rows under the same key are found again."""
+        return partition_name(number, key, rows)
 
     def has(self, name: str) -> bool:
         """Whether the partition is finished."""
@@ -62,9 +126,9 @@ class PartitionFolder:
         _sync(temporary)
         temporary.rename(self.path / name)
 
-    def files(self, names: Iterable[str], table: str) -> list[Path]:
-        """The files of a table in those partitions, in their order."""
-        return [self.path / name / f"{table}.parquet" for name in names]
+    def table(self, names: Sequence[str], table: str) -> pl.LazyFrame:
+        """All rows of a table in those partitions, in their order; they stay on disk until they are wanted."""
+        return pl.scan_parquet([self.path / name / f"{table}.parquet" for name in names])
 
     def remove(self) -> None:
         """Forget all partitions, also half-written ones and those of other runs."""
@@ -88,7 +152,7 @@ class PartitionRun:
     lost: Lost
     key: str
     """What the results depend on beside the rows, e.g. a signature."""
-    folder: PartitionFolder
+    store: PartitionStore
     names: list[str] = field(default_factory=list)
     found: int = 0
     """Rows whose partition an earlier run had finished."""
@@ -99,11 +163,15 @@ class PartitionRun:
         earlier_rows: deque[int] = deque()
         for result in self.engine.map(self.work, self._unfinished(partitions, pending, earlier_rows)):
             name, rows = pending.popleft()
-            self.folder.put(name, self._one_by_one(rows) if isinstance(result, LostItem) else result)
+            self.store.put(name, self._one_by_one(rows) if isinstance(result, LostItem) else result)
             yield len(rows)
             while earlier_rows:
                 yield earlier_rows.popleft()
         yield from earlier_rows
+
+    def table(self, name: str) -> pl.LazyFrame:
+        """All rows of a table of results, in the order of the rows they came from; after at least one partition."""
+        return self.store.table(self.names, name)
 
     def _unfinished(
         self,
@@ -112,9 +180,9 @@ class PartitionRun:
         earlier_rows: deque[int],
     ) -> Iterator[pl.DataFrame]:
         for number, rows in enumerate(partitions):
-            name = partition_name(number, self.key, rows)
+            name = self.store.name(number, self.key, rows)
             self.names.append(name)
-            if self.folder.has(name):
+            if self.store.has(name):
                 self.found += len(rows)
                 earlier_rows.append(len(rows))
             else:
@@ -130,3 +198,34 @@ class PartitionRun:
             for row, result in zip(singles, results, strict=True)
         ]
         return {name: pl.concat([part[name] for part in parts]) for name in parts[0]}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkSpread:
+    """How the work of a command is spread out: who does it, and where finished partitions are."""
+
+    engine: Engine = field(default_factory=LocalEngine)
+    store: PartitionStore = field(default_factory=PartitionMemory)
+    runs: list[PartitionRun] = field(default_factory=list)
+    """The passes that were begun, one for each table."""
+
+    @classmethod
+    def into(cls, engine: Engine, folder: Path | None) -> Self:
+        """Partitions go into a folder, where a run that was cut off finds them again, or stay in memory."""
+        return cls(engine, PartitionFolder(folder) if folder else PartitionMemory())
+
+    def run(self, work: Work, lost: Lost, key: str) -> PartitionRun:
+        """A pass over all partitions of one table."""
+        run = PartitionRun(self.engine, work, lost, key, self.store)
+        self.runs.append(run)
+        return run
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether finished partitions outlive this process, so that keys must tell all that results depend on."""
+        return isinstance(self.store, PartitionFolder)
+
+    @property
+    def found(self) -> int:
+        """Rows of all tables whose partition an earlier run had finished."""
+        return sum(run.found for run in self.runs)

@@ -5,11 +5,16 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
 
 from finecomb.core.check import checked
 from finecomb.core.errors import FinecombError, FormatError, Problem, StudyError, did_you_mean
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotator, Settings
 from finecomb.core.study import Item, Study
 from finecomb.formats import database, folder, seal
 from finecomb.formats.atomic_file import replacing
@@ -17,6 +22,9 @@ from finecomb.formats.base import Format, Options
 from finecomb.formats.features import FeatureCounter
 from finecomb.formats.source import neighbours
 from finecomb.store.location import FILE
+
+if TYPE_CHECKING:
+    from finecomb.formats.parquet import ScannedStudy
 
 __all__ = [
     "Format",
@@ -117,17 +125,13 @@ def read(
     format: str = "",
     options: Options | None = None,
     watch: Watch = iter,
-    unread: Collection[str] = (),
 ) -> Study:
-    """A study from a file or folder in any format, checked; all its errors are raised together.
-
-    Of a sealed study in Parquet, the columns `unread` of marks are left on disk.
-    """
+    """A study from a file or folder in any format, checked; all its errors are raised together."""
     path = Path(path)
     if not (options or Options()).given() and is_sealed_parquet(path, format):
         from finecomb.formats.parquet import sealed_study
 
-        return sealed_study(path, unread)
+        return sealed_study(path)
     try:
         return Study.from_items(checked(watch(stream(path, format, options))), origin=str(path))
     except StudyError as error:
@@ -145,16 +149,46 @@ def write(study: Study, path: str | Path, format: str = "", force: bool = False)
     return save(study.items(), Path(path), format, force=force)
 
 
-def save_part(part: Study, path: Path, force: bool = False) -> None:
-    """Write a part of a sealed study in Parquet as Parquet; it is sealed too where nothing names what may be gone."""
-    from finecomb.formats.parquet import write_study
+def save_part(part: Study, path: Path, marks: Iterable[pl.DataFrame], force: bool = False) -> None:
+    """Write a part of a sealed study as Parquet; it is sealed too where nothing names what may be gone.
+
+    `marks` are its marks, some at a time; those of `part` itself are not looked at.
+    """
+    from finecomb.formats.parquet import write_part
 
     with replacing(path, force) as temporary:
-        write_study(part, temporary)
-        settings = part.settings
-        names_records = settings.attention_checks or settings.audit or settings.design or settings.allocation
-        if not names_records and not settings.offer and part.annotations["about"].null_count() == len(part.annotations):
+        write_part(part, temporary, marks)
+        if not names_records(part.settings) and part.annotations["about"].null_count() == len(part.annotations):
             seal.set_seal(temporary)
+
+
+def save_marked(
+    source: ScannedStudy,
+    path: Path,
+    protocol: Protocol,
+    annotator: Annotator,
+    results: Mapping[str, pl.LazyFrame],
+    is_checked: bool,
+    force: bool = False,
+) -> None:
+    """Write a study of texts on disk with what one annotator marked, as Parquet; sealed where all of it was checked.
+
+    `is_checked` says so of texts and marks; settings are checked here, or were when the source was sealed.
+    """
+    from finecomb.formats.parquet import write_marked
+
+    settings = source.settings
+    is_plain = not settings.mode and not settings.planned and source.has_valid_annotators()
+    with replacing(path, force) as temporary:
+        write_marked(source, temporary, protocol, annotator, results)
+        if is_checked and not names_records(settings) and (is_plain or seal.is_sealed(source.path)):
+            seal.set_seal(temporary)
+
+
+def names_records(settings: Settings) -> bool:
+    """Whether settings name documents, marks or annotators, so that whether they hold depends on all of these."""
+    named = (settings.attention_checks, settings.audit, settings.design, settings.allocation, settings.offer)
+    return any(named)
 
 
 def convert(
@@ -168,12 +202,18 @@ def convert(
 ) -> list[str]:
     """From one format to another as a stream; nothing is written unless all went well. Returns what there is to say."""
     try:
-        items = checked(watch(stream(source, from_, options)))
-        notes = save(items, target, to, options or Options(), force)
+        return save_checked(watch(stream(source, from_, options)), target, to, options or Options(), force)
     except StudyError as error:
         raise StudyError(with_lines(error.problems, source)) from None
-    if (to or format_for_writing(target).name) == "parquet":
-        seal.set_seal(target)
+
+
+def save_checked(
+    items: Iterable[Item], path: Path, format: str = "", options: Options | None = None, force: bool = False
+) -> list[str]:
+    """Check records while they are written, all or nothing; in Parquet they are sealed."""
+    notes = save(checked(items), path, format, options, force)
+    if (format or format_for_writing(path).name) == "parquet":
+        seal.set_seal(path)
     return notes
 
 
@@ -188,6 +228,6 @@ def save(
         raise FinecombError(f"{path}: holds what annotators did, in {FILE}; choose another name, or move it away first")
     tally = FeatureCounter()
     with replacing(path, force) as temporary:
-        notes = target.write(tally.watch(items), temporary, options or Options()) or ()
+        notes = target.write(tally.watch(items, target), temporary, options or Options()) or ()
     losses = tally.losses(target)
     return [*tally.notes, *notes, *([losses] if losses else [])]

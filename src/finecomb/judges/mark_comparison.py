@@ -11,8 +11,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finecomb.core.estimate import Finding, Signature
-from finecomb.core.frames import entries, meta
+from finecomb.core.frames import meta
 from finecomb.core.span import TEXT
+from finecomb.judges.model_costs import annotation_costs
 from finecomb.judges.text_values import PeopleAndJudges
 from finecomb.measure.inference import estimated, ratio, study_and_resample_weights
 from finecomb.measure.view import ANY
@@ -152,11 +153,12 @@ def _parts(people: pl.DataFrame) -> Iterator[tuple[dict[str, object], pl.DataFra
 def cost_rows(sides: PeopleAndJudges, table: MarkTable) -> list[dict[str, object]]:
     """Seconds and cost of judge and people per error that somebody else marked too, where they are known."""
     annotations = sides.seen.study.annotations.filter(pl.col("document").is_in(list(table.texts)))
+    costs = annotation_costs(sides.seen.study)
     rows = []
     for who, names in (("judge", [table.judge]), ("people", list(sides.people))):
         work = annotations.filter(pl.col("annotator").is_in(names))
         confirmed = _confirmed(table, set(names))
-        totals = {"seconds": _total(work, _seconds), "cost": _total(work, _cost)}
+        totals = {"seconds": _total(work, _seconds), "cost": _total(work, lambda row: costs.get(str(row["id"])))}
         per = {f"{name} per error": total / confirmed if confirmed else math.nan for name, total in totals.items()}
         rows.append({"who": who, "texts read": len(work), "errors that others marked too": confirmed, **totals, **per})
     return rows
@@ -171,11 +173,6 @@ def _total(annotations: pl.DataFrame, value: Callable[[dict[str, object]], float
 def _seconds(row: dict[str, object]) -> float | None:
     seconds = row["active_seconds"] if row["active_seconds"] is not None else row["seconds"]
     return None if seconds is None else float(str(seconds))
-
-
-def _cost(row: dict[str, object]) -> float | None:
-    cost = entries(None if row["meta"] is None else str(row["meta"])).get("cost")
-    return float(cost) if isinstance(cost, int | float) else None
 
 
 def _confirmed(table: MarkTable, names: set[str]) -> int:

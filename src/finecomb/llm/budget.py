@@ -8,10 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from finecomb.core.errors import FinecombError
+from finecomb.core.model_notes import token_cost
 from finecomb.core.records import ModelSettings
 from finecomb.llm.chat import ChatReply, ChatRequest
-
-_MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Price:
 
     def cost(self, sent: int, received: int) -> float:
         """What so many tokens cost."""
-        return (self.sent * sent + self.received * received) / _MILLION
+        return token_cost((self.sent, self.received), sent, received)
 
 
 @dataclass(slots=True)

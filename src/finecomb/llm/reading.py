@@ -12,10 +12,11 @@ from json_repair import repair_json
 
 from finecomb.core.check import unanswered
 from finecomb.core.errors import FinecombError, ProtocolError
+from finecomb.core.model_notes import MarkNote
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.quotes import Placement, Quote, place, preceding
-from finecomb.core.records import Annotation, Answer, Antecedents, Document, Mark, Record, Segment
+from finecomb.core.records import Annotation, Answer, Antecedents, Document, Mark, Segment
 from finecomb.core.scales import SCALES
 from finecomb.core.span import Span
 from finecomb.llm.chat import ChatReply
@@ -28,23 +29,6 @@ _REFUSAL = re.compile(
     r"\b(i['’]?m sorry|i am sorry|i can['’]?t|i cannot|i won['’]?t|i am unable|i['’]?m unable|as an ai|i decline)\b",
     re.IGNORECASE,
 )
-
-
-class MarkNote(Record):
-    """How a mark of a language model was placed; stored as `meta.llm` of the mark."""
-
-    placed: str = ""
-    """`exact`, `spelling`, `elided` or `near`; empty when it has no place."""
-    flags: tuple[str, ...] = ()
-    """What is doubtful about the place."""
-    quoted: str = ""
-    """What the model wrote, where the text has it differently."""
-    label: str = ""
-    """What the model called it, where the protocol has no such label."""
-    refused_answers: tuple[str, ...] = ()
-    """Answers that the protocol does not allow, and why."""
-    decision: Literal["", "accepted", "refused"] = ""
-    """What a researcher said about the place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +145,7 @@ def decided(annotation: Annotation, mark: str, accept: bool, by: str) -> Annotat
 
 
 def _decided(mark: Mark, accept: bool, by: str) -> Mark:
-    note = MarkNote.model_validate(mark.meta["llm"])
+    note = MarkNote.of(mark)
     decision: Literal["accepted", "refused"] = "accepted" if accept else "refused"
     meta = {**mark.meta, "llm": note.model_copy(update={"decision": decision}).model_dump(exclude_defaults=True)}
     if accept:

@@ -1,4 +1,8 @@
-"""The folder of a run: what was asked (`run.json`), how far it is (`status.json`), and who is at work in it."""
+"""The folder of a run: what was asked (`run.json`), how far it is (`status.json`), and who is at work in it.
+
+Several processes may look at one folder, as the workers of a server do: whoever is at work holds its lock, and others
+leave their wish that the run stops there.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,7 @@ except ModuleNotFoundError:  # Windows, where nothing keeps a second process awa
 RUNS = "runs"
 """The folder of runs in a study's folder."""
 RECORD, STATUS, LOCK = "run.json", "status.json", ".lock"
+ERROR, STOP = "error.txt", ".stop"
 State = Literal["running", "finished", "stopped"]
 _HAS_LOCKS = fcntl is not None
 
@@ -109,6 +114,20 @@ def write_status(
     _replace(folder / STATUS, status.model_dump_json())
 
 
+def read_error(folder: Path) -> str:
+    """Why the last try of a run came to nothing; empty where it did not."""
+    file = folder / ERROR
+    return file.read_text(encoding="utf-8") if file.exists() else ""
+
+
+def write_error(folder: Path, why: str) -> None:
+    """Write down why a run came to nothing, or with nothing that it did not."""
+    if why:
+        _replace(folder / ERROR, why)
+    else:
+        (folder / ERROR).unlink(missing_ok=True)
+
+
 def _replace(file: Path, text: str) -> None:
     """Put a whole file in the place of another."""
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -139,6 +158,21 @@ def only_run(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def ask_to_stop(folder: Path) -> None:
+    """Leave the wish that whoever follows a run stops it."""
+    (folder / STOP).touch()
+
+
+def is_asked_to_stop(folder: Path) -> bool:
+    """Whether somebody wishes that a run stops."""
+    return (folder / STOP).exists()
+
+
+def forget_wish_to_stop(folder: Path) -> None:
+    """A run starts anew: what was wished before is of no concern."""
+    (folder / STOP).unlink(missing_ok=True)
 
 
 def is_locked(folder: Path) -> bool:

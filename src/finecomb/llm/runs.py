@@ -17,8 +17,9 @@ from typing import Any, TypeVar
 import polars as pl
 
 from finecomb.core.errors import FinecombError
+from finecomb.core.model_notes import MarkNote, ReplyNote, note_of
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotation, Annotator, Document, Exclusion, ModelSettings, Record, Unit
+from finecomb.core.records import Annotation, Annotator, Document, Exclusion, ModelSettings, Unit
 from finecomb.core.study import Study
 from finecomb.llm.budget import Price
 from finecomb.llm.calls import Caller, CallProgress, ModelCall, Watcher, reply_text, taken_over
@@ -27,7 +28,7 @@ from finecomb.llm.endpoint import Endpoint, HttpEndpoint, host_of
 from finecomb.llm.journal import Journal, ReplyEntry, cached_replies
 from finecomb.llm.local import CONTEXT, LocalEndpoint, is_local, model_file
 from finecomb.llm.prompt import PromptTemplate, PromptWriter, Shot, check_names
-from finecomb.llm.reading import MarkNote, ReadReply, read_reply
+from finecomb.llm.reading import ReadReply, read_reply
 from finecomb.llm.run_folder import (
     RECORD,
     RunRecord,
@@ -42,25 +43,6 @@ from finecomb.llm.task import ModelTask, mark_tasks, tasks_of
 from finecomb.version import __version__
 
 T = TypeVar("T")
-
-
-class ReplyNote(Record):
-    """How an annotation of a language model came about; stored as `meta.llm` of the annotation."""
-
-    state: str
-    """`marked`, `no errors`, `answered`, `unreadable`, `refused`, `truncated` or `empty`."""
-    calls: tuple[str, ...]
-    """Hashes of the requests, by which the run's journal has them."""
-    flags: tuple[str, ...] = ()
-    """What had to be done to read the reply."""
-    malformed: int = 0
-    """Things in the list of marks that are no marks."""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    model: str = ""
-    """The model that answered, by the endpoint's own word."""
-    reply: str = ""
-    """The raw reply, where it could not be read; the journal has every reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +70,7 @@ class ModelRun:
         """How the marks were placed: by method, and `flagged`, `unlocated`, `invented label`."""
         counts: Counter[str] = Counter()
         for mark in (mark for annotation in self.annotations for mark in annotation.marks):
-            note = MarkNote.model_validate(mark.meta["llm"])
+            note = MarkNote.of(mark)
             counts[note.placed or "unlocated"] += 1
             counts["flagged"] += bool(note.flags)
             counts["invented label"] += bool(note.label)
@@ -521,11 +503,6 @@ class AnnotationCollector:
             )
             for slot in open_slots
         }
-
-
-def note_of(annotation: Annotation) -> ReplyNote:
-    """How an annotation of a language model came about."""
-    return ReplyNote.model_validate(annotation.meta["llm"])
 
 
 def annotation_of(

@@ -7,7 +7,7 @@ import itertools
 import math
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from finecomb.core.findings import Findings
 from finecomb.core.frames import entries, meta
 from finecomb.core.options import listed
 from finecomb.core.study import Study
+from finecomb.engine.engines import Engine, LocalEngine, LostItem
 from finecomb.measure.annotation_matrix import Overlap, read_view
 from finecomb.measure.answers import answer_values
 from finecomb.measure.inference import ratio
@@ -83,6 +84,7 @@ def compare(
     overlap: Overlap = "add",
     draws: int = 10_000,
     seed: int = 0,
+    engine: Engine | None = None,
 ) -> Findings:
     """Every two systems compared: difference of means over documents, interval, p, and p corrected for all rows.
 
@@ -92,7 +94,7 @@ def compare(
     document meta; else `prompt_id`, else the text of the context `prompt`, `source` or `headline`; the document itself
     where systems share documents, as when `by` is `condition`), and several of one system with the same key are
     averaged. With `auto` a comparison is paired when every key of one system is found in the other. NaN with fewer than
-    two documents or pairs.
+    two documents or pairs. Comparisons, each with random numbers of its own, are done by `engine`.
     """
     if pairing not in ("auto", "yes", "no"):
         raise FinecombError(f"pairing is auto, yes or no, not {pairing!r}")
@@ -104,7 +106,7 @@ def compare(
         there = f"only {parts[0][0]!r}" if parts else "none"
         raise FinecombError(f"a comparison needs two systems; by {by} there is {there}")
     keys, uses = _keys(view, parts, key), MEASURES[name].uses if name in MEASURES else ()
-    rows = []
+    comparisons: list[SystemPair] = []
     for label in labels:
         values = {system: _keyed(per_annotation(only_label(part, label)), keys) for system, part in parts}
         for a, b in itertools.combinations(values, 2):
@@ -115,10 +117,17 @@ def compare(
                 annotators=view.study.annotations["annotator"].n_unique(), documents=len(view.study.documents),
                 draws=draws, seed=seed,
             )  # fmt: skip
-            rng = np.random.default_rng([seed, zlib.crc32(f"{a}\x1f{b}\x1f{label}".encode())])
             columns: dict[str, object] = {"measure": name, "label": label, "a": a, "b": b}
-            rows.append(_compared(columns, values[a], values[b], pairing, draws, rng, signature))
+            comparisons.append(SystemPair(columns, values[a], values[b], pairing, draws, seed, signature))
+    rows = [_survived(result) for result in (engine or LocalEngine()).map(SystemPair.compared, comparisons)]
     return Findings(corrected(rows, correction))
+
+
+def _survived(result: Finding | LostItem) -> Finding:
+    """A result; where no process survives a comparison, p of the others cannot be corrected either."""
+    if isinstance(result, LostItem):
+        raise FinecombError(f"two systems cannot be compared: {result.reason}; ask for fewer --draws")
+    return result
 
 
 def _refuse_unused(name: str, options: Mapping[str, tuple[str, str]]) -> None:
@@ -199,29 +208,43 @@ def _all_paired(a: pl.DataFrame, b: pl.DataFrame) -> bool:
     return any(one and None not in one and one <= other for one, other in (sides, sides[::-1]))
 
 
-def _compared(
-    columns: dict[str, object],
-    a: pl.DataFrame,
-    b: pl.DataFrame,
-    pairing: Pairing,
-    draws: int,
-    rng: np.random.Generator,
-    signature: Signature,
-) -> Finding:
-    together = pairing == "yes" or (pairing == "auto" and _all_paired(a, b))
-    pairs = _pairs(a, b)
-    first, second = (
-        (pairs[side].to_numpy() for side in "ab") if together else (side["value"].to_numpy() for side in (a, b))
-    )
-    test = (paired if together else unpaired)(first, second, draws, rng)
-    columns |= {
-        "a_mean": _mean_of(first),
-        "b_mean": _mean_of(second),
-        "test": f"{'paired' if together else 'unpaired'} permutation{', exact' if test.exact else ''}",
-        "n": str(len(pairs)) if together else f"{len(a)}+{len(b)}",
-        "p": test.p,
-    }
-    return Finding(columns, _estimate(test, together, signature))
+@dataclass(frozen=True, slots=True)
+class SystemPair:
+    """One comparison of two systems: all that it needs, so that any process can make it."""
+
+    columns: Mapping[str, object]
+    """Measure, label and the systems `a` and `b`."""
+    a: pl.DataFrame
+    """Columns document, value and key of the first system."""
+    b: pl.DataFrame
+    pairing: Pairing
+    draws: int
+    seed: int
+    signature: Signature
+
+    def compared(self) -> Finding:
+        """The difference of the two with its interval and p."""
+        a, b = self.a, self.b
+        together = self.pairing == "yes" or (self.pairing == "auto" and _all_paired(a, b))
+        pairs = _pairs(a, b)
+        first, second = (
+            (pairs[side].to_numpy() for side in "ab") if together else (side["value"].to_numpy() for side in (a, b))
+        )
+        test = (paired if together else unpaired)(first, second, self.draws, self._rng())
+        columns = {
+            **self.columns,
+            "a_mean": _mean_of(first),
+            "b_mean": _mean_of(second),
+            "test": f"{'paired' if together else 'unpaired'} permutation{', exact' if test.exact else ''}",
+            "n": str(len(pairs)) if together else f"{len(a)}+{len(b)}",
+            "p": test.p,
+        }
+        return Finding(columns, _estimate(test, together, self.signature))
+
+    def _rng(self) -> np.random.Generator:
+        """Random numbers that depend on the names of systems and label alone."""
+        names = "\x1f".join(str(self.columns[name]) for name in ("a", "b", "label"))
+        return np.random.default_rng([self.seed, zlib.crc32(names.encode())])
 
 
 def _mean_of(values: Values) -> float:

@@ -22,11 +22,14 @@ from finecomb.gold.disagreements import EXTRA, MISSED, confusion
 from finecomb.gold.score import TYPED, Score, Scores
 from finecomb.measure.view import ANY
 from finecomb.report.page import DARK, LIGHT
+from finecomb.report.point_names import NameBox, name_box, name_places
 
 Spec = dict[str, Any]
 Point = dict[str, object]
 _VERSION = alt.SCHEMA_VERSION.removeprefix("v").rsplit(".", 1)[0]
 _DEEPEST = {False: "#a3aab3", True: "#565d67"}  # ink can still be read on it
+_SIDE = 270  # pixels of the plane of precision and recall
+_EQUAL_F1 = (0.2, 0.4, 0.6, 0.8)
 _FONT = 'system-ui, -apple-system, "Segoe UI", "Noto Sans", "Liberation Sans", sans-serif'
 
 
@@ -47,11 +50,12 @@ def themed(chart: alt.TopLevelMixin, dark: bool) -> Spec:
     text = {"labelColor": ink["ink-2"], "titleColor": ink["ink-3"], "labelFontSize": 12, "titleFontSize": 12}
     config = {
         "background": ink["paper"],
+        "padding": {"left": 52, "right": 36, "top": 8, "bottom": 8},  # fonts of readers may be wider than ours
         "font": _FONT,
         "view": {"stroke": None},
         "axis": text | {"gridColor": ink["line"], "domainColor": ink["line-2"], "tickColor": ink["line-2"]}
         | {"titleFontWeight": "normal"},
-        "header": {"labelColor": ink["ink"], "labelFontSize": 13, "labelFontWeight": 600, "title": None},
+        "header": {"labelColor": ink["ink"], "labelFontSize": 12, "labelFontWeight": 600, "title": None},
         "legend": text | {"titleFontWeight": "normal"},
         "title": {"color": ink["ink"], "fontSize": 14, "anchor": "start", "subtitleColor": ink["ink-3"]},
     }  # fmt: skip
@@ -89,29 +93,36 @@ def _plane(points: Sequence[Point], colours: Mapping[str, str], ink: Mapping[str
             alt.Tooltip(f"{name}_shown:N", title=name) for name in ("label", "recall", "precision", "f1", "counts")
         ],
     )
-    words = base.mark_text(align="left", dx=7, dy=-7, fontSize=11, fontWeight=700)
-    totals = base.mark_text(align="right", dx=-7, dy=-7, fontSize=11, fontWeight=700)  # out of the way of labels
+    words = base.mark_text(align="left", baseline="middle", fontSize=11, fontWeight=700)
     return alt.layer(
         *_curves(ink),
         base.mark_rule(strokeWidth=1.5, opacity=0.45).encode(x=alt.X("recall_low:Q"), x2="recall_high:Q"),
         base.mark_rule(strokeWidth=1.5, opacity=0.45).encode(y=alt.Y("precision_low:Q"), y2="precision_high:Q"),
         base.mark_point(filled=True, size=70, opacity=1),
-        words.encode(text="flag:N"),
-        totals.encode(text="total:N"),
+        words.encode(x=alt.X("name_x:Q"), y=alt.Y("name_y:Q"), text="name:N"),
         data=alt.InlineData(values=list(points)),
-    ).properties(width=270, height=270)  # type: ignore[return-value]  # without facets a layer stays one
+    ).properties(width=_SIDE, height=_SIDE)  # type: ignore[return-value]  # without facets a layer stays one
 
 
 def _gathered(points: Sequence[Point]) -> list[Point]:
-    """Points on one spot get their flags side by side, so that none hides another."""
-    flags: dict[tuple[object, object], list[str]] = {}
+    """Points with their names: those of one spot side by side, and none where another name or point is."""
+    names: dict[tuple[float, float], list[str]] = {}
     for point in points:
-        flags.setdefault((point["recall"], point["precision"]), []).append(str(point["flag"]))
+        names.setdefault(_spot(point), []).append(str(point["name"]))
+    area = NameBox(2, -14, _SIDE + 60, _SIDE - 2)
+    spots = [(_SIDE * recall, _SIDE * (1 - precision)) for recall, precision in names]
+    shown = [" ".join(same) for same in names.values()]
+    ends = [name_box("0.8", _SIDE - 26, _SIDE * (1 - f / (2 - f)) - 6) for f in _EQUAL_F1]
+    places = dict(zip(names, zip(shown, name_places(spots, shown, area, ends), strict=True), strict=True))
     gathered: list[Point] = []
     for point in points:
-        same_place = [flag for flag in flags.pop((point["recall"], point["precision"]), []) if flag]
-        gathered.append({**point, "flag": " ".join(same_place)})
+        name, (left, middle) = places.pop(_spot(point), ("", (0.0, 0.0)))
+        gathered.append({**point, "name": name, "name_x": left / _SIDE, "name_y": 1 - middle / _SIDE})
     return gathered
+
+
+def _spot(point: Point) -> tuple[float, float]:
+    return float(str(point["recall"])), float(str(point["precision"]))
 
 
 def _panels(charts: Mapping[str, alt.LayerChart], columns: int) -> alt.TopLevelMixin:
@@ -130,7 +141,7 @@ def _point(row: Score, label_looks: Mapping[str | None, Look]) -> Point:
     label = str(row.columns["label"])
     look = label_looks.get(label)
     point: Point = {"label": label, "label_shown": look.title if look else _TOTALS.get(label, label)}
-    point |= {"flag": look.flag if look else "", "total": "" if look else label}
+    point["name"] = look.flag if look else label
     for ratio in ("recall", "precision", "f1"):
         estimate: Estimate = getattr(row, ratio)
         point |= {ratio: estimate.value, f"{ratio}_shown": estimate.short()}
@@ -156,9 +167,7 @@ def _panel(row: Score) -> str:
 def _curves(ink: Mapping[str, str]) -> list[alt.Chart]:
     """Curves of equal F1, each with its number at its right end."""
     points = [
-        {"f": f, "r": r, "p": f * r / (2 * r - f)}
-        for f in (0.2, 0.4, 0.6, 0.8)
-        for r in np.linspace(f / (2 - f), 1, 60).tolist()
+        {"f": f, "r": r, "p": f * r / (2 * r - f)} for f in _EQUAL_F1 for r in np.linspace(f / (2 - f), 1, 60).tolist()
     ]
     curve = alt.Chart(alt.InlineData(values=points)).mark_line(color=ink["line-2"], strokeWidth=1, clip=True)
     ends = alt.Chart(alt.InlineData(values=[point for point in points if point["r"] == 1]))
@@ -237,7 +246,7 @@ def figure(name: str, light: Spec, dark: Spec, words: str) -> str:
     """A place for a figure and the script that draws it in the reader's colours; `words` is for screen readers."""
     both = json.dumps({"light": light, "dark": dark}).replace("<", "\\u003c")
     return (
-        f'<div class="figure" id="{name}" role="img" aria-label="{words}"></div>'
+        f'<div class="figure" tabindex="0" role="group" aria-label="{words}"><div id="{name}"></div></div>'
         f'<script type="module">const both={both};const night=matchMedia("(prefers-color-scheme: dark)");'
         f'const draw=()=>vegaEmbed("#{name}",night.matches?both.dark:both.light,'
         '{actions:false,renderer:"svg"});night.addEventListener("change",draw);draw();</script>'

@@ -27,6 +27,8 @@ _STYLE = """
 .finecomb .context{font:15px/32px Charter,Georgia,serif;color:light-dark(#474d55,#b3b9c1);white-space:pre-wrap}
 .finecomb .context{border-left:3px solid light-dark(#c6cbd0,#3d424a);padding-left:12px;margin:0 0 8px}
 .finecomb .cap{font-size:12px;line-height:16px;color:light-dark(#5f666f,#939aa4)}
+.finecomb .sheet>b{font-size:12px;line-height:16px;color:light-dark(#5f666f,#939aa4)}
+.finecomb h1{font-size:20px;line-height:28px;margin:0 0 8px;overflow-wrap:anywhere}
 .finecomb .flag{font:600 10px/13px system-ui,sans-serif;border-radius:4px;padding:0 3px;white-space:nowrap}
 .finecomb :is(.text,.context) .flag{position:relative;top:-1.55em;display:inline-block;width:0;padding:0}
 .finecomb :is(.text,.context) .flag i{font-style:normal;border-radius:4px;padding:0 3px}
@@ -77,9 +79,16 @@ def study_html(study: Study) -> str:
 
 
 def document_html(
-    document: Document, annotations: Sequence[Annotation], protocols: Mapping[str, Protocol], bare: bool = False
+    document: Document,
+    annotations: Sequence[Annotation],
+    protocols: Mapping[str, Protocol],
+    bare: bool = False,
+    heading: str = "b",
 ) -> str:
-    """One document with its marks: in colour for one annotator; as depth of grey with a bar for each of several."""
+    """One document with its marks: in colour for one annotator; as depth of grey with a bar for each of several.
+
+    `bare` leaves style and legend out; `heading` is the element of the document's name.
+    """
     looks_by_protocol = {name: looks(protocol) for name, protocol in protocols.items()}
     contexts = "".join(
         f'<div class="context"><div class="cap">{escape(name)}</div>{words}</div>'
@@ -91,7 +100,7 @@ def document_html(
         body += _mark_table(annotations[0], looks_by_protocol)
     else:
         body += _bars(document, annotations, looks_by_protocol)
-    sheet = f'<div class="sheet"><div class="cap"><b>{escape(document.id)}</b></div>{contexts}{body}</div>'
+    sheet = f'<div class="sheet"><{heading}>{escape(document.id)}</{heading}>{contexts}{body}</div>'
     used = {annotation.protocol for annotation in annotations}
     legends = "".join(_legend(protocol) for name, protocol in protocols.items() if name in used)
     return sheet if bare else _wrapped(legends + sheet)
@@ -106,7 +115,8 @@ def document_page(
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f'<meta name="color-scheme" content="light dark"><title>{escape(document.id)}</title></head>'
     )
-    return f"{head}<body><main>{document_html(document, annotations, protocols)}</main></body></html>\n"
+    body = document_html(document, annotations, protocols, heading="h1")
+    return f"{head}<body><main>{body}</main></body></html>\n"
 
 
 def _part(

@@ -29,7 +29,11 @@ a{color:inherit;text-decoration-color:var(--edge);text-underline-offset:3px}
 p{margin:4px 0}
 .cap{font-size:12px;line-height:16px;color:var(--ink-3);overflow-wrap:anywhere}
 .sheet{background:var(--paper);border:1px solid var(--line);border-radius:12px;padding:16px 24px;margin:12px 0}
-.scroll{overflow-x:auto}
+.scroll{overflow-x:auto;background:
+ linear-gradient(to right,var(--paper) 40%,transparent) 0 0/36px 100% no-repeat local,
+ linear-gradient(to left,var(--paper) 40%,transparent) 100% 0/36px 100% no-repeat local,
+ linear-gradient(to right,var(--line-2),transparent) 0 0/12px 100% no-repeat,
+ linear-gradient(to left,var(--line-2),transparent) 100% 0/12px 100% no-repeat}
 .two{display:grid;grid-template-columns:1fr 1fr;gap:16px}
 .two>.sheet{margin:0}
 @media(max-width:860px){.two{grid-template-columns:1fr}main{padding:12px}.sheet{padding:12px}}
@@ -103,7 +107,8 @@ def table(rows: Sequence[Mapping[str, object]], cells: Mapping[str, str] | None 
         "<tr>" + "".join(_cell(row[name], name in numeric, name in (cells or {})) for name in names) + "</tr>"
         for row in rows
     )
-    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+    area = '<div class="scroll" data-scrolls tabindex="0" role="group" aria-label="table">'
+    return f"{area}<table><tr>{head}</tr>{body}</table></div>"
 
 
 def _cell(value: object, number: bool, html: bool) -> str:

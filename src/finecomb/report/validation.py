@@ -80,8 +80,8 @@ def _index(
     parts = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="cap">{len(names):,} texts · {len(scores.pair.gold):,} gold marks</p>',
-        _section("Recall and precision against gold, with 95% intervals over texts", table(readable_rows(scores.rows))),
         _figures(scores),
+        _section("Recall and precision against gold, with 95% intervals over texts", table(readable_rows(scores.rows))),
         _section("What is wrong with the marks", table(kinds_table(scores))),
         *_comparison(scores),
         _section("Texts", table(list(_texts(cases_by_judge, names)), {"text": "html"})),

@@ -31,13 +31,12 @@ def create_app(
     runs: Path | None = None,
     key_envs: Collection[str] = (),
     meter: Meter | None = None,
-    shared: bool = False,
 ) -> FastAPI:
     """The app that serves one study; `origin` is its public address where that is not the one it listens on.
 
     `hosts` are the names it answers to, any when None. `runs` is where runs of language models are kept, beside the
     database when None; `key_envs` names the environment variables that they may take keys from. `meter` counts what
-    is answered; `shared` says that other processes answer on the same port.
+    is answered.
     """
     app = FastAPI(
         title="Finecomb",
@@ -51,7 +50,7 @@ def create_app(
     app.state.auth = Auth(store, origin.rstrip("/"))
     app.state.store = store
     app.state.runs, app.state.key_envs = runs, frozenset(key_envs)
-    app.state.meter, app.state.shared = meter or Meter(), shared
+    app.state.meter = meter or Meter()
     store.on_commit = app.state.meter.count_commit
     app.state.task_cache = TaskCache(store, app.state.auth.signature)
     problems.install(app)

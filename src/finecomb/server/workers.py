@@ -186,9 +186,7 @@ def _work(
     store = open_store(settings.location)
     try:
         meter = Meter(cells, row)
-        app = create_app(
-            store, settings.public_url, settings.hosts, settings.runs, settings.key_envs, meter, shared=True
-        )
+        app = create_app(store, settings.public_url, settings.hosts, settings.runs, settings.key_envs, meter)
         server = _ReadyServer(server_config(app, settings.public_url, settings.log_format), is_ready)
         threading.Thread(target=_leave_with_parent, args=(server,), daemon=True).start()
         server.run(sockets=[listening])

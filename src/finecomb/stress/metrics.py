@@ -10,8 +10,8 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,14 @@ class Metric:
     higher_is_better: bool = True
     of_corpus: bool = False
     """Whether `score` gives one number for all candidates together."""
+    by_text: bool = False
+    """Whether a candidate's number depends on it alone and `score` can be pickled, so that others can do the work."""
+    needs_document: bool = False
+    """Whether it reads more of a candidate's document than its id."""
+    uses_all_cores: bool = False
+    """Whether it keeps all cores busy by itself, as a neural model does."""
+    identity: str = ""
+    """What its numbers depend on beside its name, e.g. the contents of a file."""
 
 
 # --- ROUGE -------------------------------------------------------------------------------------------------------
@@ -82,23 +90,34 @@ def _pair(candidate: str, reference: str) -> tuple[tuple[str, ...], tuple[str, .
     return folded_words(candidate), folded_words(reference)
 
 
-def best_reference(score: Callable[[str, str], float]) -> Callable[[Sequence[Candidate]], list[float]]:
+@dataclass(frozen=True, slots=True)
+class BestReference:
     """Scores of candidates against whichever of their references fits best."""
-    return lambda candidates: [
-        max((score(candidate.text, reference) for reference in candidate.references), default=math.nan)
-        for candidate in candidates
-    ]
+
+    score: Callable[[str, str], float]
+    """Of a candidate and one reference."""
+
+    def __call__(self, candidates: Sequence[Candidate]) -> list[float]:
+        """NaN for a candidate without references."""
+        return [
+            max((self.score(candidate.text, reference) for reference in candidate.references), default=math.nan)
+            for candidate in candidates
+        ]
 
 
 # --- others' metrics ---------------------------------------------------------------------------------------------
 
 
-def sacrebleu_scores(name: str) -> Callable[[Sequence[Candidate]], list[float]]:
+@dataclass(frozen=True, slots=True)
+class SacrebleuScores:
     """Sentence BLEU (with effective order) or chrF of sacrebleu, between 0 and 1."""
 
-    def scores(candidates: Sequence[Candidate]) -> list[float]:
+    name: Literal["bleu", "chrf"]
+
+    def __call__(self, candidates: Sequence[Candidate]) -> list[float]:
+        """NaN for a candidate without references."""
         metrics: Any = _imported("sacrebleu.metrics", "sacrebleu")
-        metric = metrics.BLEU(effective_order=True) if name == "bleu" else metrics.CHRF()
+        metric = metrics.BLEU(effective_order=True) if self.name == "bleu" else metrics.CHRF()
         return [
             metric.sentence_score(candidate.text, list(candidate.references)).score / 100
             if candidate.references
@@ -106,17 +125,17 @@ def sacrebleu_scores(name: str) -> Callable[[Sequence[Candidate]], list[float]]:
             for candidate in candidates
         ]
 
-    return scores
 
-
-def bertscore(model: str) -> Callable[[Sequence[Candidate]], list[float]]:
+@dataclass(frozen=True, slots=True)
+class BertScore:
     """F1 of greedily matched token states of an encoder (Zhang et al. 2020), last layer, no weights, no rescaling."""
 
-    def scores(candidates: Sequence[Candidate]) -> list[float]:
-        encoder = _encoder(model)
-        return best_reference(lambda text, reference: matched_f1(encoder(text), encoder(reference)))(candidates)
+    model: str
 
-    return scores
+    def __call__(self, candidates: Sequence[Candidate]) -> list[float]:
+        """Against the reference that fits best."""
+        encoder = _encoder(self.model)
+        return BestReference(lambda text, reference: matched_f1(encoder(text), encoder(reference)))(candidates)
 
 
 def matched_f1(first: Floats, second: Floats) -> float:
@@ -128,13 +147,15 @@ def matched_f1(first: Floats, second: Floats) -> float:
     return float(2 * precision * recall / (precision + recall))
 
 
-def perplexity(model: str) -> Callable[[Sequence[Candidate]], list[float]]:
+@dataclass(frozen=True, slots=True)
+class TextPerplexity:
     """exp of the mean negative log-probability of a text's tokens under a causal model."""
 
-    def scores(candidates: Sequence[Candidate]) -> list[float]:
-        return [corpus_perplexity(model, [candidate.text], words=False) for candidate in candidates]
+    model: str
 
-    return scores
+    def __call__(self, candidates: Sequence[Candidate]) -> list[float]:
+        """NaN for a text of fewer than two tokens."""
+        return [corpus_perplexity(self.model, [candidate.text], words=False) for candidate in candidates]
 
 
 def corpus_perplexity(model: str, texts: Iterable[str], words: bool = True) -> float:
@@ -225,22 +246,40 @@ def _loaded(kind: Any, model: str) -> Any:
 # --- by name -----------------------------------------------------------------------------------------------------
 
 
+def _of_references(name: str, score: Callable[[Sequence[Candidate]], list[float]]) -> Metric:
+    return Metric(name, score, needs_references=True, by_text=True)
+
+
 METRICS: Mapping[str, Metric] = {
     row.name: row
     for row in (
-        Metric("rouge1", best_reference(functools.partial(rouge_n, size=1)), needs_references=True),
-        Metric("rouge2", best_reference(functools.partial(rouge_n, size=2)), needs_references=True),
-        Metric("rougeL", best_reference(rouge_l), needs_references=True),
-        Metric("bleu", sacrebleu_scores("bleu"), needs_references=True),
-        Metric("chrf", sacrebleu_scores("chrf"), needs_references=True),
+        _of_references("rouge1", BestReference(functools.partial(rouge_n, size=1))),
+        _of_references("rouge2", BestReference(functools.partial(rouge_n, size=2))),
+        _of_references("rougeL", BestReference(rouge_l)),
+        _of_references("bleu", SacrebleuScores("bleu")),
+        _of_references("chrf", SacrebleuScores("chrf")),
     )
 }
 """Metrics that need no model."""
 
+
+def _bertscore(model: str) -> Metric:
+    return replace(_of_references(f"bertscore:{model}", BertScore(model)), uses_all_cores=True)
+
+
+def _perplexity(model: str) -> Metric:
+    score = TextPerplexity(model)
+    return Metric(f"perplexity:{model}", score, higher_is_better=False, by_text=True, uses_all_cores=True)
+
+
+def _mauve(model: str) -> Metric:
+    return Metric(f"mauve:{model}", mauve_scores(model), needs_references=True, of_corpus=True, uses_all_cores=True)
+
+
 MODEL_METRICS: Mapping[str, Callable[[str], Metric]] = {
-    "bertscore": lambda model: Metric(f"bertscore:{model}", bertscore(model), needs_references=True),
-    "perplexity": lambda model: Metric(f"perplexity:{model}", perplexity(model), higher_is_better=False),
-    "mauve": lambda model: Metric(f"mauve:{model}", mauve_scores(model), needs_references=True, of_corpus=True),
+    "bertscore": _bertscore,
+    "perplexity": _perplexity,
+    "mauve": _mauve,
 }
 """Metrics of a model, asked for as `NAME:MODEL`."""
 

@@ -16,9 +16,11 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.findings import Findings
 from finecomb.core.records import Document
+from finecomb.engine.partitions import WorkSpread
 from finecomb.measure.inference import estimated, few_documents, resampled_positions, resampled_sums, undefined
 from finecomb.stress.corruptions import CORRUPTIONS, Neighbours
 from finecomb.stress.metrics import Candidate, Metric, folded_words
+from finecomb.stress.scoring import numbers, scored
 
 Floats = NDArray[np.float64]
 
@@ -27,6 +29,7 @@ HUMAN = "human"
 OF_CORPUS = "the metric has one number for all texts together, so texts cannot be ranked by it"
 MOST_DRAWS = 50
 """Resamples for a metric of a whole corpus, which is computed anew for each."""
+_MOST_NAMED = 3  # texts that a metric failed at, each with its reason
 NO_PAIRS = "no text could be damaged in this way and scored by this metric"
 
 
@@ -96,13 +99,16 @@ def stress(
     metrics: Sequence[Metric],
     draws: int = 1000,
     seed: int = 0,
+    spread: WorkSpread | None = None,
 ) -> StressTable:
-    """How far each metric falls on each corruption, with intervals over documents.
+    """How far each metric falls on each corruption, with intervals over documents; scores are made as `spread` says.
 
-    A metric that fails has a note and no rows; what the others found is kept. It is an error if all fail.
+    A metric that fails has a note and no rows; what the others found is kept. It is an error if all fail. A text that a
+    metric fails at is left out of its rows, with a note.
     """
     falls, ranks = Findings(), Findings()
     notes: list[str] = []
+    spread = spread or WorkSpread()
     failures: list[FinecombError] = []
     for metric in metrics:
         usable = [pair for pair in pairs if pair.whole.references or not metric.needs_references]
@@ -115,14 +121,13 @@ def stress(
                     )
                 )
                 continue
-            whole, damaged = (
-                _scores(metric, [getattr(pair, side) for pair in usable]) for side in ("whole", "damaged")
-            )
+            result = _scores(metric, usable, spread)
         except FinecombError as error:
             failures.append(error)
             notes.append(f"{error}; it has no rows")
             continue
-        notes += _silence(metric, usable, np.isfinite(whole) & np.isfinite(damaged))
+        whole, damaged = result.whole, result.damaged
+        notes += [*result.notes, *_silence(metric, usable, np.isfinite(whole) & np.isfinite(damaged))]
         for corruption in dict.fromkeys(pair.corruption for pair in pairs):
             rows = np.array([pair.corruption == corruption for pair in usable], dtype=bool)
             damages = np.array([pair.damage for pair in usable if pair.corruption == corruption])
@@ -142,29 +147,37 @@ def _silence(metric: Metric, pairs: Sequence[Stressed], defined: NDArray[np.bool
     return [f"{metric.name}: no number for {len(silent)} of {len(pairs)} pairs of texts ({example}); they are left out"]
 
 
-def _scores(metric: Metric, candidates: Sequence[Candidate]) -> Floats:
-    """Scores turned so that higher is better; each different candidate is scored once."""
-    different = list(
-        dict.fromkeys((candidate.text, candidate.references, candidate.document.id) for candidate in candidates)
-    )
-    place = {key: number for number, key in enumerate(different)}
-    first = {(candidate.text, candidate.references, candidate.document.id): candidate for candidate in candidates}
-    values = _numbers(metric, [first[key] for key in different], len(different))
-    numbers = [place[candidate.text, candidate.references, candidate.document.id] for candidate in candidates]
-    return (1 if metric.higher_is_better else -1) * values[numbers] if len(numbers) else np.zeros(0)
+class _PairScores(NamedTuple):
+    """Scores of pairs, turned so that higher is better."""
+
+    whole: Floats
+    damaged: Floats
+    notes: list[str]
 
 
-def _numbers(metric: Metric, candidates: Sequence[Candidate], count: int) -> Floats:
-    """A metric's numbers, so many; whatever goes wrong in it is one line."""
-    try:
-        values = np.array(metric.score(candidates), dtype=np.float64)
-    except FinecombError:
-        raise
-    except Exception as error:
-        raise FinecombError(f"metric {metric.name}: failed: {type(error).__name__}: {error}") from error
-    if values.shape != (count,):
-        raise FinecombError(f"metric {metric.name}: gave {values.size} numbers for {len(candidates)} texts")
-    return values
+def _scores(metric: Metric, pairs: Sequence[Stressed], spread: WorkSpread) -> _PairScores:
+    """Scores of both sides of all pairs, with notes on texts that the metric failed at."""
+    failures: dict[str, str] = {}
+    whole = _side_scores(metric, [pair.whole for pair in pairs], spread, failures)
+    damaged = _side_scores(metric, [pair.damaged for pair in pairs], spread, failures)
+    notes = [f"{metric.name}: failed at {id}: {reason}" for id, reason in list(failures.items())[:_MOST_NAMED]]
+    if len(failures) > _MOST_NAMED:
+        notes.append(f"{metric.name}: failed at {len(failures) - _MOST_NAMED} more texts")
+    return _PairScores(whole, damaged, notes)
+
+
+def _side_scores(
+    metric: Metric, candidates: Sequence[Candidate], spread: WorkSpread, failures: dict[str, str]
+) -> Floats:
+    """Scores turned so that higher is better; each different candidate is scored once. Fills `failures` by document."""
+    keys = [(candidate.text, candidate.references, candidate.document.id) for candidate in candidates]
+    different = dict(zip(keys, candidates, strict=True))
+    result = scored(metric, list(different.values()), spread)
+    ids = [id for _, _, id in different]
+    failures.update({ids[place]: reason for place, reason in result.failures.items()})
+    places = {key: place for place, key in enumerate(different)}
+    turn = 1 if metric.higher_is_better else -1
+    return turn * result.values[[places[key] for key in keys]] if keys else np.zeros(0)
 
 
 def _fall(
@@ -241,7 +254,7 @@ def _corpus_falls(
 
 def _of_corpus(metric: Metric, rows: Sequence[Stressed]) -> tuple[float, float]:
     """One number for the whole texts and one for the damaged."""
-    (before,), (after,) = (_numbers(metric, [getattr(pair, side) for pair in rows], 1) for side in ("whole", "damaged"))
+    (before,), (after,) = (numbers(metric, [getattr(pair, side) for pair in rows], 1) for side in ("whole", "damaged"))
     return float(before), float(after)
 
 

@@ -58,7 +58,7 @@ def test_rules_on_request_run_only_when_they_are_named() -> None:
 
 def test_a_missing_grammar_checker_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "has_library", lambda *_: False)
-    packages._linter.cache_clear()
+    packages.linter.cache_clear()
     with pytest.raises(FinecombError, match="rule grammar: needs the package harper-py; pip install harper-py"):
         list(RULES["grammar"](Document(id="d", text="He go home.")))
 
@@ -66,7 +66,7 @@ def test_a_missing_grammar_checker_is_named_with_its_command(monkeypatch: pytest
 @pytest.mark.long
 def test_harper_finds_a_verb_that_does_not_agree() -> None:
     pytest.importorskip("harper")
-    packages._linter.cache_clear()
+    packages.linter.cache_clear()
     text = "He go to the shop every day."
     assert [text[hint.start : hint.end] for hint in RULES["grammar"](Document(id="d", text=text))] == ["go"]
 

@@ -74,7 +74,9 @@ def toy_study(texts: int = 24) -> Study:
         document = f"d{number}"
         items.append(Document(id=document, text=text, meta={"story": str(number // 2)}))
         items.append(
-            Annotation(id=f"g{number}", document=document, annotator="gold", protocol="snac@1", marks=tuple(marks))
+            Annotation(
+                id=f"g{number}", document=document, annotator="gold", protocol=shipped("snac").id, marks=tuple(marks)
+            )
         )
     return Study.from_items(items)  # type: ignore[arg-type]
 

@@ -24,7 +24,7 @@ def study(texts: int = 9) -> Study:
     """Texts in which `letter` is marked wherever it stands."""
     items: list[object] = [shipped("snac"), Annotator(id="gold", kind="gold")]
     for number in range(texts):
-        text = f"Nora waits . {'She opens the letter . ' * (number % 3 + 1)}Emil leaves the garden ."
+        text = f"Nora waits . {'She opens the letter . ' * (number + 1)}Emil leaves the garden ."
         starts = [at for at in range(len(text)) if text.startswith("letter", at)]
         marks = tuple(
             Mark(id=f"{number}/{at}", spans=(Span(at, at + 6),), quotes=("letter",), label="ref") for at in starts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -60,12 +59,47 @@ def test_a_text_without_words_has_no_spans() -> None:
     assert all_span_logits(none, none, head(6, 5, 3, 3)) == []
 
 
-def test_a_hundred_thousand_spans_are_scored_in_a_second() -> None:
-    weights = head(384, 128, 30, 5)
-    vectors = np.random.default_rng(0).normal(size=(1500, 384)).astype(np.float32)
-    start = time.process_time()
-    spans = sum(map(len, all_span_logits(vectors, vectors, weights)))
-    assert spans / (time.process_time() - start) > 100_000
+def test_the_first_layer_is_applied_to_words_and_not_to_spans() -> None:
+    """Its cost must not grow with the number of spans: 9 words have 30 spans of up to four words."""
+
+    class CountedArray(np.ndarray):
+        """An array that counts the rows it is multiplied with."""
+
+        rows: list[int] = []
+
+        def __rmatmul__(self, other: NDArray[Any]) -> NDArray[Any]:  # type: ignore[override]
+            self.rows.append(len(other))
+            product: NDArray[Any] = other @ np.asarray(self)
+            return product
+
+        __array_ufunc__ = None  # type: ignore[assignment]
+
+    weights = head(6, 5, 4, 3)
+    counted = SpanHead(weights.start.view(CountedArray), weights.end.view(CountedArray), *(
+        getattr(weights, name) for name in ("length", "out", "bias")
+    ))  # fmt: skip
+    vectors = np.ones((9, 6), dtype=np.float32)
+    assert sum(map(len, all_span_logits(vectors, vectors, counted))) == 30
+    assert CountedArray.rows == [9, 9]
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+def test_the_factored_network_is_the_one_that_was_fitted() -> None:
+    """[start; end; length] through the layers as they are learnt, against their sum of three products."""
+    torch = pytest.importorskip("torch")
+    from finecomb.detect.spans.classifier import SpanSettings, _head, _network
+
+    torch.manual_seed(0)
+    network = _network(torch, SpanSettings(labels=("x", "y"), hidden=7, lengths=4, longest=5), 6)
+    rng = np.random.default_rng(3)
+    starts, ends = (rng.normal(size=(8, 6)).astype(np.float32) for _ in range(2))
+    for extra, rows in enumerate(all_span_logits(starts, ends, _head(network, 6))):
+        first = torch.arange(len(rows))
+        length = network["lengths"](torch.full_like(first, extra))
+        inputs = torch.cat([torch.from_numpy(starts)[first], torch.from_numpy(ends)[first + extra], length], dim=1)
+        slow = network["out"](torch.relu(network["first"](inputs))).detach().numpy()
+        assert rows == pytest.approx(slow, abs=1e-5)
 
 
 DOCUMENT = Document(id="d", text="One two, three four five six seven eight.")

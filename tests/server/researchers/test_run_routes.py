@@ -175,6 +175,28 @@ def test_a_run_can_be_stopped_and_goes_on_later(editor: Client, model: ScriptedS
     assert len(model.requests) == 8
 
 
+@pytest.mark.long
+def test_a_run_is_seen_and_stopped_and_not_doubled_through_another_worker(
+    editor: Client, store: Store, model: ScriptedServer
+) -> None:
+    other = Client(store).researching("editor", "eve")
+    other.app.state.key_envs = frozenset({VARIABLE})  # type: ignore[attr-defined]
+    model.script = lambda body, number: Answer('{"marks": []}', wait=0 if number < 2 or number > 10 else 30)
+    id = start(editor).json()
+    until(lambda: len(model.requests) == 5)
+    assert get(other, "runs")["runs"][0]["state"] == "running"
+    assert "at work already" in start(other).json()["say"]
+    until(lambda: get(other, "runs")["runs"][0]["teeth"].count("no errors") == 2)
+    assert other.delete("/api/admin/run", params={"id": id}).status_code == 200
+    run = finished(other)
+    assert (run["state"], run["why"]) == ("stopped", "interrupted")
+    assert "not at work" in other.delete("/api/admin/run", params={"id": id}).json()["say"]
+    model.script = lambda body, number: Answer('{"marks": []}')
+    assert start(other).status_code == 200  # the wish of before is forgotten
+    assert finished(editor)["teeth"] == ["no errors"] * 5
+    assert len(model.requests) == 8
+
+
 def test_what_is_sent_can_be_seen_before(editor: Client, model: ScriptedServer) -> None:
     answer = editor.post("/api/admin/runs/preview", json={"model": "judge", "document": "d3", "budget": 0.5})
     assert answer.status_code == 200, answer.text

@@ -21,12 +21,17 @@ class Server {
   text = task("Some text.", { parts: [{ start: 0, end: 4, title: "", role: "" }], units: [judged("yes", 1)] });
   refusal: ErrorResponse | undefined;
   down = false;
+  /** Requests that came while it was down. */
+  missed = 0;
   /** An answer that takes its time. */
   held: Promise<Task> | undefined;
   readonly bases: unknown[] = [];
 
   answer = (path: string, { method, body }: RequestInit): Promise<Response> => {
-    if (this.down) return Promise.reject(new TypeError("no network"));
+    if (this.down) {
+      this.missed += 1;
+      return Promise.reject(new TypeError("no network"));
+    }
     if (path === "/api/me") return Promise.resolve(Response.json(this.me()));
     if (path === "/api/next") return Promise.resolve(Response.json({ task: this.text, why: "" }));
     if (method === "GET") return Promise.resolve(this.held ?? this.text).then((text) => Response.json(text));
@@ -84,6 +89,22 @@ test("after a refusal, taking the change back shows what the server still has", 
   server.down = false;
   await session.takeStored("units/0-4", null);
   expect(said(session)).toBe("yes");
+  await settled(() => expect(session.saving).toMatchObject({ state: "saved", unsent: 0 }));
+});
+
+test("what waits for its next attempt is sent as soon as the server answers anything", async () => {
+  const hidden = { start: 5, end: 40, title: "", role: "" };
+  server.text = { ...server.text, parts: [...server.text.parts!, hidden] };
+  const session = await begun();
+  server.down = true;
+  session.judge("units/0-4");
+  for (const tries of [1, 2, 3, 4, 5]) {
+    await settled(() => expect(server.missed).toBe(tries));
+    if (tries < 5) session.retry();
+  }
+  await settled(() => expect(session.saving.retryAt).toBeGreaterThan(Date.now() + 10_000)); // longer than this test waits
+  server.down = false;
+  void session.reach(1);
   await settled(() => expect(session.saving).toMatchObject({ state: "saved", unsent: 0 }));
 });
 

@@ -89,6 +89,7 @@ export class TaskSaving extends TaskState {
     clearTimeout(this.partTimer);
     const before = this.task!;
     const now = await this.api.get<Task>(`/api/tasks/${before.id}`).catch(() => undefined);
+    if (now && this.saving.retryAt !== undefined) this.retry(); // it answers again: what waits need not wait longer
     if (this.awaited === undefined || this.task?.id !== before.id) return;
     if (now && now.text.length > this.task.text.length) {
       const { text, parts, offered, sentences } = now;

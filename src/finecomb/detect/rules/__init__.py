@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from finecomb.core.errors import FinecombError, did_you_mean
@@ -10,7 +11,7 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Antecedents, Document, Mark
 from finecomb.core.span import Span
 from finecomb.detect.base import Factory, detector_signature
-from finecomb.detect.rules import discourse_rules, numbers, packages, repetition, surface
+from finecomb.detect.rules import currency, discourse_rules, grammar_tagger, numbers, packages, repetition, surface
 from finecomb.detect.rules.hint import Rule, RuleHint
 
 NAME = "rules"
@@ -21,6 +22,7 @@ RULES: dict[str, Rule] = {
     "broken-ending": surface.broken_ending,
     "arithmetic": numbers.arithmetic,
     "conversions": numbers.conversions,
+    "currency": currency.currency,
     "impossible": numbers.impossible,
     "ages": numbers.ages,
     "contradictions": discourse_rules.contradictions,
@@ -28,12 +30,18 @@ RULES: dict[str, Rule] = {
     "people": discourse_rules.people,
     "definite": discourse_rules.definite,
     "grammar": packages.grammar,
+    "grammar-tagger": grammar_tagger.grammar_tagger,
     "meaning": packages.meaning,
 }
 """Every rule by name: a new one is a function of a document and one more row here."""
-ON_REQUEST = ("people", "definite", "grammar", "meaning")
+ON_REQUEST = ("people", "definite", "grammar", "grammar-tagger", "meaning")
 """Rules that run only when they are named: they need a package, or are wrong too often for more than a hint."""
-
+LOADED: dict[str, Callable[[], object]] = {
+    "grammar": packages.linter,
+    "grammar-tagger": grammar_tagger.edit_tagger,
+    "meaning": packages.encoder,
+}
+"""What a rule loads before the first text, so that a package or model that is missing is no text's fault."""
 
 DEFAULT = tuple(name for name in RULES if name not in ON_REQUEST)
 
@@ -58,6 +66,8 @@ class RuleDetector:
     def __init__(self, protocol: Protocol, options: RulesOptions) -> None:
         self.protocol = protocol
         self.rules = {name: RULES[name] for name in options.rules or DEFAULT}
+        for name in self.rules.keys() & LOADED.keys():
+            LOADED[name]()
         self.signature = detector_signature(NAME, protocol, RulesOptions(tuple(self.rules)))
 
     def __call__(self, document: Document) -> Annotation:

@@ -64,11 +64,15 @@ _OPENERS = frozenset(
 
 def definite(document: Document) -> Iterator[RuleHint]:
     """`the stranger`, `the officer`: somebody told about as if known, of whom no earlier word speaks."""
-    earlier = " ".join(document.context.values()).casefold()
+    earlier = " ".join(document.context.values())
+    first: dict[str, int] = {}
     for match in _DEFINITE.finditer(document.text):
-        who = match["who"].casefold()
-        before = document.text[: match.start()].casefold()
-        if not re.search(rf"\b{re.escape(who.removesuffix('s'))}", f"{earlier} {before}"):
+        who = match["who"].casefold().removesuffix("s")
+        if who not in first:
+            mention = re.compile(rf"\b{re.escape(who)}", re.IGNORECASE)
+            in_text = mention.search(document.text)
+            first[who] = -1 if mention.search(earlier) or in_text is None else in_text.start()
+        if match.start("who") == first[who]:
             yield RuleHint(*match.span(), "incoherent", f"No {match['who']} was told about before.")
 
 

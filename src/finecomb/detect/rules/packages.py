@@ -23,13 +23,14 @@ _KINDS = {"Agreement", "Grammar"}  # the others are style, spelling of names, an
 
 def grammar(document: Document) -> Iterator[RuleHint]:
     """What Harper (package harper-py) finds wrong in grammar and agreement, with its own reason."""
-    for lint in _linter().lint(document.text):
+    for lint in linter().lint(document.text):
         if lint.lint_kind in _KINDS:
             yield RuleHint(lint.span.start, lint.span.end, "grammar-usage", lint.message)
 
 
 @functools.cache
-def _linter() -> Any:
+def linter() -> Any:
+    """Harper's linter; an error with the command where it is missing."""
     if not has_library("harper"):
         raise FinecombError("rule grammar: needs the package harper-py; pip install harper-py")
     return library("harper", "rule grammar").Linter()
@@ -40,22 +41,23 @@ def meaning(document: Document) -> Iterator[RuleHint]:
     parts = [(start, end) for start, end in sentences(document.text).tolist()]
     parts = [part for part in parts if len(document.text[slice(*part)].split()) >= _LEAST_WORDS]
     vectors = sentence_vectors([document.text[start:end] for start, end in parts])
-    alike = np.tril(vectors @ vectors.T, -1) if parts else np.zeros((0, 0))
-    for number, part in enumerate(parts):
-        nearest = int(alike[number].argmax())
-        if alike[number, nearest] >= SAME:
-            reason = f"An earlier sentence means nearly the same (cosine {alike[number, nearest]:.2f})."
+    for number, part in enumerate(parts[1:], 1):
+        alike = vectors[:number] @ vectors[number]  # a row at a time: all pairs of a long text are gigabytes
+        nearest = int(alike.argmax())
+        if alike[nearest] >= SAME:
+            reason = f"An earlier sentence means nearly the same (cosine {alike[nearest]:.2f})."
             yield RuleHint(*part, "redundant", reason, parts[nearest])
 
 
 @functools.cache
-def _encoder() -> tuple[Any, Any]:
+def encoder() -> tuple[Any, Any]:
+    """Tokenizer and model of the sentence encoder."""
     return pretrained("AutoModel", ENCODER, "rule meaning")
 
 
 def sentence_vectors(texts: list[str], batch: int = 64) -> NDArray[np.float64]:
     """Vectors of length one, a row for each text: the mean over its tokens."""
-    tokenizer, model = _encoder()
+    tokenizer, model = encoder()
     torch = library("torch", "rule meaning")
     rows = []
     for first in range(0, len(texts), batch):

@@ -90,8 +90,9 @@ def spans_in(
     text: Narrative, sentence: NarrativeSentence, scores: TextScores, label: str, column: int
 ) -> list[tuple[int, int]]:
     """The words of a sentence that an error covers: those of the likeliest tokens, or the sentence without tokens."""
-    inside = (scores.offsets[:, 0] >= sentence.start) & (scores.offsets[:, 1] <= sentence.end)
-    if label in (ANY, WHOLE_SENTENCE) or not inside.any():
+    first_token = int(np.searchsorted(scores.offsets[:, 0], sentence.start, side="left"))
+    inside = slice(first_token, int(np.searchsorted(scores.offsets[:, 1], sentence.end, side="right")))
+    if label in (ANY, WHOLE_SENTENCE) or inside.start >= inside.stop:
         return [(sentence.start, sentence.end)]
     chances, offsets = scores.tokens[inside, column], scores.offsets[inside]
     if not chances.any():

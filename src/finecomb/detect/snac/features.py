@@ -6,6 +6,7 @@ to sentence, pronouns without a person, events and attributes that come again or
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -49,6 +50,10 @@ class _Memory:
     dead: set[str] = field(default_factory=set)
     subjects: frozenset[str] = frozenset()
     """Of the last sentence."""
+
+    def knows(self, word: str) -> bool:
+        """Whether a word was part of a name or of what was told."""
+        return word in self.lemmas or word in self.names
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +104,7 @@ def _row(text: Narrative, facts: Sequence[SentenceFacts], at: int, memory: _Memo
     return {
         **_shape(text, at, sentence.tokens, before.tokens), **_name_features(sentence.people, memory, at),
         **_noun_features(sentence.things, memory, at),
-        **_continuity(sentence, before, facts[max(at - 4, 0) : at], memory, at),
+        **_continuity(sentence, before, facts[max(at - 4, 0) : at], memory),
         **_event_features(sentence, memory), **_person_links(text, at),
     }  # fmt: skip
 
@@ -116,7 +121,7 @@ def feature_matrix(rows: Iterable[Mapping[str, float]], columns: Sequence[str]) 
 
 def _shape(text: Narrative, at: int, sentence: ParsedSentence, before: ParsedSentence) -> dict[str, float]:
     place = text.sentences[at]
-    opening = next((back for back in range(at, -1, -1) if text.sentences[back].opens), 0)
+    opening = bisect.bisect_left(text.sentences, place.segment, key=lambda sentence: sentence.segment)
     first = next((token.pos for token in sentence if token.pos not in {"PUNCT", "SPACE"}), "")
     words = [token for token in sentence if token.pos not in {"PUNCT", "SPACE"}]
     return {
@@ -160,7 +165,7 @@ def _name_features(people: Sequence[NameMention], memory: _Memory, at: int) -> d
         "persons.described": float(len(persons) - len(undescribed)),
         "places.new": float(sum(name.kind == "place" for name in fresh)),
         "others.new": float(sum(name.kind == "other" for name in fresh)),
-        "names.partly.new": float(sum(bool(name.words - memory.names.keys()) for name in known)),
+        "names.partly.new": float(sum(any(word not in memory.names for word in name.words) for name in known)),
         "names.age.max": float(max(ages, default=0)), "names.age.min": float(min(ages, default=_LONG_AGO)),
         "names.known.ever": float(len(memory.names)),
         "undescribed.again": float(sum(not name.words & memory.described for name in known)),
@@ -191,13 +196,13 @@ def _noun_features(things: Sequence[NounMention], memory: _Memory, at: int) -> d
 
 
 def _continuity(
-    sentence: SentenceFacts, before: SentenceFacts, recent: Sequence[SentenceFacts], memory: _Memory, at: int
+    sentence: SentenceFacts, before: SentenceFacts, recent: Sequence[SentenceFacts], memory: _Memory
 ) -> dict[str, float]:
     content, subjects = sentence.content, sentence.subjects
     wider = frozenset().union(*(other.content for other in recent))
     spoken = [token for token in sentence.tokens if token.dep in SUBJECTS]
     words = frozenset().union(*(name.words for name in sentence.people))
-    last = {word for word, place in memory.names.items() if place == at - 1}
+    last = frozenset().union(*(name.words for name in before.people))
     return {
         "shared.before": len(content & before.content) / max(len(content), 1),
         "shared.recent": len(content & wider) / max(len(content), 1),
@@ -205,7 +210,7 @@ def _continuity(
         "new.content": float(sum(lemma not in memory.lemmas for lemma in content)),
         "subject.same": float(bool(subjects & memory.subjects)),
         "subject.pronoun": float(any(token.pos == "PRON" for token in spoken)),
-        "subject.new": float(bool(subjects) and not subjects & (memory.lemmas.keys() | memory.names.keys())),
+        "subject.new": float(bool(subjects) and not any(map(memory.knows, subjects))),
         "subject.in.last": float(bool(subjects & (before.content | last))),
         "people.shared.before": float(len(words & last)),
         "people.gone": float(len(last - words)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -76,10 +77,10 @@ class Narrative:
 def narrative(document: Document, marks: Iterable[Mark] = (), group: str = "", segments: bool = True) -> Narrative:
     """A document in sentences; `segments=False` forgets where its segments begin."""
     spans = [MarkedSpan(span.start, span.end, mark.label or "") for mark in marks for span in mark.spans]
-    starts = [segment.start for segment in document.segments] if segments else []
+    starts = sorted(segment.start for segment in document.segments) if segments else []
     rows: list[NarrativeSentence] = []
     for start, end in _bounded_sentences(document.text):
-        segment = max(sum(begin <= start for begin in starts) - 1, 0)
+        segment = max(bisect.bisect_right(starts, start) - 1, 0)
         opens = not rows or segment != rows[-1].segment
         rows.append(NarrativeSentence(start, end, segment, opens, _inside(spans, start, end)))
     return Narrative(document.id, document.text, tuple(rows), group or document.id)

@@ -12,6 +12,7 @@ import numpy as np
 from finecomb.core.records import Document
 from finecomb.core.text_hash import text_hash
 from finecomb.detect.boosting import BoostingSettings
+from finecomb.detect.libraries import pretrained
 from finecomb.detect.model_folder import DetectorCard, StoredModel
 from finecomb.detect.snac import verdicts
 from finecomb.detect.snac.coherence import CoherenceModel, CoherenceSettings, fit_coherence, prepared
@@ -78,6 +79,8 @@ class CoherenceRecipe:
             surprisal,
             options.segments,
         )
+        if self.settings.tagger:
+            pretrained("AutoModel", options.encoder, "coherence")  # one that is missing is said before the long work
         self.texts = prepared(list(texts), surprisal)
 
     def __call__(self, split: TextSplit) -> FittedScorer:

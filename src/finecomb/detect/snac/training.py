@@ -14,11 +14,12 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Signature
 from finecomb.core.records import Annotation, Document
 from finecomb.core.study import Study
+from finecomb.core.text_hash import text_hash
 from finecomb.detect.base import FittedDetector
 from finecomb.detect.model_folder import DetectorCard
 from finecomb.detect.snac.coherence import fitted_hashes
 from finecomb.detect.snac.figures import label_figures, recalls_at_precision
-from finecomb.detect.snac.narrative import ANY, LABELS, Narrative, dev_split, narratives, splits
+from finecomb.detect.snac.narrative import ANY, LABELS, GroupedText, Narrative, dev_split, narratives, splits
 from finecomb.detect.snac.options import DEV_SHARE, SplitOptions
 from finecomb.detect.snac.recipes import FittedScorer, Recipe
 from finecomb.detect.snac.sentence_scores import Floats
@@ -34,19 +35,16 @@ def training_texts(
     study: Study, gold: Sequence[Annotation], options: SplitOptions, segments: bool = True
 ) -> tuple[list[Narrative], tuple[str, ...], list[str]]:
     """The texts of a study that have gold, the labels that can be learnt from them, and what the user should hear."""
-    documents = list(study.iter_documents())
-    texts = narratives(documents, gold, document_groups(documents, options.group), segments)
-    texts = [text for text in texts if text.sentences]
-    if len({text.group for text in texts}) < max(_FEWEST_TEXTS, options.test_folds + 1):
-        raise FinecombError(
-            f"{len(texts)} texts with gold are too few to fit a detector, with others for its thresholds"
-        )
+    documents = _documents_with_gold(study, gold)
+    groups, copies = text_groups(documents, options.group)
+    texts = [text for text in narratives(documents, gold, groups, segments) if text.sentences]
+    refuse_too_few(texts, max(_FEWEST_TEXTS, options.test_folds + 1))
     counts = Counter(label for text in texts for sentence in text.sentences for label in sentence.labels)
     labels = tuple(label for label in LABELS if counts[label] >= FEWEST)
     if not labels:
         raise FinecombError(f"gold marks none of {', '.join(LABELS)} often enough to learn from ({FEWEST} sentences)")
     others = Counter(mark.label for annotation in gold for mark in annotation.marks if mark.label not in LABELS)
-    notes = [
+    notes = copies + [
         f"label {label!r} is in only {counts[label]} sentences and is not learnt"
         for label in LABELS
         if label not in labels
@@ -57,6 +55,48 @@ def training_texts(
         else []
     )
     return texts, labels, notes
+
+
+def _documents_with_gold(study: Study, gold: Sequence[Annotation]) -> list[Document]:
+    ids = {annotation.document for annotation in gold}
+    return [document for document in study.iter_documents() if document.id in ids]
+
+
+def refuse_too_few(texts: Sequence[GroupedText], fewest: int) -> None:
+    """Refuse texts that cannot be split: texts of one group, and copies of one text, count once."""
+    groups = len({text.group for text in texts})
+    if groups >= fewest:
+        return
+    once = "" if groups == len(texts) else f" ({groups} when groups and copies count once)"
+    raise FinecombError(
+        f"{len(texts)} texts with gold{once} are too few to fit a detector, with others for its thresholds"
+    )
+
+
+def text_groups(documents: Sequence[Document], name: str) -> tuple[dict[str, str], list[str]]:
+    """The group of each document by a meta, or itself; copies of one text are in one group, and a note counts them.
+
+    So no text is fitted on under one id and tested on under another.
+    """
+    groups = {document.id: document.id for document in documents}
+    groups |= document_groups(documents, name) if documents else {}
+    first: dict[str, str] = {}
+    copies = []
+    for document in documents:
+        original = first.setdefault(text_hash(document.text), document.id)
+        if original != document.id and document.text.strip():
+            copies.append((document.id, original))
+            groups = _joined(groups, groups[original], groups[document.id])
+    if not copies:
+        return groups, []
+    one, other = copies[0]
+    example = f"{len(copies):,} of the texts have the same words as another (e.g. {one!r} as {other!r})"
+    return groups, [f"{example}; they stay on one side of every split, so none is both fitted on and tested"]
+
+
+def _joined(groups: dict[str, str], one: str, other: str) -> dict[str, str]:
+    """Groups of which two have become one."""
+    return groups if one == other else {id: one if group == other else group for id, group in groups.items()}
 
 
 def document_groups(documents: Sequence[Document], name: str) -> dict[str, str]:

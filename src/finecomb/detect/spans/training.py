@@ -17,7 +17,7 @@ from finecomb.detect.base import FittedDetector
 from finecomb.detect.model_folder import DetectorCard, StoredModel
 from finecomb.detect.snac.narrative import TextSplit, dev_split, splits
 from finecomb.detect.snac.options import DEV_SHARE
-from finecomb.detect.snac.training import FEWEST, document_groups, spread
+from finecomb.detect.snac.training import FEWEST, refuse_too_few, spread, text_groups
 from finecomb.detect.spans.classifier import (
     NAME,
     EncodedText,
@@ -37,25 +37,41 @@ def span_texts(
 ) -> tuple[list[SpanText], tuple[str, ...], list[str]]:
     """Texts with gold, labels that can be learnt from them, and what the user should hear."""
     counts = Counter(mark.label for annotation in gold for mark in annotation.marks if mark.spans and mark.label)
-    labels = tuple(sorted(label for label, count in counts.items() if count >= FEWEST))
+    unknown = _unknown_labels(study, gold)
+    labels = tuple(sorted(label for label, count in counts.items() if count >= FEWEST and label not in unknown))
     if not labels:
         raise FinecombError(f"gold marks no label often enough to learn from ({FEWEST} times)")
     notes = [
         f"label {label!r} is marked only {count} times and is not learnt"
         for label, count in counts.items()
-        if count < FEWEST
+        if count < FEWEST and label not in unknown
     ]
-    documents = list(study.iter_documents())
-    groups = document_groups(documents, group)
+    notes += [
+        f"label {label!r} is not in the protocol of gold; its {count:,} marks are left out"
+        for label, count in unknown.items()
+    ]
     by_document: dict[str, list[Annotation]] = {}
     for annotation in gold:
         by_document.setdefault(annotation.document, []).append(annotation)
+    documents = [document for document in study.iter_documents() if document.id in by_document]
+    groups, copies = text_groups(documents, group)
     texts = [
-        span_text(document, by_document[document.id], labels, groups.get(document.id, ""))
+        span_text(document, by_document[document.id], labels, groups[document.id])
         for document in documents
-        if document.id in by_document and document.text.strip()
+        if document.text.strip()
     ]
-    return texts, labels, notes
+    return texts, labels, copies + notes
+
+
+def _unknown_labels(study: Study, gold: Sequence[Annotation]) -> Counter[str]:
+    """How often gold has labels that its protocol does not have."""
+    protocols = study.protocols
+    return Counter(
+        mark.label
+        for annotation in gold
+        for mark in annotation.marks
+        if mark.label and annotation.protocol in protocols and not protocols[annotation.protocol].has(mark.label)
+    )
 
 
 def fitted_split(
@@ -82,10 +98,7 @@ def split_figures(
 def fit_span_detector(study: Study, gold: Sequence[Annotation], options: SpanTrainingOptions) -> FittedDetector:
     """Figures of every fold, then a classifier from all texts but those that thresholds come from."""
     texts, labels, notes = span_texts(study, gold, options.group)
-    if len({text.group for text in texts}) < max(3, options.test_folds + 1):
-        raise FinecombError(
-            f"{len(texts)} texts with gold are too few to fit a detector, with others for its thresholds"
-        )
+    refuse_too_few(texts, max(3, options.test_folds + 1))
     settings = SpanSettings(options.encoder, labels, options.tune, options.epochs, seed=options.seed)
     encoded = None if options.tune else TextEncoder(settings)(texts)
     rng = np.random.default_rng(options.seed)

@@ -130,14 +130,29 @@ def numbers(
     return " ".join(parts)
 
 
-def difference_figure(pair: tuple[str, str], gap: Estimate, measure: str, command: str) -> DotFigure:
-    """The one difference against "no difference"."""
-    scale = axis([gap])
+def gap_in_words(gap: Estimate, scale: Axis) -> str:
+    """`With them the difference is 1.1 [0.8, 1.4].`"""
+    if math.isnan(gap.value):
+        return ""
+    return f"With them the difference is {scale.number(gap.value)} [{scale.number(gap.low)}, {scale.number(gap.high)}]."
+
+
+def difference_figure(
+    pair: tuple[str, str], gap: Estimate, with_all: Estimate | None, measure: str, command: str
+) -> DotFigure:
+    """The one difference against "no difference"; below it, open, what it would be with what was left out."""
+    rows = [DotRow(pair[0], gap)]
+    if with_all is not None and not math.isnan(with_all.value):
+        rows.append(DotRow("with what was left out", with_all, open=True))
+    scale = axis([row.estimate for row in rows])
     marked = Axis(scale.low, scale.high, scale.ticks, scale.digits, reference=0.0, reference_name="no difference")
-    row = DotRow(pair[0], gap)
-    table = ({"better": pair[0], "worse": pair[1], "difference": gap.value, "low": gap.low, "high": gap.high},)
-    caption = f"Fewer {measure} than {_title(pair[1])}"
-    return DotFigure("answer", "Difference", caption, table, str(gap.signature), command, rows=(row,), axis=marked)
+    table = tuple(
+        {"better": row.name, "worse": pair[1], "difference": estimate.value, "low": estimate.low, "high": estimate.high}
+        for row in rows
+        if (estimate := row.estimate)
+    )
+    caption = f"Fewer {measure} than {_title(pair[1])}" + ("; open: with what was left out" if rows[1:] else "")
+    return DotFigure("answer", "Difference", caption, table, str(gap.signature), command, rows=tuple(rows), axis=marked)
 
 
 def holds(gap: Estimate, resampled: float, left_out: Sequence[tuple[str, float]]) -> Statement:
@@ -169,8 +184,10 @@ def does_not_hold(by_label: Mapping[str, Estimate], digits: int = 2) -> Statemen
 def answer(
     systems: Mapping[str, Estimate], pair: tuple[str, str] | None, gap: Estimate | None, ratio: Estimate | None,
     alpha: Estimate | None, measure: str, statements: Sequence[Statement], command: str, scale: Axis,
+    with_all: Estimate | None = None,
 ) -> Answer:  # fmt: skip
-    """The whole answer."""
+    """The whole answer; `with_all` is the difference with what was left out."""
     words = f"{numbers(pair, systems, gap, measure, scale)} {agreement_words(alpha)}".strip()
-    drawn = difference_figure(pair, gap, measure, command) if pair and gap and not math.isnan(gap.value) else None
+    is_known = pair and gap and not math.isnan(gap.value)
+    drawn = difference_figure(pair, gap, with_all, measure, command) if is_known and pair and gap else None
     return Answer(sentence(pair, systems, gap, ratio), words, drawn, tuple(statements))

@@ -11,12 +11,15 @@ import polars as pl
 
 from finecomb.agreement.agree import agree
 from finecomb.core.errors import FinecombError
-from finecomb.core.estimate import Estimate, Finding
+from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import meta
 from finecomb.core.palette import UNLABELLED, Look, looks
+from finecomb.core.records import Settings
 from finecomb.core.study import Study
 from finecomb.gold.merge import gold
 from finecomb.gold.score import Score, score
+from finecomb.gold.yardstick import ONE_PERSON, one_person
+from finecomb.judges.model_costs import ModelCost, model_costs
 from finecomb.measure.counts import counts, meta_names
 from finecomb.measure.inference import Floats
 from finecomb.measure.measures import measure
@@ -27,6 +30,7 @@ from finecomb.report.site import answer as answers
 from finecomb.report.site.answer import ALL_TEXTS, HUMAN
 from finecomb.report.site.further import FurtherTable, further_figures
 from finecomb.report.site.influence import TextInfluence, influences
+from finecomb.report.site.left_out import left_out_reasons, put_back, reasons_in_words
 from finecomb.report.site.model import (
     Answer,
     Axis,
@@ -39,6 +43,7 @@ from finecomb.report.site.model import (
     Report,
     ReportFigure,
     Statement,
+    TableRow,
     Tooth,
     axis,
     counted,
@@ -69,6 +74,10 @@ class Source:
     """What `calibrate --keep` said of a judge, by its name."""
     further: tuple[FurtherTable, ...] = ()
     """Tables of other commands that the report shows too."""
+    filters: Filters = field(default_factory=Filters)
+    """What `view` was read with."""
+    replies: Mapping[str, str] = field(default_factory=dict)
+    """Raw replies of language models, by the hash of the request."""
     licence: str = ""
     """Under which licence texts and annotations are shared."""
 
@@ -94,7 +103,7 @@ def source(
     kinds = set(study.annotators["kind"]) if len(study.annotators) else set()
     chosen = filters or Filters(kinds=tuple(kind for kind in PEOPLE if kind in kinds))
     system = by or ("model" if "model" in meta_names(study) else "")
-    return Source(study, view(study, chosen), system, name, draws, seed, gold_study)
+    return Source(study, view(study, chosen), system, name, draws, seed, gold_study, filters=chosen)
 
 
 def report(made_from: Source, date: str, page_of: Callable[[str], str]) -> Report:
@@ -128,17 +137,33 @@ Maker = Callable[[Source, Mapping[str, Estimate]], ReportFigure | None]
 def _attempt(make: Maker, made_from: Source, systems: Mapping[str, Estimate], notes: list[str]) -> ReportFigure | None:
     """A figure, or a note why it could not be made: one that fails holds up no other."""
     try:
-        return make(made_from, systems)
+        figure = make(made_from, systems)
+        return figure and _without_empty_plot(figure)
     except FinecombError as error:
         notes.append(f"{make.__name__.strip('_').capitalize()}: this figure could not be made: {error}")
         return None
+
+
+def _without_empty_plot(figure: ReportFigure) -> ReportFigure:
+    """A figure whose every number is undefined says why, in place of a plot without dots."""
+    match figure:
+        case DotFigure(rows=rows):
+            drawn = rows
+        case PanelFigure(panels=panels):
+            drawn = tuple(row for panel in panels for row in panel.rows)
+        case _:
+            return figure
+    if figure.empty or not drawn or any(math.isfinite(row.estimate.value) or row.second for row in drawn):
+        return figure
+    why = next((row.estimate.why for row in drawn if row.estimate.why), "every number is undefined")
+    return replace(figure, empty=f"There is nothing to draw: {why}.")
 
 
 def _counts(made_from: Source) -> str:
     study = made_from.study.work()
     kinds = dict(study.annotators.select("id", "kind").iter_rows())
     readers = [kinds.get(id, "") for id in study.annotations["annotator"].unique()]
-    people = sum(kind in PEOPLE for kind in readers)
+    people, pools = (sum(kind == name for kind in readers) for name in PEOPLE)
     machines = sum(kind in MACHINES for kind in readers)
     texts = study.annotations["document"].n_unique()
     gold_makers = sum(kind == "gold" for kind in readers)
@@ -146,10 +171,11 @@ def _counts(made_from: Source) -> str:
         counted(number, one, many)
         for number, one, many in (
             (people, "person", "people"),
+            (pools, "pool of readers", "pools of readers"),
             (machines, "machine", ""),
-            (gold_makers, "gold", "gold"),
+            (gold_makers, "gold standard", ""),
         )
-        if number and (one != "gold" or not people)
+        if number and (one != "gold standard" or not people + pools)
     ]
     who = " and ".join(parts) or "nobody"
     return f"{counted(texts, 'text')}, {counted(len(study.annotations), 'annotation')} by {who}."
@@ -171,13 +197,23 @@ def _rates(made_from: Source) -> dict[str, Estimate]:
     if made_from.view.study.annotations.is_empty():
         return {}
     by = [made_from.by] if made_from.by else []
-    findings = measure(made_from.view, ["rate-1000"], by, draws=made_from.draws, seed=made_from.seed)
+    findings = _rate_findings(made_from, by)
     rates = {
         _system(made_from, finding): _scaled(finding.estimate, 0.1)
         for finding in findings
         if finding.columns["label"] == ANY and (not by or finding.columns[made_from.by] is not None)
     }
     return {name: rates[name] for name in answers.ordered(rates)}
+
+
+def _rate_findings(made_from: Source, by: Sequence[str]) -> Sequence[Finding]:
+    """Marks per 1,000 words, mean over texts: every text counts as much, as in the difference and in its comb."""
+    return measure(made_from.view, ["rate-1000"], by, draws=made_from.draws, seed=made_from.seed, average="document")
+
+
+def _rate_command(made_from: Source, by: str) -> str:
+    by_words = ["--by", by] if by else []
+    return _command(made_from, "measure", "--measure", "rate-1000", "--average", "document", *by_words)
 
 
 def text_rates(made_from: Source) -> pl.DataFrame:
@@ -220,14 +256,15 @@ def _systems(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure
         teeth = tuple(texts.filter(pl.col("system") == name)["value"].to_list())
         note = f"{read[name][1]:,} texts, {read[name][2]:,} annotations" if name in read else ""
         rows.append(DotRow(name, estimate, note, teeth=teeth if len(teeth) <= 200 else (), link="#texts"))
-    scale = axis([row.estimate for row in rows])
-    scale = replace(scale, high=max([scale.high, *(tooth for row in rows for tooth in row.teeth)]))
+    estimates = [row.estimate for row in rows]
+    teeth_too = [Estimate(tooth, tooth, tooth, Signature(())) for row in rows for tooth in row.teeth]
+    scale = replace(axis([*estimates, *teeth_too]), digits=axis(estimates).digits)
     caption = "Marks per 100 words with 95% interval; below each, one tooth per text."
     band = systems.get(HUMAN)
     return DotFigure(
         "systems", "Systems", caption + (" The grey band is human text." if band else ""),
         tuple(_row("system", row) for row in rows), _signature(systems.values()),
-        _command(made_from, "measure", "--measure", "rate-1000", *(["--by", made_from.by] if made_from.by else [])),
+        _rate_command(made_from, made_from.by),
         "" if rows else "Nobody has read these texts yet.", "#texts", tuple(rows), scale, band,
     )  # fmt: skip
 
@@ -274,10 +311,10 @@ def _kinds(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure |
     )
     scale = axis([row.estimate for panel in panels for row in panel.rows], percent=True)
     table = tuple({"label": panel.look.label, **_row("system", row)} for panel in panels for row in panel.rows)
-    names = ", ".join(systems)
+    names = f" {', '.join(systems)} from top to bottom." if len(systems) > 1 else ""
     return PanelFigure(
         "kinds", "Kinds of error",
-        f"Share of words covered by each label, 95% interval, same axis in every panel. {names} from top to bottom.",
+        f"Share of words covered by each label, 95% interval, same axis in every panel.{names}",
         table, _signature([finding.estimate for finding in findings]),
         _command(made_from, "measure", "--measure", "coverage", *(["--by", made_from.by] if made_from.by else [])),
         "", "#texts", panels, scale,
@@ -345,6 +382,9 @@ def _trust(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure |
             )
         )
     known = [row.estimate for row in rows]
+    if all(row.second is None or math.isnan(row.second.value) for row in rows):
+        rows = [replace(row, second=None) for row in rows]  # nobody can be compared with anybody: no empty plot
+    has_pairs = any(row.second for row in rows)
     table = tuple(
         {
             **_row("label", row),
@@ -358,7 +398,7 @@ def _trust(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure |
         _command(made_from, "agree"), "", "#texts", tuple(rows),
         Axis(min(0.0, *(e.low for e in known if not math.isnan(e.low)), 0.0), 1, (0, 0.2, 0.4, 0.6, 0.8, 1), 2),
         None, ("Label", "Same words, Krippendorff’s α", "Same place, F1 between two readers", "Marks"),
-        Axis(0, 1, (0, 0.5, 1), 2) if f1s else None,
+        Axis(0, 1, (0, 0.5, 1), 2) if has_pairs else None, second_is_open=True,
     )  # fmt: skip
 
 
@@ -370,7 +410,7 @@ def _readers_figure(made_from: Source, systems: Mapping[str, Estimate]) -> Repor
     people = _readers(made_from)
     if len(people) < 2:
         return None
-    findings = measure(made_from.view, ["rate-1000"], ["annotator"], draws=made_from.draws, seed=made_from.seed)
+    findings = _rate_findings(made_from, ["annotator"])
     study = made_from.view.study
     texts = dict(study.annotations.group_by("annotator").agg(pl.col("document").n_unique()).iter_rows())
     minutes = dict(study.annotations.group_by("annotator").agg(pl.col("seconds").median() / 60).iter_rows())
@@ -385,7 +425,7 @@ def _readers_figure(made_from: Source, systems: Mapping[str, Estimate]) -> Repor
         "readers", "Readers",
         "Marks per 100 words of each person, 95% interval; their texts may differ.",
         tuple(_row("reader", row) for row in rows), _signature(estimates),
-        _command(made_from, "measure", "--measure", "rate-1000", "--by", "annotator"), "", "#texts", tuple(rows),
+        _rate_command(made_from, "annotator"), "", "#texts", tuple(rows),
         axis(estimates),
     )  # fmt: skip
 
@@ -405,29 +445,59 @@ def _judges(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure 
     machines = [id for id in study.annotations["annotator"].unique(maintain_order=True) if kinds.get(id) in MACHINES]
     if not machines:
         return None
+    if made_from.gold is None and not set(_kinds_read(made_from)) & set(PEOPLE):
+        raise FinecombError("nobody but machines has read these texts; name a gold standard with --against")
     standard = made_from.gold or gold(made_from.view).study
     scores = score(standard, study, match="optimal", by=(), judges=machines, draws=made_from.draws, seed=made_from.seed)
     rows = [row for row in scores.rows if row.columns.get("label") == ANY]
     if not rows:
         return None
+    person = _one_person(made_from, study, machines)
+    notes = _judge_notes(made_from, {name: kinds[name] for name in machines})
     drawn = tuple(
-        DotRow(
-            str(row.columns["judge"]),
-            row.precision,
-            made_from.verdicts.get(str(row.columns["judge"])) or kinds.get(str(row.columns["judge"]), ""),
-            second=row.recall,
-        )
-        for row in rows
+        DotRow(name, row.precision, notes[name], second=row.recall, open=name == ONE_PERSON)
+        for row in ([person] if person else []) + rows
+        if (name := str(row.columns["judge"]))
     )
     scale = Axis(0, 1, (0, 0.5, 1), 2)
     against = "the gold standard" if made_from.gold else "what people agree on"
+    band = f" The grey band is one person against {'it' if made_from.gold else 'the others'}." if person else ""
     return DotFigure(
-        "judges", "Judges", f"Each machine against {against}.", tuple(_score_row(row) for row in rows),
-        _signature([rows[0].recall]), _command(made_from, "score"), "", "#texts", drawn, scale, None,
+        "judges", "Judges", f"Each machine against {against}.{band or _NO_YARDSTICK}",
+        tuple(_score_row(row) for row in (*([person] if person else []), *rows)),
+        " ".join(dict.fromkeys(str(row.recall.signature) for row in (*rows[:1], *([person] if person else [])))),
+        _command(made_from, "score"), "", "#texts", drawn, scale, person.precision if person else None,
         ("Judge", "Precision: of its marks, how many are confirmed", "Recall: of the errors, how many it finds",
          "Verdict" if any(row.name in made_from.verdicts for row in drawn) else ""),
-        scale,
+        scale, person.recall if person else None,
     )  # fmt: skip
+
+
+def _judge_notes(made_from: Source, kinds: Mapping[str, str]) -> dict[str, str]:
+    """What stands beside each judge: what `calibrate` said of it, else what it is; and what it cost."""
+    settings = made_from.study.settings
+    prices = {
+        model.annotator: f", {_money(settings, model.cost)} for {counted(model.texts, 'text')}"
+        for model in model_costs(made_from.study)
+        if model.cost
+    }
+    notes = {
+        name: (made_from.verdicts.get(name) or _KINDS.get(kind, kind)) + prices.get(name, "")
+        for name, kind in kinds.items()
+    }
+    return notes | {ONE_PERSON: "the yardstick"}
+
+
+_KINDS = {"llm": "language model"}
+_NO_YARDSTICK = " No text has three readers, so one person cannot be laid beside the others."
+
+
+def _one_person(made_from: Source, study: Study, machines: Sequence[str]) -> Score | None:
+    """How one person fares on the texts that machines have read: the yardstick."""
+    if not set(made_from.view.study.annotators["kind"]) & set(PEOPLE):
+        return None
+    texts = study.annotations.filter(pl.col("annotator").is_in(machines))["document"].unique().to_list()
+    return one_person(made_from.view, texts, made_from.gold, draws=made_from.draws, seed=made_from.seed)
 
 
 def _score_row(row: Score) -> dict[str, object]:
@@ -438,23 +508,49 @@ def _score_row(row: Score) -> dict[str, object]:
 
 
 def _costs(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure | None:
-    settings = made_from.study.settings
-    if (settings.price is None and not settings.base_pay) or made_from.view.protocol is None:
+    """Pay to people beside what language models cost, where the study knows either."""
+    settings, models = made_from.study.settings, model_costs(made_from.study)
+    is_paid = settings.price is not None or bool(settings.base_pay)
+    if made_from.view.protocol is None or not (is_paid or models):
         return None
     spent = cost(settings, earned(made_from.study, (), made_from.view.protocol))
     parts = [("Pay to people", spent.pay), ("Staff time", spent.staff), ("Fees", spent.fees), ("Bonuses", spent.bonus)]
-    shown = tuple((name, amount, f"{settings.money} {amount:,.2f}") for name, amount in parts if amount)
-    texts = max(1, made_from.study.work().annotations["document"].n_unique())
-    facts = [("per text", f"{settings.money} {spent.total / texts:,.2f}")]
+    parts = [part for part in parts if part[1]] + [(model.annotator, model.cost) for model in models if model.cost]
+    total, texts = sum(amount for _, amount in parts), made_from.study.work().annotations["document"].n_unique()
+    facts = [("per text", _money(settings, total / max(1, texts)))] if parts else []
     if spent.per_hour is not None:
-        facts.append(("pay per hour, median", f"{settings.money} {spent.per_hour:,.2f}"))
-    facts.append(("half as wide an interval", f"about {settings.money} {3 * spent.total:,.0f} more"))
+        facts.append(("pay per hour, median", _money(settings, spent.per_hour)))
+    if spent.total:
+        facts.append(("half as wide an interval", f"about {settings.money} {3 * total:,.0f} more"))
+    facts += [(model.annotator, _tokens(model)) for model in models]
     return BarFigure(
-        "costs", "What it cost", f"From the first text to this page, in {settings.money}.",
-        tuple({"part": name, "amount": amount} for name, amount, _ in shown), f"costs|price:{settings.price}",
-        _command(made_from, "pay"), "" if shown else "Nothing was paid.", "", shown,
-        f"{settings.money} {spent.total:,.2f}", tuple(facts),
+        "costs", "What it cost",
+        f"From the first text to this page, in {settings.money}."
+        + (" Language models: the tokens of their replies at the price of their run." if models else ""),
+        _cost_table(parts, models), f"costs|price:{settings.price}|models:{len(models)}",
+        _command(made_from, "pay"), "" if parts or models else "Nothing was paid.", "",
+        tuple((name, amount, _money(settings, amount)) for name, amount in parts), _money(settings, total),
+        tuple(facts),
     )  # fmt: skip
+
+
+def _money(settings: Settings, amount: float) -> str:
+    """An amount with its currency; cents where it has any, and more digits below one of them."""
+    digits = 2 if amount >= 0.01 or not amount else 4
+    return f"{settings.money} {amount:,.{digits}f}"
+
+
+def _tokens(model: ModelCost) -> str:
+    """What a model read and wrote, e.g. `12,000 tokens sent, 900 received, in 16 texts; no price is known`."""
+    price = "" if model.cost is not None else "; no price is known"
+    return f"{model.sent:,} tokens sent, {model.received:,} received, in {counted(model.texts, 'text')}{price}"
+
+
+def _cost_table(parts: Sequence[tuple[str, float]], models: Sequence[ModelCost]) -> tuple[TableRow, ...]:
+    amounts = dict(parts)
+    tokens = {model.annotator: {"tokens sent": model.sent, "tokens received": model.received} for model in models}
+    names = dict.fromkeys([*amounts, *tokens])
+    return tuple({"part": name, "amount": amounts.get(name), **tokens.get(name, {})} for name in names)
 
 
 def _texts(made_from: Source, page_of: Callable[[str], str]) -> ReportFigure:
@@ -477,7 +573,7 @@ def _texts(made_from: Source, page_of: Callable[[str], str]) -> ReportFigure:
         "texts", "Texts",
         "One tooth per text, as long as its marks per 100 words; open one to read it with everybody’s marks.",
         table, f"statistic:marks per 100 words by text|texts:{len(rates)}",
-        _command(made_from, "measure", "--measure", "rate-1000", "--by", "document"),
+        _rate_command(made_from, "document"),
         "" if len(rates) else "Nobody has read these texts yet.", "", combs,
     )  # fmt: skip
 
@@ -496,16 +592,27 @@ def _answer(made_from: Source, systems: Mapping[str, Estimate], alpha: Estimate 
     pair = answers.compared_pair(list(systems)) if made_from.by else None
     scale = axis(list(systems.values()))
     if pair is None:
-        return answers.answer(systems, None, None, None, alpha, RATE, _left_out(made_from, None), "", scale)
+        statements = [_left_out(made_from, _rates_in_words(made_from, scale))]
+        return answers.answer(systems, None, None, None, alpha, RATE, statements, "", scale)
     texts = text_rates(made_from)
     values = [_values(texts, name) for name in pair]
     gap, ratio = answers.difference(values[0], values[1], made_from.draws, made_from.seed)
     if gap.value < 0:
         pair, values = (pair[1], pair[0]), values[::-1]
         gap, ratio = answers.difference(values[0], values[1], made_from.draws, made_from.seed)
-    statements = _statements(made_from, pair, gap, values)
+    whole = _with_all(made_from)
+    with_all = _gap_estimate(whole, pair) if whole else None
+    left_out = _left_out(made_from, answers.gap_in_words(with_all, scale) if with_all else "")
+    statements = [*_statements(made_from, pair, gap, values), left_out]
     command = _command(made_from, "test", "--by", made_from.by, "--statistic", "rate-1000")
-    return answers.answer(systems, pair, gap, ratio, alpha, RATE, statements, command, scale)
+    return answers.answer(systems, pair, gap, ratio, alpha, RATE, statements, command, scale, with_all)
+
+
+def _gap_estimate(made_from: Source, pair: tuple[str, str]) -> Estimate:
+    """The difference between two systems."""
+    texts = text_rates(made_from)
+    values = [_values(texts, name) for name in pair]
+    return answers.difference(values[0], values[1], made_from.draws, made_from.seed)[0]
 
 
 def _values(texts: pl.DataFrame, system: str) -> Floats:
@@ -514,7 +621,7 @@ def _values(texts: pl.DataFrame, system: str) -> Floats:
 
 def _statements(made_from: Source, pair: tuple[str, str], gap: Estimate, values: Sequence[Floats]) -> list[Statement]:
     if math.isnan(gap.value):
-        return _left_out(made_from, None)
+        return []
     rng = np.random.default_rng(made_from.seed)
     draws = [v[rng.integers(len(v), size=(made_from.draws, len(v)))].mean(axis=1) for v in values]
     share = float(((draws[1] - draws[0]) > 0).mean())
@@ -523,7 +630,7 @@ def _statements(made_from: Source, pair: tuple[str, str], gap: Estimate, values:
         made_from.look(label).title: _label_gap(made_from, pair, label)
         for label in made_from.view.study.marks["label"].unique(maintain_order=True).drop_nulls()
     }
-    return [answers.holds(gap, share, left_out), answers.does_not_hold(labels), *_left_out(made_from, pair)]
+    return [answers.holds(gap, share, left_out), answers.does_not_hold(labels)]
 
 
 def _readers(made_from: Source) -> list[str]:
@@ -546,27 +653,37 @@ def _gap_without(made_from: Source, pair: tuple[str, str], reader: str) -> float
 def _label_gap(made_from: Source, pair: tuple[str, str], label: str) -> Estimate:
     study = made_from.view.study
     only = replace(made_from.view, study=replace(study, marks=study.marks.filter(pl.col("label") == label)))
-    texts = text_rates(replace(made_from, view=only))
-    return answers.difference(_values(texts, pair[0]), _values(texts, pair[1]), made_from.draws, made_from.seed)[0]
+    return _gap_estimate(replace(made_from, view=only), pair)
 
 
-def _left_out(made_from: Source, pair: tuple[str, str] | None) -> list[Statement]:
+def _with_all(made_from: Source) -> Source | None:
+    """The report's source with what was left out put back; None where that changes nothing."""
+    if not left_out_reasons(made_from.study):
+        return None
+    whole = view(put_back(made_from.study, PEOPLE), made_from.filters)
+    is_same = len(whole.study.annotations) == len(made_from.view.study.annotations)
+    return None if is_same else replace(made_from, view=whole)
+
+
+def _left_out(made_from: Source, then: str) -> Statement:
     """How many annotations are not in the numbers, why, and what the answer would be with them."""
-    study = made_from.study
-    banned = study.annotators.filter(pl.col("excluded").is_not_null())["id"]
-    out = study.annotations.filter(
-        (pl.col("status") == "excluded")
-        | pl.col("excluded").is_not_null()
-        | pl.col("annotator").is_in(banned.implode())
-    )
-    if out.is_empty():
-        return [Statement("Left out", "nothing: all annotations that were handed in count.")]
-    return [
-        Statement(
-            "Left out",
-            f"{len(out):,} annotations of {len(study.annotations):,}, excluded for reasons that the study keeps.",
-        )
-    ]
+    if not left_out_reasons(made_from.study):
+        return Statement("Left out", "nothing: all annotations that were handed in count.")
+    return Statement("Left out", f"{reasons_in_words(made_from.study)}. {then}".strip())
+
+
+def _rates_in_words(made_from: Source, scale: Axis) -> str:
+    """What the first system's rate would be with what was left out."""
+    whole = _with_all(made_from)
+    rates = _rates(whole) if whole else {}
+    return next((f"With them {name}: {scale.number(rate.value)} {RATE}." for name, rate in rates.items()), "")
+
+
+def _kinds_read(made_from: Source) -> list[str]:
+    """Whose marks are counted: kinds of annotators."""
+    kinds = dict(made_from.study.annotators.select("id", "kind").iter_rows())
+    readers = made_from.view.study.annotations["annotator"].unique(maintain_order=True)
+    return list(dict.fromkeys(kinds.get(id, "unknown") for id in readers))
 
 
 def _facts(made_from: Source) -> tuple[tuple[str, str], ...]:
@@ -575,6 +692,6 @@ def _facts(made_from: Source) -> tuple[tuple[str, str], ...]:
         ("Measure", "marks per 100 words, mean over texts, each text the mean over its readers"),
         ("Interval", f"95%, {made_from.draws:,} resamples of whole texts, seed {made_from.seed}"),
         ("Protocol", protocol.id if protocol else "none"),
-        ("Readers", str(made_from.view.fields.get("kinds") or "everybody but gold")),
+        ("Readers", ", ".join(_kinds_read(made_from)) or "nobody"),
         ("Licence", made_from.licence or "none was named; ask before you use the texts or the annotations"),
     )

@@ -7,9 +7,12 @@ import hashlib
 import io
 import itertools
 import json
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
+
+import polars as pl
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
@@ -21,13 +24,15 @@ from finecomb.report.site import svg
 from finecomb.report.site.change import change_figure
 from finecomb.report.site.content import MACHINES, PEOPLE, Source, evidence, report, systems_of, text_influences
 from finecomb.report.site.model import CombFigure, Report, ReportFigure, TableFigure
+from finecomb.report.site.model_replies import ModelReply, model_replies
 from finecomb.report.site.pages import asset, first_page, page, single_figure, style_sheet
 from finecomb.report.site.text_page import Reader, StaffLayout, TextPage, text_page
 from finecomb.version import __version__
 
 MANIFEST = "report.json"
-DATA, GOLD, WITH = "data", "gold", "with"
-"""Folders of what the report was made from: the study, a gold standard, tables of other commands."""
+DATA, GOLD, WITH, REPLIES = "data", "gold", "with", "replies"
+"""Folders of what the report was made from: the study, a gold standard, tables of other commands, raw replies."""
+REPLIES_FILE = "replies.json"
 Watch = Callable[[str, int, int], None]
 """What is being written, how many are done, and of how many."""
 
@@ -153,6 +158,7 @@ def _text_files(made_from: Source, content: Report, pages: Mapping[str, str]) ->
     systems, places = systems_of(made_from), {id: place for place, id in enumerate(order)}
     known = made_from.looks()
     moved = text_influences(made_from)
+    replies = _replies_by_document(made_from)
     words: list[tuple[str, str, int, str]] = []
     for document in study.iter_documents():
         if document.id not in pages:
@@ -173,12 +179,23 @@ def _text_files(made_from: Source, content: Report, pages: Mapping[str, str]) ->
                     _near(order, place + 1, pages),
                     content.title,
                     moved.get(document.id, ()),
+                    replies.get(document.id, ()),
                 )
             ),
         )
         marks = sum(len(annotation.marks) for annotation in annotations)
         words.append((document.id, systems.get(document.id, ""), marks, document.text[:160]))
     yield "texts.html", _listing(content, words, pages)
+
+
+def _replies_by_document(made_from: Source) -> dict[str, list[ModelReply]]:
+    """What language models wrote about each text; a failure is no reader, but what came is shown."""
+    models = made_from.study.annotators.filter(kind="llm")["id"]
+    work = made_from.study.only(pl.col("annotator").is_in(models.implode()) & (pl.col("phase") == "work"))
+    by_document: dict[str, list[Annotation]] = {}
+    for annotation in work.iter_annotations():
+        by_document.setdefault(annotation.document, []).append(annotation)
+    return {id: model_replies(annotations, made_from.replies) for id, annotations in by_document.items()}
 
 
 def _order(content: Report, pages: Mapping[str, str]) -> list[str]:
@@ -249,18 +266,24 @@ def _draw_images(content: Report, folder: Path, endings: Sequence[str]) -> None:
 
 
 def _write_data(made_from: Source, folder: Path) -> None:
-    write_study(made_from.study, folder / DATA, force=True)  # a report is written again in its place
+    for name in (GOLD, WITH, REPLIES):  # a report is written again in its place: nothing of the earlier one stays
+        shutil.rmtree(folder / name, ignore_errors=True)
+    write_study(made_from.study, folder / DATA, force=True)
     if made_from.gold is not None:
         write_study(made_from.gold, folder / GOLD, force=True)
     for table in made_from.further:
         _write(folder / WITH / table.name, table.text)
+    if made_from.replies:
+        _write(folder / REPLIES / REPLIES_FILE, json.dumps(dict(made_from.replies), ensure_ascii=False, indent=0))
     if made_from.licence:
         _write(folder / DATA / "LICENCE.txt", made_from.licence + "\n")
 
 
 def data_hashes(folder: Path) -> dict[str, str]:
     """What each file that the report carries comes to: the study, its gold, and further tables."""
-    files = [file for part in (DATA, GOLD, WITH) for file in sorted((folder / part).rglob("*")) if file.is_file()]
+    files = [
+        file for part in (DATA, GOLD, WITH, REPLIES) for file in sorted((folder / part).rglob("*")) if file.is_file()
+    ]
     return {file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 

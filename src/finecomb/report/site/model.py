@@ -46,7 +46,7 @@ class Axis:
         """A value in the decimals of its column; a dash where it is undefined."""
         if not math.isfinite(value):
             return "–"
-        shown = 100 * value if self.percent else value
+        shown = round(100 * value if self.percent else value, self.digits) or 0.0  # never −0.00
         return f"{shown:.{self.digits}f}".replace("-", "−")
 
     def tick(self, value: float) -> str:
@@ -150,6 +150,10 @@ class DotFigure(ReportFigure):
     heads: tuple[str, ...] = ()
     """Heads of the columns, where there are several."""
     second_axis: Axis | None = None
+    second_band: Estimate | None = None
+    """The yardstick on the second axis."""
+    second_is_open: bool = False
+    """Whether the second number is what the first is compared with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from finecomb.report.site.model import (
 )
 
 _MOST_ROWS = 500  # of a table on the page; all of them are in its CSV
+_FEW_TEETH = 18  # of a comb; more of them are drawn thinner
 DEPTHS = 16
 """Shades of grey behind words, from nobody to everybody."""
 BRAND = '<div class="brand">Finecomb</div>'
@@ -112,11 +113,13 @@ def _answer(report: Report) -> str:
     drawn = ""
     if answer.difference:
         figure = answer.difference
-        row = figure.rows[0]
+        plots = "".join(
+            _plot(row.estimate, figure.axis, 300, 34, name=f"{row.name}: {figure.caption}", open=row.open)
+            for row in figure.rows
+        )
         drawn = (
             f'<figure><figcaption class="cap" style="margin-bottom:4px">{escape(figure.caption)}</figcaption>'
-            f"{_plot(row.estimate, figure.axis, 300, 34, name=figure.caption)}{_ticks(figure.axis, 300)}"
-            "</figure>"
+            f"{plots}{_ticks(figure.axis, 300)}</figure>"
         )
     says = "".join(f"<li><b>{escape(part.head)}</b> {escape(part.text)}</li>" for part in answer.statements)
     return (
@@ -222,7 +225,7 @@ def _dots(figure: DotFigure) -> str:
     if second:
         ticks.append(f'<td class="plot">{_ticks(second, 150)}</td><td></td>')
     return (
-        f'<div class="scroll" tabindex="0"><table class="pl">{head}{rows}'
+        f'<div class="scroll" tabindex="0"><table class="pl{" two" if second else ""}">{head}{rows}'
         f'<tr class="axis" aria-hidden="true">{"".join(ticks)}<td></td></tr></table></div>'
     )
 
@@ -250,7 +253,8 @@ def _dot_row(row: DotRow, figure: DotFigure, width: int) -> str:
     cells.append(f'<td class="r">{numbers(row.estimate, figure.axis)}</td>')
     if figure.second_axis:
         other = row.second
-        drawn = _plot(other, figure.second_axis, 150, height, name=row.name, open=True) if other else ""
+        look = {"name": row.name, "open": row.open or figure.second_is_open, "band": figure.second_band}
+        drawn = _plot(other, figure.second_axis, 150, height, **look) if other else ""
         cells.append(f'<td class="plot" data-head="{heads[2]}">{drawn}</td>')
         cells.append(f'<td class="r">{numbers(other, figure.second_axis) if other else ""}</td>')
     return f'<tr>{"".join(cells)}<td class="r faint">{escape(row.note)}</td></tr>'
@@ -322,9 +326,9 @@ def _combs(figure: CombFigure) -> str:
             f'<span class="vh">{escape(tooth.document)}</span></a>'
             for tooth, length in zip(teeth[:_MOST_ROWS], svg.tooth_heights(teeth[:_MOST_ROWS], most), strict=True)
         )
-        parts.append(
-            f'<div><div class="tcomb">{drawn}</div><p class="cap"><b>{escape(name)}</b> {len(teeth):,} texts</p></div>'
-        )
+        comb = "tcomb many" if len(teeth) > _FEW_TEETH else "tcomb"
+        about = f'<p class="cap"><b>{escape(name)}</b> {len(teeth):,} texts</p>'
+        parts.append(f'<div><div class="{comb}">{drawn}</div>{about}</div>')
     return f'<div class="combs">{"".join(parts)}</div>'
 
 

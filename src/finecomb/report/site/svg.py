@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from html import escape
 
 from finecomb.core.estimate import Estimate
@@ -94,7 +95,7 @@ def axis_plot(axis: Axis, width: int, unit: str = "") -> str:
         places.append((axis.place(axis.reference, width), axis.reference_name or axis.tick(axis.reference)))
     elif places:
         places[-1] = places[-1][0], places[-1][1] + unit
-    texts = [_tick(x, words) for x, words in _apart(places)]
+    texts = [_tick(words, ends) for words, ends in _apart([(words, _ends(x, words)) for x, words in places])]
     return f'<svg width="{width}" height="18" aria-hidden="true" style="overflow:visible">{"".join(texts)}</svg>'
 
 
@@ -103,17 +104,24 @@ def text_width(words: str, size: float = 12, bold: bool = False) -> float:
     return len(words) * size * (0.58 if bold else 0.55)
 
 
-def _apart(places: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
+def _ends(x: float, words: str) -> tuple[float, float]:
+    """From where to where words below an axis reach: around their place, or from its left end where that is near."""
+    half = text_width(words) / 2
+    return (0.0, 2 * half) if len(words) > 6 and half > x else (x - half, x + half)
+
+
+def _apart(places: Sequence[tuple[str, tuple[float, float]]]) -> list[tuple[str, tuple[float, float]]]:
     """Words on the axis that do not touch each other, the last ones first."""
-    chosen: list[tuple[float, str]] = []
-    for x, words in reversed(places):
-        if all(abs(x - other) >= (text_width(words) + text_width(said)) / 2 + 4 for other, said in chosen):
-            chosen.append((x, words))
+    chosen: list[tuple[str, tuple[float, float]]] = []
+    for words, (left, right) in reversed(places):
+        if all(right + 4 <= first or last + 4 <= left for _, (first, last) in chosen):
+            chosen.append((words, (left, right)))
     return chosen[::-1]
 
 
-def _tick(x: float, text: str) -> str:
-    return f'<text x="{x:.1f}" y="12" text-anchor="middle" font-size="12" fill="var(--ink-3)">{escape(text)}</text>'
+def _tick(text: str, ends: tuple[float, float]) -> str:
+    x, anchor = (sum(ends) / 2, "middle") if ends[0] else (0.0, "start")
+    return f'<text x="{x:.1f}" y="12" text-anchor="{anchor}" font-size="12" fill="var(--ink-3)">{escape(text)}</text>'
 
 
 # --- whole figures -----------------------------------------------------------------------------------------------
@@ -178,15 +186,39 @@ def _row_parts(row: DotRow, axis: Axis, width: int, height: int, band: Estimate 
 def _dot_figure(figure: DotFigure) -> tuple[str, int, int]:
     height = 48 if any(row.teeth for row in figure.rows) else 28
     names = _column([row.name for row in figure.rows], 13)
-    parts = []
-    for number, row in enumerate(figure.rows):
-        y = number * height
-        parts.append(_text(0, y + height / 2 + 4, row.name, size=13, bold=True))
-        parts.append(_moved(names, y, _row_parts(row, figure.axis, _PLOT, height, figure.band)))
-        parts.append(_text(names + _PLOT + 12, y + height / 2 + 4, shown(row.estimate, figure.axis), size=13))
-    end = len(figure.rows) * height
-    ticks = axis_plot(figure.axis, _PLOT)
-    return "".join(parts) + _moved(names, end, ticks), names + _PLOT + _NUMBERS, end + 24
+    top = 20 if figure.second_axis else 0  # two columns have heads, so that they can be told apart
+    wide = 320 if figure.second_axis else _PLOT
+    columns = [_dot_column(figure, figure.rows, figure.axis, figure.band, names, wide, height, top, 1)]
+    width = names + wide + _NUMBERS
+    if figure.second_axis:
+        seconds = [
+            replace(row, estimate=row.second, open=row.open or figure.second_is_open) if row.second else None
+            for row in figure.rows
+        ]
+        columns.append(
+            _dot_column(figure, seconds, figure.second_axis, figure.second_band, width, wide, height, top, 2)
+        )
+        width += wide + _NUMBERS
+    titles = (
+        _text(0, top + number * height + height / 2 + 4, row.name, size=13, bold=True)
+        for number, row in enumerate(figure.rows)
+    )
+    return "".join([*titles, *columns]), width, top + len(figure.rows) * height + 24
+
+
+def _dot_column(
+    figure: DotFigure, rows: Sequence[DotRow | None], axis: Axis, band: Estimate | None, x: float, wide: int,
+    height: int, top: int, head: int,
+) -> str:  # fmt: skip
+    """One plot with the numbers beside it, its head above and its axis below."""
+    parts = [_text(x, 12, figure.heads[head], colour="var(--ink-3)")] if top else []
+    for number, row in enumerate(rows):
+        if row is None:
+            continue
+        y = top + number * height
+        parts.append(_moved(x, y, _row_parts(row, axis, wide, height, band)))
+        parts.append(_text(x + wide + 12, y + height / 2 + 4, shown(row.estimate, axis), size=13))
+    return "".join(parts) + _moved(x, top + len(rows) * height, axis_plot(axis, wide))
 
 
 def _column(names: Sequence[str], size: int, bold: bool = True) -> int:

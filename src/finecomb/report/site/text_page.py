@@ -11,6 +11,7 @@ from finecomb.core.palette import SLOTS, UNLABELLED, Look
 from finecomb.core.records import Annotation, Answer, Document, Mark
 from finecomb.core.span import TEXT, Span, pieces
 from finecomb.report.site.influence import TextInfluence
+from finecomb.report.site.model_replies import ModelReply, placement
 from finecomb.report.site.pages import BRAND, DEPTHS, flag, page
 
 _FEW_ROWS, _MANY_ROWS = 15, 30
@@ -44,6 +45,8 @@ class TextPage:
     """The title of the report."""
     influences: Sequence[TextInfluence] = ()
     """The report's numbers with and without this text."""
+    replies: Sequence[ModelReply] = ()
+    """What language models wrote about the text, also what could not be read."""
 
     def look(self, label: str | None) -> Look | None:
         """How a label looks."""
@@ -249,18 +252,35 @@ def _panel(text: TextPage) -> str:
     items = "".join(_item(text, entry.reader, entry.mark) for entry in marks)
     head = f"{len(marks):,} marks" if marks else "Nobody marked anything here."
     return (
-        '<aside class="panel" aria-label="Marks">'
-        f'<h2 id="chosen" data-all="{escape(head, quote=True)}">{escape(head)}</h2><ul>{items}</ul></aside>'
+        '<aside class="panel" aria-label="Marks" tabindex="0">'
+        f'<h2 id="chosen" data-all="{escape(head, quote=True)}">{escape(head)}</h2><ul>{items}</ul>'
+        f"{_replies(text.replies)}</aside>"
     )
+
+
+def _replies(replies: Sequence[ModelReply]) -> str:
+    """What each language model wrote, folded, with how it was read."""
+    return "".join(
+        f'<section class="reply"><b>{escape(reply.name)}</b> {escape(reply.words)}{_raw(reply.texts)}</section>'
+        for reply in replies
+    )
+
+
+def _raw(texts: Sequence[str]) -> str:
+    if not texts:
+        return '<br><span class="cap">Its raw reply is not in this report.</span>'
+    raw = "".join(f'<pre dir="auto">{escape(text)}</pre>' for text in texts)
+    return f"<details><summary>raw reply</summary>{raw}</details>"
 
 
 def _item(text: TextPage, reader: Reader, mark: Mark) -> str:
     look = text.look(mark.label)
     quote = " … ".join(mark.quotes) or f"not in the text: {mark.unlocated}"
+    placed = f'<br><span class="cap">{escape(words)}</span>' if (words := placement(mark)) else ""
     answers = "".join(f"<br><i>{escape(name)}</i> {escape(_shown(value))}" for name, value in mark.answers.items())
     return (
         f'<li id="mark-{escape(mark.id, quote=True)}">{flag(look) if look else ""} '
-        f"<b>{escape(reader.name)}</b> “<bdi>{escape(quote)}</bdi>”{answers}</li>"
+        f"<b>{escape(reader.name)}</b> “<bdi>{escape(quote)}</bdi>”{answers}{placed}</li>"
     )
 
 

@@ -1,7 +1,9 @@
 """Runs of language models that researchers start from their page: each in a process of its own, outside the event loop.
 
-What comes in is written to the study as it comes. Keys stay in the environment: a run names a variable, the server
-must have been told that it may be used, and only the process of the run reads it.
+What comes in is written to the study as it comes. Where several workers serve a study, each knows the runs that it has
+started itself, and learns of the others from their folders: who is at work there holds the lock. Keys stay in the
+environment: a run names a variable, the server must have been told that it may be used, and only the process of the run
+reads it.
 """
 
 from __future__ import annotations
@@ -25,13 +27,25 @@ from pydantic_core import to_json
 
 from finecomb import formats
 from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.model_notes import note_of
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, ModelSettings
 from finecomb.core.study import Item, Study
 from finecomb.llm.local import PACKAGES, install_hint, is_local
 from finecomb.llm.prompt import PromptTemplate
-from finecomb.llm.run_folder import RUNS, RunRecord, TextRetry, read_record, run_folders
-from finecomb.llm.runs import ModelPlan, folder_name, name_clash, note_of, plan, written_down
+from finecomb.llm.run_folder import (
+    RUNS,
+    RunRecord,
+    TextRetry,
+    ask_to_stop,
+    forget_wish_to_stop,
+    is_asked_to_stop,
+    is_locked,
+    read_record,
+    run_folders,
+    write_error,
+)
+from finecomb.llm.runs import ModelPlan, folder_name, name_clash, plan, written_down
 from finecomb.server.researchers.run_process import RunEvent, RunJob
 from finecomb.server.researchers.run_schema import NewRun
 from finecomb.store.location import FILE
@@ -84,14 +98,10 @@ class RunManager:
         runs: Path | None,
         key_envs: Iterable[str] = (),
         changed: Callable[[], None] = lambda: None,
-        shared: bool = False,
     ) -> None:
-        """`shared` says that other processes answer on the same port, who do not know what this one has started."""
-        self._shared = shared
         self.store, self._runs, self.key_envs, self._changed = store, runs, frozenset(key_envs), changed
         self.active: dict[str, ActiveRun] = {}
-        self.errors: dict[str, str] = {}
-        """Why the last try of a run came to nothing, by its id."""
+        """Runs that this process has started and follows, by id."""
         self._lock = threading.Lock()
         self._work: dict[tuple[str, ...], tuple[Study, Sequence[Annotation]]] = {}
 
@@ -173,12 +183,11 @@ class RunManager:
 
     def _started(self, study: Study, run_plan: ModelPlan, template: str) -> str:
         id = folder_name(run_plan.record)
-        if self._shared:
-            raise FinecombError("several workers serve this study; start runs with `finecomb annotate` beside them")
         with self._lock:
-            if id in self.active:
+            if id in self.active or is_locked(self.runs / id):
                 raise FinecombError("this run is at work already; stop it first")
-            self.errors.pop(id, None)
+            write_error(self.runs / id, "")
+            forget_wish_to_stop(self.runs / id)
             written_down(run_plan, self.runs / id)
             folder = Path(tempfile.mkdtemp(prefix="finecomb-run-"))
             formats.save(list(_needed(study, run_plan)), folder / "study")
@@ -196,17 +205,35 @@ class RunManager:
             self.active[id] = active
         known = _known_calls(study, run_plan)
         threading.Thread(target=self._follow, args=(id, active, known), daemon=True).start()
+        threading.Thread(target=self._stop_when_asked, args=(id, active), daemon=True).start()
         return id
 
     def stop(self, id: str) -> None:
         """Ask a run to stop; it ends after the calls that are under way were given up, and keeps all it has got."""
         active = self.active.get(id)
         if active is None:
-            raise FinecombError("this run is not at work")
+            self._stop_elsewhere(id)
+            return
         active.stopping = True
         if active.process.stdin:
             active.process.stdin.close()
         threading.Timer(_PATIENCE, active.process.kill).start()
+
+    def _stop_elsewhere(self, id: str) -> None:
+        """Leave the wish for the worker that follows a run."""
+        self.record(id)
+        if not is_locked(self.runs / id):
+            raise FinecombError("this run is not at work")
+        ask_to_stop(self.runs / id)
+
+    def _stop_when_asked(self, id: str, active: ActiveRun) -> None:
+        """Stop a run when somebody wishes so through another worker."""
+        while active.process.poll() is None and not active.stopping:
+            if is_asked_to_stop(self.runs / id):
+                with contextlib.suppress(FinecombError):  # it has just ended by itself
+                    self.stop(id)
+                return
+            time.sleep(_BATCH_SECONDS)
 
     def close(self) -> None:
         """Stop everything: the server ends."""
@@ -225,7 +252,9 @@ class RunManager:
             batch.write()
         except Exception as error:
             log.exception("run %s failed", id)
-            self.errors[id] = str(error) if isinstance(error, FinecombError) else "the run failed on our side"
+            write_error(
+                self.runs / id, str(error) if isinstance(error, FinecombError) else "the run failed on our side"
+            )
             active.process.kill()
         finally:
             active.close()
@@ -239,8 +268,8 @@ class RunManager:
         if event.done is not None:
             active.done, active.total, active.cost = event.done, event.total, event.cost
             active.seconds_left = event.seconds_left
-        if event.error:
-            self.errors[id] = event.error
+        if event.error and not is_locked(self.runs / id):  # else another worker has started it at the same moment
+            write_error(self.runs / id, event.error)
         if event.crash:
             log.error("run %s failed: %s", id, event.crash)
         batch.add(event)

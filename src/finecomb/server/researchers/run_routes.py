@@ -55,7 +55,7 @@ def _desk(request: Request, snapshots: Snapshots) -> RunDesk:
             )
             raise ProblemError("refused", message) from None
         runs = state.runs or default_folder(snapshots.store)
-        manager = RunManager(snapshots.store, runs, state.key_envs, snapshots.forget, state.shared)
+        manager = RunManager(snapshots.store, runs, state.key_envs, snapshots.forget)
         state.run_desk = RunDesk(snapshots, manager, JournalCache())
     desk: RunDesk = state.run_desk
     return desk

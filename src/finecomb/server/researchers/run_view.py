@@ -6,15 +6,16 @@ import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from finecomb.core.model_notes import MarkNote, note_of
 from finecomb.core.records import Annotation, Mark
 from finecomb.core.study import Study
 from finecomb.llm.budget import Price
 from finecomb.llm.journal import FILE, JournalContent, entries_of
 from finecomb.llm.local import PACKAGES
 from finecomb.llm.prompt import PromptTemplate, prompt_text
-from finecomb.llm.reading import MarkNote, complete_marks
-from finecomb.llm.run_folder import RunRecord, RunStatus, is_locked, read_record, read_status, run_folders
-from finecomb.llm.runs import ModelPlan, name_clash, note_of
+from finecomb.llm.reading import complete_marks
+from finecomb.llm.run_folder import RunRecord, RunStatus, is_locked, read_error, read_record, read_status, run_folders
+from finecomb.llm.runs import ModelPlan, name_clash
 from finecomb.server.researchers.model_runs import RunManager, annotator_ids, protocol_ids
 from finecomb.server.researchers.run_schema import (
     FailedText,
@@ -100,7 +101,7 @@ def run_row(manager: RunManager, journals: JournalCache, study: Study, folder: P
     active = manager.active.get(folder.name)
     work = work_of_run(manager, study, record, content, folder.name)
     running = active is not None or is_locked(folder)
-    error = manager.errors.get(folder.name, "")
+    error = read_error(folder)
     return RunRow(
         id=folder.name,
         name=record.name,
@@ -186,7 +187,7 @@ def _quote_counts(work: Iterable[Annotation]) -> QuoteCounts:
 
 
 def _kind(mark: Mark) -> str:
-    note = MarkNote.model_validate(mark.meta.get("llm", {}))
+    note = MarkNote.of(mark)
     if not mark.spans:
         return "missing"
     accepted = note.decision == "accepted"
@@ -247,7 +248,7 @@ def _failed(annotation: Annotation, content: JournalContent) -> FailedText:
 def _doubtful_quotes(work: Iterable[Annotation]) -> Iterator[PlacedQuote]:
     for annotation in work:
         for mark in annotation.marks:
-            note = MarkNote.model_validate(mark.meta.get("llm", {}))
+            note = MarkNote.of(mark)
             if _kind(mark) == "exact" and not note.decision:
                 continue
             words = " ... ".join(mark.quotes) if mark.spans else ""

@@ -1,0 +1,90 @@
+"""Potato, another annotation tool, as it comes from PyPI: installed in an environment of its own and served as it is.
+
+What differs from ours: it keeps a person's work as one file that is written whole and synced at every save, so a save
+costs more the more that person has marked; it checks neither versions nor repeated changes; it closes the connection
+after every answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+VERSION = "2.12.1"
+CONFIG = {
+    "annotation_task_name": "saves",
+    "task_dir": ".",
+    "output_annotation_dir": "annotation_output",
+    "output_annotation_format": "json",
+    "data_files": ["data.json"],
+    "item_properties": {"id_key": "id", "text_key": "text"},
+    "user_config": {"allow_all_users": True, "users": []},
+    "require_password": False,
+    "site_dir": "default",
+    "annotation_schemes": [
+        {"annotation_type": "span", "name": "errors", "description": "errors", "labels": ["incoherent", "grammar"]}
+    ],
+}
+
+
+def save_body(body: str) -> str:
+    """One of our saves in potato's words: the mark alone, its answers as the value."""
+    mark = json.loads(body)["body"]
+    ((start, end),) = mark["spans"]
+    value = json.dumps(mark["answers"]) if mark["answers"] else "true"
+    span = {
+        "schema": "errors",
+        "name": mark["label"],
+        "title": mark["label"],
+        "start": start,
+        "end": end,
+        "value": value,
+    }
+    return json.dumps({"instance_id": "text-0", "annotations": {}, "span_annotations": [span]})
+
+
+@contextlib.contextmanager
+def potato(text: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A running server with one text, and its port. It is installed anew, which needs a package index."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        venv.create(folder / "environment", with_pip=True)
+        programs = folder / "environment" / ("Scripts" if sys.platform == "win32" else "bin")
+        install = [str(programs / "python"), "-m", "pip", "install", "-q", f"potato-annotation=={VERSION}"]
+        subprocess.run(install, check=True)
+        (folder / "config.yaml").write_text(json.dumps(CONFIG), encoding="utf-8")  # JSON is YAML
+        (folder / "data.json").write_text(json.dumps({"id": "text-0", "text": text}) + "\n", encoding="utf-8")
+        port = _free_port()
+        words = [str(programs / "potato"), "start", "config.yaml", "-p", str(port), "--host", "127.0.0.1"]
+        with (folder / "log").open("wb") as log, subprocess.Popen(words, cwd=folder, stdout=log, stderr=log) as process:
+            try:
+                _wait(port)
+                yield process, port
+            finally:
+                process.terminate()
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def _wait(port: int, limit: float = 120.0) -> None:
+    until = time.monotonic() + limit
+    while time.monotonic() < until:
+        with contextlib.suppress(urllib.error.URLError, ConnectionError):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5).close()
+            return
+        time.sleep(0.2)
+    raise TimeoutError(f"potato did not answer within {limit:.0f} s")

@@ -1,0 +1,64 @@
+"""Seconds of one core that the default detector of coherence takes for 1,000 sentences: to be fitted, and to mark.
+
+The first texts of SNaC, as many as have 500 sentences together, or as FINECOMB_SENTENCES says. The table of
+docs/detect/coherence.md. Needs the folder that FINECOMB_DATA names.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks._docs import markdown, write_table
+from benchmarks.detect_snac import texts_of
+from finecomb.detect.boosting import BoostingSettings
+from finecomb.detect.libraries import ENCODER, library
+from finecomb.detect.snac.coherence import CoherenceModel, CoherenceSettings, fit_coherence, prepared
+from finecomb.detect.snac.narrative import LABELS, Narrative, dev_split
+from finecomb.detect.snac.options import DEV_SHARE
+from finecomb.detect.snac.tagger import TaggerSettings
+
+PAGE = "detect/coherence.md"
+
+
+def main() -> None:
+    place = os.environ.get("FINECOMB_DATA")
+    if not place:
+        sys.exit("set FINECOMB_DATA to the folder of real data")
+    library("torch", "benchmark").set_num_threads(1)
+    texts = first_texts(texts_of(Path(place)), int(os.environ.get("FINECOMB_SENTENCES", "500")))
+    prepared(texts[:1])  # the parser is loaded once
+    rows = [
+        ["`--encoder none`", *speeds(texts, None)],
+        [f"with its encoder ({ENCODER}, three rounds)", *speeds(texts, TaggerSettings(ENCODER))],
+    ]
+    heads = ["`coherence`", "fitted, seconds per 1,000 sentences", "marked, seconds per 1,000 sentences"]
+    write_table(PAGE, "speed", markdown(heads, rows))
+
+
+def first_texts(texts: list[Narrative], sentences: int) -> list[Narrative]:
+    """So many texts that they have that many sentences."""
+    counts = np.cumsum([len(text.sentences) for text in texts])
+    return texts[: int(np.searchsorted(counts, sentences)) + 1]
+
+
+def speeds(texts: list[Narrative], tagger: TaggerSettings | None) -> list[str]:
+    """Seconds per 1,000 sentences of fitting and of marking, grammar and features in both."""
+    split = dev_split(texts, DEV_SHARE, np.random.default_rng(0))
+    settings = CoherenceSettings(LABELS, tagger, BoostingSettings())
+    models: list[CoherenceModel] = []
+    fitting = _seconds(lambda: models.append(fit_coherence(prepared(texts), split, settings)))
+    marking = _seconds(lambda: models[0](texts))
+    sentences = sum(len(text.sentences) for text in texts)
+    return [f"{seconds / sentences * 1000:.0f}" for seconds in (fitting, marking)]
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    start = time.process_time()
+    run()
+    return time.process_time() - start

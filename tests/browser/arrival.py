@@ -1,0 +1,71 @@
+"""Somebody on the way from the link to the work: by hand in the browser, or over HTTP where that would take minutes."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import httpx
+from playwright.sync_api import Browser
+
+import finecomb as fc
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Document, Settings
+from finecomb.core.study import Study
+from finecomb.people import onboarding
+from finecomb.server.auth import TOKEN
+from tests.browser.served import Reader, Server
+from tests.walking import Knows, ahead, everything, hand_in, turn
+
+
+def study_of(protocol: fc.Protocol, *documents: Document, **settings: object) -> Study:
+    """A study with everything that the protocol has before the work."""
+    made = Settings.model_validate({"title": "Harbour news", "protocols": [protocol.id], **settings})
+    return Study.from_items([made, protocol, *documents])
+
+
+def arrive(browser: Browser, server: Server, query: str = "", **options: object) -> Reader:
+    """Somebody who opened the link."""
+    page = browser.new_context(**({"viewport": {"width": 1440, "height": 900}} | options)).new_page()  # type: ignore[arg-type]
+    reader = Reader(page, server.open_link + query)
+    reader.sees("page=join")
+    return reader
+
+
+class Session(httpx.Client):
+    """A reader's own session, without its pages."""
+
+    def __init__(self, reader: Reader, server: Server) -> None:
+        cookies = {str(each["name"]): str(each["value"]) for each in reader.page.context.cookies()}
+        super().__init__(base_url=server.address, cookies=cookies)
+        self.headers[TOKEN] = httpx.get(f"{server.address}/api/me", cookies=cookies).json()["csrf"]
+
+    def save(self, task: str, entry: str, body: Any) -> tuple[int, Any]:
+        sent = {"change": uuid.uuid4().hex, "base": 0, "body": body, "active": 1}
+        answer = self.put(f"/api/tasks/{task}/{entry}", json=sent)
+        return answer.status_code, answer.json()
+
+    def finish(self, task: str) -> tuple[int, Any]:
+        answer = self.put(f"/api/tasks/{task}/finish", json={"change": uuid.uuid4().hex, "active": 1})
+        return answer.status_code, answer.json()
+
+
+def go_to(reader: Reader, server: Server, protocol: Protocol, until: str, knows: Knows = everything) -> None:
+    """Go on over HTTP up to the page, or the exercise of a part, that has this name; then look at it."""
+    known = {each.given.text: each for each in onboarding.items(protocol).values()}
+    with Session(reader, server) as client:
+        for _ in range(60):
+            now = ahead(client)
+            if now["page"]:
+                if now["page"]["step"] == until:
+                    break
+                turn(client, now["page"])
+            elif not now["task"] or not now["task"]["practice"]:
+                break
+            else:
+                words = now["task"]["text"]  # of a text that is read part by part, its beginning
+                item = next(each.given for text_, each in known.items() if text_.startswith(words))
+                if item.name == until:
+                    break
+                hand_in(client, protocol, now["task"], item, knows)
+    reader.page.reload()

@@ -1,0 +1,104 @@
+"""What somebody is shown about their own work: after a test that was not passed, and after each text of a training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+import finecomb as fc
+from finecomb.core.palette import looks
+from tests.browser.arrival import arrive, go_to, study_of
+from tests.browser.served import new_reader, serving
+from tests.browser.studies import FERRY, STORY, text
+from tests.browser.studies import study_of as plain_study
+
+pytestmark = pytest.mark.long
+LOST = {"exercise-3": "redundant", "exercise-6": "bad-math"}
+
+
+def test_a_failed_test_names_the_kinds_to_read_again_and_explains_points(browser: Browser, tmp_path: Path) -> None:
+    """It named numbers of exercises, which tell nobody what to read."""
+    protocol = fc.protocol("scarecrow")
+    titles = {label: look.title for label, look in looks(protocol).items()}
+    with serving(study_of(protocol, text("d1", FERRY)), tmp_path / "study") as server:
+        reader = arrive(browser, server)
+        page = reader.page
+        reader.action("start")
+        reader.sees("step=instructions")
+        go_to(reader, server, protocol, "result-1", lambda name, nth: name not in LOST and name != "task")
+        reader.sees("passed=false")
+        kinds = page.locator("[data-kind-again]")
+        named = kinds.evaluate_all("all => all.map((each) => each.dataset.kindAgain)")
+        assert set(LOST.values()) <= set(named)
+        assert named == [label for label in titles if label in named]  # in the order of the protocol
+        for label in LOST.values():
+            expect(page.locator(f"[data-kind-again={label}]")).to_contain_text(titles[label])
+        parts = page.locator(".made-of .part-row")
+        assert protocol.qualification
+        expect(parts).to_have_count(len(protocol.qualification.parts))
+        explained = page.locator(".made-of .part-say").all_inner_texts()
+        assert len(explained) == len(protocol.qualification.parts)
+        assert all("points" in words for words in explained)
+        page.locator("[data-kind-again=redundant] [data-action=define]").click()
+        expect(page.locator("dialog")).to_contain_text(titles["redundant"])
+        page.keyboard.press("Escape")
+        page.locator("[data-kind-again=redundant] [data-item]").first.click()
+        expect(page.locator("[data-solution]")).to_be_visible()
+        reader.checks_out()
+
+
+def marked_words(side: Locator) -> list[str]:
+    """What is marked on one side, piece by piece, in the order of the text."""
+    return [words.strip() for words in side.locator(".pc").all_inner_texts()]
+
+
+def test_own_marks_stand_beside_the_solution_after_a_training_text(browser: Browser, tmp_path: Path) -> None:
+    protocol = fc.protocol("snac")
+    with serving(study_of(protocol, text("s1", "\n".join(STORY))), tmp_path / "study") as server:
+        reader = arrive(browser, server)
+        page = reader.page
+        reader.action("start")
+        reader.goes_on("instructions")
+        reader.goes_on("training")
+        reader.wait_for_text()
+        reader.finish()
+        expect(page.locator("[data-text]")).to_contain_text("Conrad")
+        reader.select("Conrad")
+        reader.label("char")
+        reader.select("turn it")
+        reader.label("gram")
+        reader.finish()
+        expect(page.locator("[data-text]")).to_contain_text("On the last day")
+        reader.saved()
+        reader.finish()
+        reader.sees("kind=feedback")
+        own, known = page.locator("[data-side=own]"), page.locator("[data-side=known]")
+        assert marked_words(own) == ["Conrad", "turn it"]
+        assert marked_words(known) == ["Conrad", "the flood", "does not charge anybody for the trip", "tie"]
+        left, right = own.bounding_box(), known.bounding_box()
+        assert left
+        assert right
+        assert left["y"] == right["y"]
+        assert left["x"] + left["width"] <= right["x"]  # side by side
+        page.set_viewport_size({"width": 360, "height": 740})
+        above, below = own.bounding_box(), known.bounding_box()
+        assert above
+        assert below
+        assert above["y"] + above["height"] <= below["y"]  # one below the other where there is no room
+        reader.checks_out()
+
+
+def test_flags_of_snac_begin_as_the_names_in_the_palette_do(browser: Browser, tmp_path: Path) -> None:
+    """Flags came from the paper's short names, which the palette does not show."""
+    with serving(plain_study("snac", text("s1", "\n".join(STORY))), tmp_path / "study") as server:
+        page = new_reader(browser, server).page
+        labels = page.locator("[data-label]")
+        expect(labels).to_have_count(7)
+        shown = [[line.strip() for line in label.inner_text().splitlines() if line.strip()] for label in labels.all()]
+    for lines in shown:
+        (flag,) = [line for line in lines if len(line) == 2]
+        name = max(lines, key=len)
+        initials = "".join(word[0] for word in name.upper().split())
+        assert name.upper().startswith(flag) or initials.startswith(flag), (flag, name)
