@@ -48,15 +48,15 @@ def test_recall_and_precision_in_cross_validation(games: Study) -> None:
     texts_checked = EVALUATION["fitting_texts"](games)
     rows = {(row["basis"], row["label"]): row for row in validation(games, cross_validate(texts_checked))}
     every, proved = rows["all", "any"], rows["record", "any"]
-    assert every["recall"] == pytest.approx(0.862, abs=0.005)
-    assert every["precision"] == pytest.approx(0.861, abs=0.005)
-    assert proved["precision"] == pytest.approx(0.892, abs=0.005)
+    assert every["recall"] == pytest.approx(0.871, abs=0.005)
+    assert every["precision"] == pytest.approx(0.862, abs=0.005)
+    assert proved["precision"] == pytest.approx(0.895, abs=0.005)
 
 
 @pytest.mark.long
 def test_what_people_wrote_is_seldom_marked(games: Study) -> None:
     rows = {(row["basis"], row["games"]): row["marks"] for row in EVALUATION["false_alarms"](games)}
-    assert rows["record", "45 games"] <= 35
+    assert rows["record", "45 games"] <= 31
     assert rows["all", "45 games"] + rows["all", "15 games set aside"] <= 140
 
 
