@@ -21,7 +21,17 @@ pytest.importorskip("ray")
 
 COMMANDS = {
     "agree": ["agree", "study", "--measure", "gamma", "--draws", "20"],
-    "criticize": ["criticize", "real.jsonl", "other.jsonl", "--critic", "sections,topics", "--set", "topics=4"],
+    "criticize": [
+        "criticize",
+        "real.jsonl",
+        "other.jsonl",
+        "--critic",
+        "sections,topics",
+        "--set",
+        "topics=4",
+        "--set",
+        "most=1",
+    ],
     "detect": ["detect", "study", "--detector", "rules"],
     "stress": ["stress", "referenced.jsonl", "-m", "rougeL", "-m", "chrf", "-m", "detector:rules", "--draws", "50"],
     "test": ["test", "study", "--measure", "count", "--each-label", "--draws", "200"],
