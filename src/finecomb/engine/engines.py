@@ -210,7 +210,7 @@ class RayEngine:
         place: dict[str, Any] = {"address": self.address} if self.address else {"address": "local", **local_settings}
         try:
             ray.init(**place, log_to_driver=False, configure_logging=False, namespace="finecomb")
-        except (ConnectionError, OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+        except Exception as error:  # Ray raises a bare one where a cluster of our own does not start in time
             engine_name = f"ray:{self.address}" if self.address else "ray"
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             hint = "; one that asks for a token gets it from RAY_AUTH_TOKEN_PATH" if self.address else ""
