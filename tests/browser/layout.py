@@ -37,7 +37,7 @@ _CUT = f"""() => {{ {_SHOWN}
 _SMALL = f"""() => {{ {_SHOWN}
   const targets = "button, .btn, select, summary, textarea, [role=tab], input:not([type=radio], [type=checkbox])";
   const ticks = [...document.querySelectorAll("input:is([type=radio], [type=checkbox])")]
-    .map((each) => each.closest("label, .tick") ?? each);
+    .map((each) => each.labels?.[0] ?? each);
   const areas = [...document.querySelectorAll(targets)].map((each) => each.closest("label.find") ?? each);
   return [...areas, ...ticks]
     .filter(isShown)

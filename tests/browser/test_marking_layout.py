@@ -9,7 +9,7 @@ from tests.browser.served import FIND, Server, new_reader
 
 pytestmark = pytest.mark.long
 
-WIDTHS = [(1440, 900), (1280, 800), (1024, 768), (820, 1180), (768, 1024), (720, 450)]
+WIDTHS = [(1440, 900), (1280, 800), (1024, 768), (820, 1180), (783, 1000), (768, 1024), (720, 450)]
 _STILL = FIND.replace('.scrollIntoView({ block: "center" })', "")
 _CUT = """() => [...document.querySelectorAll("[data-action=finish], [data-action=guide], [data-action=gap]")]
   .filter((each) => {

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from finecomb.core.study import Study
 from finecomb.simulate.demo import demo_study
 from tests.browser.accessibility import violations
+from tests.browser.layout import cut
 from tests.browser.served import Server, serving
 from tests.browser.studies import REPORT, study_of, text
 
@@ -95,6 +96,35 @@ def test_the_overview_leads_from_a_figure_to_the_text_that_moved_it_most(running
     link.click()
     expect(page).to_have_url(re.compile(f"#/documents/{moved}$"))
     expect(page.locator("a.doc[aria-current]")).to_contain_text(moved or "")
+
+
+def test_a_document_is_printed_with_its_bars_and_their_legend(running: tuple[Page, Server]) -> None:
+    page, server = running
+    page.goto(f"{server.address}/admin#/documents/bakery-b")
+    expect(page.locator(".txt .heat").first).to_be_visible(timeout=30_000)
+    page.emulate_media(media="print", color_scheme="dark")
+    assert (
+        page.locator("article.card").evaluate("each => getComputedStyle(each).backgroundColor") == "rgb(255, 255, 255)"
+    )
+    expect(page.locator(".legend .flag:visible").first).to_be_visible()
+    assert page.locator(".btn:visible, .pill:visible, a.doc:visible").count() == 0
+
+
+@pytest.mark.parametrize("width", [1280, 1024, 768, 360])
+def test_no_page_is_out_of_sight(running: tuple[Page, Server], width: int) -> None:
+    """Runs, Adjudicate, Settings and Log were beyond the edge, and nothing said so."""
+    page, server = running
+    page.set_viewport_size({"width": width, "height": 800})
+    for address in ("overview", "annotators", "adjudicate", "adjudicate/bakery-b", "documents/bakery-b"):
+        page.goto(f"{server.address}/admin#/{address}")
+        expect(page.locator("h1, h2").first).to_be_attached(timeout=30_000)
+        page.wait_for_load_state("networkidle")
+        assert cut(page) == []
+    for link in page.get_by_role("navigation").get_by_role("link").all():
+        box = link.bounding_box()
+        assert box
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
 
 
 def test_everybody_has_one_row_and_one_verdict(running: tuple[Page, Server]) -> None:

@@ -42,12 +42,21 @@ def matrix(transform: str) -> np.ndarray:
     return result
 
 
-def boxes(svg: str) -> list[Box]:
-    """The boxes of all words of a drawing; rather a little too small, so that a collision is one."""
-    return list(_boxes(ET.fromstring(svg), np.eye(3), 11.0))
+def boxes(svg: str, em: float = 0.46) -> list[Box]:
+    """The boxes of all words of a drawing; rather a little too small, so that a collision is one.
+
+    `em` is how wide a letter is in shares of its size: 0.46 in a narrow font, 0.58 in a wide one.
+    """
+    return list(_boxes(ET.fromstring(svg), np.eye(3), 11.0, em))
 
 
-def _boxes(element: ET.Element, outer: np.ndarray, size: float) -> Iterator[Box]:
+def cut_words(svg: str, em: float = 0.58) -> list[str]:
+    """Words that reach over the left or right edge of a drawing in a wide font."""
+    wide = float(ET.fromstring(svg).get("width", "0").removesuffix("px"))
+    return [box.words for box in boxes(svg, em) if box.corners[:, 0].min() < 0 or box.corners[:, 0].max() > wide]
+
+
+def _boxes(element: ET.Element, outer: np.ndarray, size: float, em: float) -> Iterator[Box]:
     place = outer @ matrix(element.get("transform", ""))
     if element.tag == f"{SVG}svg" or element.tag == f"{SVG}text":
         x, y = (float(element.get(name, "0").removesuffix("px") or 0) for name in ("x", "y"))
@@ -57,12 +66,12 @@ def _boxes(element: ET.Element, outer: np.ndarray, size: float) -> Iterator[Box]
     size = float((element.get("font-size") or str(size)).removesuffix("px"))
     words = "".join(element.itertext()).strip() if element.tag == f"{SVG}text" else ""
     if words and float(element.get("opacity", "1")) > 0:
-        wide, anchor = 0.46 * size * len(words), element.get("text-anchor", "start")
+        wide, anchor = em * size * len(words), element.get("text-anchor", "start")
         left = {"start": 0.0, "middle": -wide / 2, "end": -wide}[anchor]
         corners = [[left, -0.7 * size], [left + wide, -0.7 * size], [left + wide, 0], [left, 0]]
         yield Box(words, (place @ np.array([[*corner, 1] for corner in corners]).T).T[:, :2])
     for child in element:
-        yield from _boxes(child, place, size)
+        yield from _boxes(child, place, size, em)
 
 
 def collisions(svg: str) -> list[tuple[str, str]]:

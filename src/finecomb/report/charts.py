@@ -50,11 +50,12 @@ def themed(chart: alt.TopLevelMixin, dark: bool) -> Spec:
     text = {"labelColor": ink["ink-2"], "titleColor": ink["ink-3"], "labelFontSize": 12, "titleFontSize": 12}
     config = {
         "background": ink["paper"],
+        "padding": {"left": 52, "right": 36, "top": 8, "bottom": 8},  # fonts of readers may be wider than ours
         "font": _FONT,
         "view": {"stroke": None},
         "axis": text | {"gridColor": ink["line"], "domainColor": ink["line-2"], "tickColor": ink["line-2"]}
         | {"titleFontWeight": "normal"},
-        "header": {"labelColor": ink["ink"], "labelFontSize": 13, "labelFontWeight": 600, "title": None},
+        "header": {"labelColor": ink["ink"], "labelFontSize": 12, "labelFontWeight": 600, "title": None},
         "legend": text | {"titleFontWeight": "normal"},
         "title": {"color": ink["ink"], "fontSize": 14, "anchor": "start", "subtitleColor": ink["ink-3"]},
     }  # fmt: skip

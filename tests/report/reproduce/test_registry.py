@@ -17,7 +17,7 @@ from finecomb.report.reproduce.exhibits import Exhibit, PaperStudy, Rendering
 from finecomb.report.reproduce.registry import PAPERS, paper_named
 from finecomb.simulate.papers import audit_of, paper_study
 from tests.gallery import PAGE, PICTURES
-from tests.report.boxes import SVG, collisions
+from tests.report.boxes import SVG, collisions, cut_words
 
 EXHIBITS = [exhibit for paper in PAPERS.values() for exhibit in paper.exhibits]
 OTHER_STUDY = {("deng", "Table 10"): "deng-languages", ("deng", "Figure 7"): "deng-languages"}
@@ -84,6 +84,16 @@ def test_a_chart_has_a_mark_for_each_row_of_its_table_and_says_its_number(exhibi
 @pytest.mark.parametrize("exhibit", CHARTS, ids=name_of)
 def test_no_words_of_a_chart_hide_others(exhibit: Exhibit) -> None:
     assert collisions(drawn(exhibit)) == []
+    assert cut_words(drawn(exhibit)) == []  # names of systems and labels were, where fonts are wider than ours
+
+
+@pytest.mark.long
+def test_systems_of_an_audit_stand_in_one_order() -> None:
+    """Each column was ordered by its own numbers, so that rows side by side were different systems."""
+    chart = rendering(paper_named("scarecrow").exhibit("Figure 16")).chart
+    assert chart is not None
+    columns = chart.to_dict()["hconcat"]
+    assert len({tuple(column["spec"]["layer"][0]["encoding"]["y"]["sort"]) for column in columns}) == 1
 
 
 @pytest.mark.long

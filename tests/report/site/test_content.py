@@ -44,7 +44,7 @@ def test_the_difference_is_that_of_the_rates_beside_it() -> None:
 def test_agreement_of_one_reader_is_a_sentence_and_no_empty_plot() -> None:
     content = report(source(uneven_study(), "uneven", draws=20), "today", lambda id: "")
     trust = next(figure for figure in content.figures if figure.id == "trust")
-    assert trust.empty == "Agreement is not known: no text was read by two annotators."
+    assert trust.empty == "There is nothing to draw: no text was read by two annotators."
     assert trust.empty in first_page(content)
     with_two = report(source(uneven_study(2), "uneven", draws=20), "today", lambda id: "")
     assert next(figure for figure in with_two.figures if figure.id == "trust").empty == ""

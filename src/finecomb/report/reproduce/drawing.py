@@ -158,7 +158,8 @@ def heat(
         return chart.properties(data=_data(rows), title=title)
     names = list(dict.fromkeys(str(row[panel]) for row in rows))
     facet = alt.Facet(f"{panel}:N", sort=names, title=title, header=alt.Header(labelAnchor="start"))
-    faceted = alt.FacetChart(data=_data(rows), spec=chart, facet=facet, columns=columns)
+    room = 8 * max(map(len, names)) - step * len(across_names)  # what a head needs beyond its cells
+    faceted = alt.FacetChart(data=_data(rows), spec=chart, facet=facet, columns=columns, spacing=max(20, room + 12))
     return faceted if shared else faceted.resolve_scale(color="independent")
 
 

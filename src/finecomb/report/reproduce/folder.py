@@ -97,6 +97,9 @@ def uniform(rows: Sequence[ExhibitRow]) -> list[dict[str, object]]:
 
 _STYLE = """<style>
 img{max-width:100%;height:auto}
+.figure{overflow-x:auto}
+@media (max-width:720px){.figure img{max-width:none}}
+th.n{text-align:right}
 .printed{color:var(--ink-3);font-size:12px;white-space:nowrap}
 .differs{outline:2px solid var(--edge);outline-offset:-2px;border-radius:3px}
 section.exhibit{margin:28px 0;break-inside:avoid}
@@ -174,12 +177,15 @@ def _table(rows: Sequence[ExhibitRow], cells: Sequence[PrintedCell]) -> str:
     if not rows:
         return ""
     beside = {(cell.row, cell.column): cell for cell in cells}
-    head = "".join(f"<th>{escape(name)}</th>" for name in rows[0])
+    numeric = {name for name in rows[0] if all(isinstance(row[name], int | float | None) for row in rows)}
+    head = "".join(f"<th{' class=n' if name in numeric else ''}>{escape(name)}</th>" for name in rows[0])
     lines = []
     for row in rows[:_LONG]:
         name = str(next(iter(row.values())))
         lines.append(
-            "<tr>" + "".join(_cell(value, beside.get((name, column))) for column, value in row.items()) + "</tr>"
+            "<tr>"
+            + "".join(_cell(value, column in numeric, beside.get((name, column))) for column, value in row.items())
+            + "</tr>"
         )
     more = f"<p class=cap>{len(rows) - _LONG:,} more rows in the file.</p>" if len(rows) > _LONG else ""
     return (
@@ -187,8 +193,8 @@ def _table(rows: Sequence[ExhibitRow], cells: Sequence[PrintedCell]) -> str:
     )
 
 
-def _cell(value: object, cell: PrintedCell | None) -> str:
-    number = ' class="n"' if isinstance(value, int | float) else ""
+def _cell(value: object, is_numeric: bool, cell: PrintedCell | None) -> str:
+    number = ' class="n"' if is_numeric or isinstance(value, int | float) else ""
     if cell is None:
         return f"<td{number}>{escape(_shown(value))}</td>"
     mark = "" if cell.agrees else " differs"

@@ -347,11 +347,13 @@ def figure_16(study: PaperStudy) -> Rendering:
     findings = _labelled(measure(part, ["count"], by, **study.inference))
     findings += _labelled(audited(part, study.audit, by, **study.inference))
     rows = _titled(study, points(findings, "measure", "label", *by))
+    names = drawing.order([row for row in rows if row["measure"] == "count"], "model")  # the same in every column
     charts = {}
     for name, title in AUDIT.items():
         chosen = [row for row in rows if row["measure"] == name]
         if chosen:
-            charts[title] = drawing.dots(chosen, "model", title, panel="kind", panels=_kinds(study, chosen), columns=1)
+            heads = _kinds(study, chosen)
+            charts[title] = drawing.dots(chosen, "model", title, panel="kind", panels=heads, names=names, columns=1)
     return Rendering(tuple(rows), "Intervals join the counts' and the audit's.", drawing.side_by_side(charts),
                      signature=signature_of(findings))  # fmt: skip
 

@@ -137,17 +137,33 @@ Maker = Callable[[Source, Mapping[str, Estimate]], ReportFigure | None]
 def _attempt(make: Maker, made_from: Source, systems: Mapping[str, Estimate], notes: list[str]) -> ReportFigure | None:
     """A figure, or a note why it could not be made: one that fails holds up no other."""
     try:
-        return make(made_from, systems)
+        figure = make(made_from, systems)
+        return figure and _without_empty_plot(figure)
     except FinecombError as error:
         notes.append(f"{make.__name__.strip('_').capitalize()}: this figure could not be made: {error}")
         return None
+
+
+def _without_empty_plot(figure: ReportFigure) -> ReportFigure:
+    """A figure whose every number is undefined says why, in place of a plot without dots."""
+    match figure:
+        case DotFigure(rows=rows):
+            drawn = rows
+        case PanelFigure(panels=panels):
+            drawn = tuple(row for panel in panels for row in panel.rows)
+        case _:
+            return figure
+    if figure.empty or not drawn or any(math.isfinite(row.estimate.value) or row.second for row in drawn):
+        return figure
+    why = next((row.estimate.why for row in drawn if row.estimate.why), "every number is undefined")
+    return replace(figure, empty=f"There is nothing to draw: {why}.")
 
 
 def _counts(made_from: Source) -> str:
     study = made_from.study.work()
     kinds = dict(study.annotators.select("id", "kind").iter_rows())
     readers = [kinds.get(id, "") for id in study.annotations["annotator"].unique()]
-    people = sum(kind in PEOPLE for kind in readers)
+    people, pools = (sum(kind == name for kind in readers) for name in PEOPLE)
     machines = sum(kind in MACHINES for kind in readers)
     texts = study.annotations["document"].n_unique()
     gold_makers = sum(kind == "gold" for kind in readers)
@@ -155,10 +171,11 @@ def _counts(made_from: Source) -> str:
         counted(number, one, many)
         for number, one, many in (
             (people, "person", "people"),
+            (pools, "pool of readers", "pools of readers"),
             (machines, "machine", ""),
             (gold_makers, "gold standard", ""),
         )
-        if number and (one != "gold standard" or not people)
+        if number and (one != "gold standard" or not people + pools)
     ]
     who = " and ".join(parts) or "nobody"
     return f"{counted(texts, 'text')}, {counted(len(study.annotations), 'annotation')} by {who}."
@@ -378,18 +395,11 @@ def _trust(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure |
     return DotFigure(
         "trust", "How far to trust it",
         "Agreement between people; wide intervals mean few marks, not bad readers.", table, _signature(known),
-        _command(made_from, "agree"), _no_agreement(rows), "#texts", tuple(rows),
+        _command(made_from, "agree"), "", "#texts", tuple(rows),
         Axis(min(0.0, *(e.low for e in known if not math.isnan(e.low)), 0.0), 1, (0, 0.2, 0.4, 0.6, 0.8, 1), 2),
         None, ("Label", "Same words, Krippendorff’s α", "Same place, F1 between two readers", "Marks"),
         Axis(0, 1, (0, 0.5, 1), 2) if has_pairs else None, second_is_open=True,
     )  # fmt: skip
-
-
-def _no_agreement(rows: Sequence[DotRow]) -> str:
-    """One sentence in place of the plot, where agreement on no label is known."""
-    if any(math.isfinite(row.estimate.value) or row.second for row in rows):
-        return ""
-    return next((f"Agreement is not known: {row.estimate.why}." for row in rows if row.estimate.why), "")
 
 
 # --- readers ------------------------------------------------------------------------------------------------------
@@ -435,6 +445,8 @@ def _judges(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure 
     machines = [id for id in study.annotations["annotator"].unique(maintain_order=True) if kinds.get(id) in MACHINES]
     if not machines:
         return None
+    if made_from.gold is None and not set(_kinds_read(made_from)) & set(PEOPLE):
+        raise FinecombError("nobody but machines has read these texts; name a gold standard with --against")
     standard = made_from.gold or gold(made_from.view).study
     scores = score(standard, study, match="optimal", by=(), judges=machines, draws=made_from.draws, seed=made_from.seed)
     rows = [row for row in scores.rows if row.columns.get("label") == ANY]

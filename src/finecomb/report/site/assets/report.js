@@ -13,14 +13,23 @@
     for (const link of links) { const part = document.getElementById(link.hash.slice(1)); if (part) watch.observe(part); }
   }
   const search = document.getElementById("find");
-  let rows; // of the list of texts with their words, read when somebody searches
+  let rows; // of the list of texts with their words, read when somebody is about to search
+  const readRows = () => { rows ??= all(".texts tr:not(:first-child)").map((row) => [row, row.textContent.toLowerCase()]); };
+  search?.addEventListener("focus", readRows);
+  let searches = 0;
+  const showSome = (fitting, from, number) => { // a screenful at once, the rest in the frames that follow
+    if (number !== searches) return;
+    for (const row of fitting.slice(from, from + 60)) row.hidden = false;
+    if (from + 60 < fitting.length) requestAnimationFrame(() => showSome(fitting, from + 60, number));
+  };
   if (search) search.addEventListener("input", () => {
     const words = search.value.toLowerCase();
-    let left = 0;
-    rows ??= all(".texts tr:not(:first-child)").map((row) => [row, row.textContent.toLowerCase()]);
-    for (const [row, text] of rows) { row.hidden = !text.includes(words); left += row.hidden ? 0 : 1; }
+    readRows();
+    const fitting = [];
+    for (const [row, text] of rows) { if (text.includes(words)) fitting.push(row); else row.hidden = true; }
+    showSome(fitting, 0, ++searches);
     const count = document.getElementById("left");
-    if (count) count.textContent = `${left.toLocaleString()} texts`;
+    if (count) count.textContent = `${fitting.length.toLocaleString()} texts`;
   });
   const pieces = all(".sc");
   const items = all(".panel li[id]");
