@@ -82,7 +82,8 @@ def _read(folder: Path) -> None:
 def _slowest(page: Any, script: str, values: Sequence[object]) -> float:
     """The longest of several actions in turn, each the median of many rounds."""
     rounds = [[float(page.evaluate(script, value)) for value in values] for _ in range(2 * VISITS)]
-    return max(statistics.median(times) for times in zip(*rounds, strict=True))
+    medians: list[float] = [statistics.median(times) for times in zip(*rounds, strict=True)]
+    return max(medians)
 
 
 def _paint(browser: Any, file: Path) -> list[float]:

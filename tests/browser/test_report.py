@@ -78,6 +78,9 @@ def test_texts_are_searched(report: Path, page: Page) -> None:
     page.goto((report / "texts.html").as_uri())
     page.locator("#find").fill("harbour-a")
     expect(page.locator("#left")).to_have_text("1 texts")
+    expect(page.locator(".texts tr:visible")).to_have_count(2)
+    page.locator("#find").fill("")
+    expect(page.locator(".texts tr:visible")).to_have_count(17)
 
 
 def test_nothing_in_a_text_runs(page: Page, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 import finecomb as fc
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Document, Mark
-from finecomb.core.study import Study
+from finecomb.core.study import Item, Study
 from finecomb.detect import named
 from finecomb.detect.rules import RULES, RuleDetector, RulesOptions, packages
 from finecomb.detect.snac import coherence, recipes, verdicts
@@ -143,7 +143,8 @@ def test_an_encoder_that_is_not_there_is_said_before_the_long_work(
 
 def copied(study: Study, copies: int) -> tuple[Study, list[Annotation]]:
     """A study in which the first texts stand twice, under other ids and with other blanks, and its gold."""
-    items = [*study.protocols.values(), *study.iter_annotators(), *study.iter_documents(), *study.iter_annotations()]
+    items: list[Item] = [*study.protocols.values(), *study.iter_annotators(), *study.iter_documents()]
+    items += study.iter_annotations()
     documents, gold = list(study.iter_documents()), {row.document: row for row in study.iter_annotations()}
     for document in documents[:copies]:
         id = f"copy of {document.id}"
@@ -311,7 +312,7 @@ def test_the_span_classifier_reads_an_empty_text_and_100_000_words(tmp_path: Pat
 
 def test_one_text_that_fails_leaves_the_marks_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good = "He saw the the boat."
-    items = [shipped("scarecrow"), *(Document(id=f"d{number}", text=good) for number in range(3))]
+    items: list[Item] = [shipped("scarecrow"), *(Document(id=f"d{number}", text=good) for number in range(3))]
     fc.write(Study.from_items([*items, Document(id="bad", text="poison " + good)]), tmp_path / "study")
     rule = RULES["doubled-words"]
 
@@ -320,8 +321,17 @@ def test_one_text_that_fails_leaves_the_marks_of_the_others(tmp_path: Path, monk
             raise RecursionError("too deep")
         return rule(document)
 
-    monkeypatch.setitem(RULES, "doubled-words", fails)  # type: ignore[arg-type]
-    words = ["--detector", "rules", "--rules", "doubled-words", "--workers", "1", "-o", tmp_path / "marked"]
+    monkeypatch.setitem(RULES, "doubled-words", fails)
+    words: list[str | Path] = [
+        "--detector",
+        "rules",
+        "--rules",
+        "doubled-words",
+        "--workers",
+        "1",
+        "-o",
+        tmp_path / "marked",
+    ]
     output = run("detect", tmp_path / "study", *words)
     assert "1 text (bad): set aside: RecursionError: too deep" in " ".join(output.stderr.split())
     annotations = {row.document: row for row in fc.read(tmp_path / "marked").iter_annotations()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -10,17 +11,27 @@ import pytest
 
 import finecomb as fc
 from finecomb.core.errors import FinecombError
+from finecomb.core.stored_marks import StoredMarks
 from finecomb.formats import convert, is_sealed_parquet
 from finecomb.formats.seal import NAME
 from finecomb.report.demo import demo_items
 from tests.test_cli import run
 
 
+@pytest.fixture(scope="module")
+def kept_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo study in Parquet, converted and so sealed, and beside it the folder that it was made from."""
+    folder = tmp_path_factory.mktemp("sealed")
+    fc.write(fc.Study.from_items(demo_items(3, 0)), folder / "demo")
+    convert(folder / "demo", folder / "demo.parquet")
+    return folder / "demo.parquet"
+
+
 @pytest.fixture
-def study(tmp_path: Path) -> Path:
-    """The demo study in Parquet, converted and so sealed."""
-    fc.write(fc.Study.from_items(demo_items(3, 0)), tmp_path / "demo")
-    convert(tmp_path / "demo", tmp_path / "demo.parquet")
+def study(kept_study: Path, tmp_path: Path) -> Path:
+    """A copy of it that a test may change."""
+    for name in ("demo", "demo.parquet"):
+        shutil.copytree(kept_study.with_name(name), tmp_path / name)
     return tmp_path / "demo.parquet"
 
 
@@ -76,3 +87,57 @@ def test_a_part_of_a_sealed_study_is_written_without_records_and_sealed(
     assert is_sealed_parquet(tmp_path / "quick.parquet")
     assert not is_sealed_parquet(tmp_path / "slow.parquet")
     assert fc.read(tmp_path / "quick.parquet") == fc.read(tmp_path / "slow.parquet")
+
+
+TABLES = [
+    ["stats"],
+    ["measure"],
+    ["measure", "--by", "none", "--overlap", "union", "--measure", "coverage,score,severity,span-length,fraction"],
+    ["measure", "--by", "annotator,model", "--back-off", "group"],
+    ["measure", "--where", 'model == "human"'],
+    ["measure", "--labels", "redundant"],
+    ["agree"],
+    ["agree", "--measure", "alpha,alpha-mean,kappa-fleiss,two-agree", "--level", "sentence"],
+    ["score", "--gold", "PERSON", "--match", "overlap"],
+]
+
+
+@pytest.mark.parametrize("words", TABLES, ids=" ".join)
+def test_a_study_read_in_parts_gives_the_same_numbers(
+    kept_study: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person = str(fc.read(kept_study).annotations["annotator"][0])
+    words = [word.replace("PERSON", person) for word in words]
+    whole = run(words[0], kept_study.with_name("demo"), *words[1:], "--json").stdout
+    monkeypatch.setattr("finecomb.core.study.PART", 6)
+    assert run(words[0], kept_study, *words[1:], "--json").stdout == whole
+
+
+@pytest.mark.parametrize("words", [["stats"], ["measure"], ["measure", "--where", "topic != missing"], ["agree"]])
+def test_marks_of_a_large_sealed_study_are_never_in_memory_all_at_once(
+    kept_study: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, sizes = StoredMarks.read, list[int]()
+
+    def watched(stored: StoredMarks, annotations: pl.DataFrame) -> pl.DataFrame:
+        sizes.append(annotations["document"].n_unique())
+        return read(stored, annotations)
+
+    monkeypatch.setattr("finecomb.core.study.PART", 6)
+    monkeypatch.setattr(StoredMarks, "read", watched)
+    run(words[0], kept_study, *words[1:])
+    assert max(sizes, default=0) <= 6
+
+
+def test_select_copies_marks_a_batch_at_a_time(
+    kept_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("finecomb.core.stored_marks.BATCH", 50)
+    monkeypatch.setattr(StoredMarks, "read", lambda *_: pytest.fail("all marks were read"))
+    words = ["--where", 'severity >= 2 and quote contains "a"', "--drop", "grammar-usage"]
+    run("select", kept_study, "-o", tmp_path / "quick.parquet", *words)
+    monkeypatch.undo()
+    run("select", kept_study.with_name("demo"), "-o", tmp_path / "slow.parquet", *words)
+    quick, slow = fc.read(tmp_path / "quick.parquet"), fc.read(tmp_path / "slow.parquet")
+    assert quick == slow
+    assert 0 < len(quick.marks) < len(fc.read(kept_study).marks)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,16 @@ import polars as pl
 
 from finecomb.agreement.agree_options import AgreementLevel, AgreeOptions
 from finecomb.agreement.gamma.measured import GammaSettings
-from finecomb.agreement.measures import FAMILIES, MEASURES, AgreementMeasure
+from finecomb.agreement.measures import FAMILIES, MEASURES, AgreementMeasure, MeasureResult
 from finecomb.agreement.sources import SOURCES, ItemLabels, Source, source_of, source_type
+from finecomb.agreement.tally import Weights
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.findings import Findings
 from finecomb.core.options import options_of, refuse_others
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study
-from finecomb.measure.inference import estimated, few_documents, study_and_resample_weights
+from finecomb.measure.inference import estimated, few_documents, study_and_resample_batches
 from finecomb.measure.measures import listed_names
 from finecomb.measure.view import View, as_view
 
@@ -70,14 +71,14 @@ def measure_names(names: Sequence[str]) -> list[str]:
 
 def _findings(view: View, names: Sequence[str], options: AgreeOptions) -> list[Finding]:
     source, documents = source_of(view, options), len(view.study.documents)
-    weights, without = study_and_resample_weights(documents, options.draws, options.seed), few_documents(documents)
+    without = few_documents(documents)
     findings: list[Finding] = []
     for name in names:
         measure = MEASURES[name]
         if not isinstance(source, measure.reads):
             able = " or ".join(kind.noun for kind in measure.reads)
             raise FinecombError(f"{name} is for {able}, not for {source.noun}")
-        result = measure.run(source, weights)
+        result = _resampled(measure, source, study_and_resample_batches(documents, options.draws, options.seed))
         for row, columns in enumerate(result.columns):
             signature = _signature(source, name, columns)
             why = result.whys[row] if result.whys else _why(source, measure, str(columns["label"]))
@@ -85,6 +86,12 @@ def _findings(view: View, names: Sequence[str], options: AgreeOptions) -> list[F
             estimate = estimated(value, values, signature, why, without)
             findings.append(Finding({"measure": name, "level": measure.unit or options.level, **columns}, estimate))
     return findings
+
+
+def _resampled(measure: AgreementMeasure, source: Source, batches: Iterable[Weights]) -> MeasureResult:
+    """The result of a measure for all draws; the first batch begins with the study itself and names the rows."""
+    first, *others = (measure.run(source, weights) for weights in batches)
+    return replace(first, values=np.concatenate([first.values, *(batch.values for batch in others)]))
 
 
 def most_moving_texts(study: Study | View, name: str = "alpha") -> dict[str, str]:

@@ -190,9 +190,13 @@ def two_agree(sums: Sums) -> Floats:
 
 def why_undefined(tallies: Votes, row: int = 0) -> str:
     """Why agreement on a category has no value."""
-    if not len(tallies.readers):
+    return why_no_agreement(tallies.readers, bool(tallies.marked[row][tallies.m >= 2].any()))
+
+
+def why_no_agreement(readers: Ints, is_marked: bool) -> str:
+    """Why agreement has no value, from the readers of each text and whether a unit that two have read is marked."""
+    if not len(readers):
         return "no annotations"
-    if (tallies.readers < 2).all():
+    if (readers < 2).all():
         return "no text was read by two annotators"
-    pairable = tallies.m >= 2
-    return "everybody marked everything" if tallies.marked[row][pairable].any() else "nobody marked anything"
+    return "everybody marked everything" if is_marked else "nobody marked anything"

@@ -18,9 +18,9 @@ from finecomb.agreement.gamma import pooled as gammas
 from finecomb.agreement.gamma.measured import Measured
 from finecomb.agreement.ratings import NO_ERROR, UnitRatings, document_ratings, item_ratings, mark_ratings, unit_ratings
 from finecomb.agreement.repairs import refuse_repairs_of_items, with_repairs
-from finecomb.agreement.tally import Floats, Ints, Tally, summed, tally_counts, tally_votes
+from finecomb.agreement.tally import Floats, Ints, Tally, joined_tallies, summed, tally_counts, tally_votes
 from finecomb.core.errors import FinecombError
-from finecomb.measure.grid import Grid, Votes, lay, placed, votes
+from finecomb.measure.grid import Grid, Votes, lay, most_readers, placed, readers_of, votes
 from finecomb.measure.grid import Level as GridLevel
 from finecomb.measure.view import ANY, View
 
@@ -47,8 +47,11 @@ class UnitMarks:
     @functools.cached_property
     def grid(self) -> Grid:
         """The units of all texts."""
-        level: GridLevel = self.options.level if self.options.level != "item" else "token"
-        return lay(self.view.study, level, self.options.tokens)
+        return lay(self.view.study, self._level, self.options.tokens)
+
+    @property
+    def _level(self) -> GridLevel:
+        return self.options.level if self.options.level != "item" else "token"
 
     @functools.cached_property
     def placed(self) -> pl.DataFrame:
@@ -63,13 +66,26 @@ class UnitMarks:
         return Votes(self.grid, self.labels, np.concatenate([anyone.marked, labelled.marked]), anyone.readers)
 
     @functools.cached_property
+    def sums(self) -> tuple[Tally, Floats]:
+        """Tallies of all labels, and what `two` gives, made from some documents at a time."""
+        raters = most_readers(self.view.study, self._level, self.options.tokens)
+        parts = (self if part.study is self.view.study else replace(self, view=part) for part in self.view.parts())
+        tallies, twos = zip(*(part.part_sums(raters) for part in parts), strict=True)
+        return joined_tallies(tallies), np.concatenate(twos)
+
+    def part_sums(self, raters: int) -> tuple[Tally, Floats]:
+        """What `sums` gives for these documents alone; `raters` are the most readers that a unit of any has."""
+        tally = tally_votes(self.labels, self.votes.marked, self.votes.m, self.grid.bounds, raters)
+        return tally, np.swapaxes(alphas.two_agree_sums(self.votes), 0, 1)
+
+    @property
     def tallies(self) -> list[Tally]:
         """All labels in one."""
-        return [tally_votes(self.labels, self.votes.marked, self.votes.m, self.grid.bounds)]
+        return [self.sums[0]]
 
     def two(self) -> Floats:
         """Units marked by two or more, and by any, (documents, rows, 2)."""
-        return np.swapaxes(alphas.two_agree_sums(self.votes), 0, 1)
+        return self.sums[1]
 
     @functools.cached_property
     def cells(self) -> pairs.Cells:
@@ -95,7 +111,9 @@ class UnitMarks:
 
     def why(self, label: str) -> str:
         """Why something about a label has no value."""
-        return alphas.why_undefined(self.votes, self.labels.index(label) if label in self.labels else 0)
+        row = self.labels.index(label) if label in self.labels else 0
+        is_marked = bool(self.two()[:, row, 1].any())
+        return alphas.why_no_agreement(readers_of(self.view.study), is_marked)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,10 +45,14 @@ def summed(values: Floats, bounds: Ints) -> Floats:
     return result
 
 
-def tally_votes(rows: tuple[str, ...], marked: Ints, readers: Ints, bounds: Ints) -> Tally:
-    """From k of m readers who marked each unit: `marked` is (R, units), `readers` (units,)."""
+def tally_votes(rows: tuple[str, ...], marked: Ints, readers: Ints, bounds: Ints, raters: int | None = None) -> Tally:
+    """From k of m readers who marked each unit: `marked` is (R, units), `readers` (units,).
+
+    `raters` are the most that any unit has; given where these are some of the units only.
+    """
     k, m = marked.astype(np.float64), readers.astype(np.float64)
-    pairable, rated, most = m >= 2, m >= 1, _most(readers)
+    raters = int(readers.max(initial=0)) if raters is None else raters
+    pairable, rated, most = m >= 2, m >= 1, (readers == raters) & (readers >= 2)
     mixed = np.where(pairable, k * (m - k) / np.maximum(m - 1, 1), 0.0)  # o_01 = o_10 of each unit
     crossed, unlike = summed(mixed, bounds), summed(2 * mixed / np.maximum(m, 1), bounds)
     ones, total = summed(k * pairable, bounds), summed(m * pairable, bounds)
@@ -61,8 +66,16 @@ def tally_votes(rows: tuple[str, ...], marked: Ints, readers: Ints, bounds: Ints
         np.repeat(units[:, None], len(rows), axis=1),
         _last([rated_units - share, share]),
         np.repeat(rated_units[:, None], len(rows), axis=1),
-        _full_votes(k, mixed, most, int(readers.max(initial=0)), bounds),
+        _full_votes(k, mixed, most, raters, bounds),
     )
+
+
+def joined_tallies(parts: Sequence[Tally]) -> Tally:
+    """The tally of all documents from those of parts of them, which rate the same on the same values."""
+    if len(parts) == 1:
+        return parts[0]
+    sums = ("coincidences", "agreeing", "pairable", "shares", "rated", "full")
+    return replace(parts[0], **{name: np.concatenate([getattr(part, name) for part in parts]) for name in sums})
 
 
 def _most(readers: Ints) -> NDArray[np.bool_]:

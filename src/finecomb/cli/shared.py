@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -80,12 +80,9 @@ def row_progress(counts: Iterable[int], total: int) -> Iterator[int]:
             yield count
 
 
-def read(path: Path, from_: str = "", unread: Collection[str] = ()) -> Study:
-    """A study from any format, with progress and the reader's notes.
-
-    `unread` are columns of marks that the command does not use: they may be missing from what is returned.
-    """
-    study = formats.read(path, from_, watch=progress, unread=unread)
+def read(path: Path, from_: str = "") -> Study:
+    """A study from any format, with progress and the reader's notes."""
+    study = formats.read(path, from_, watch=progress)
     for note in study.notes:
         say(note)
     return study

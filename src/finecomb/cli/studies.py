@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -38,10 +39,10 @@ from finecomb.core.corrections import corrected_text
 from finecomb.core.design import design_cells
 from finecomb.core.errors import FinecombError, Problem, StudyError, did_you_mean
 from finecomb.core.evidence import game_problem
-from finecomb.core.frames import MARKS
 from finecomb.core.protocol import Protocol
 from finecomb.core.protocol_text import parse_yaml
 from finecomb.core.records import PHASES, Annotation, Annotator, Design, Document, Mark, Note, Settings
+from finecomb.core.stored_marks import StoredMarks
 from finecomb.core.study import Item, Study
 from finecomb.formats import Options
 from finecomb.formats.evidence import read_evidence, with_evidence
@@ -49,6 +50,7 @@ from finecomb.formats.joined_marks import joined_marks
 from finecomb.gold.scored_pair import the_gold_annotator
 from finecomb.measure.answers import unusable_severities
 from finecomb.measure.counts import counts, label_counts, meta_names, totals
+from finecomb.measure.selection import condition_columns
 from finecomb.measure.text_sizes import not_work, text_sizes, work_sizes
 from finecomb.people.announcement import announcement, summary_line
 from finecomb.report import demo as tour
@@ -395,10 +397,14 @@ def select(
     """
     if not where and not drop:
         raise FinecombError("select needs --where or --drop: what to keep, or which marks to leave out")
-    part = part_of(read(study, from_), where, drop)
-    if output.name.endswith(".parquet") and formats.is_sealed_parquet(study, from_):
-        formats.save_part(part, output, force)
+    whole = read(study, from_)
+    stored = whole.raw_marks
+    if output.name.endswith(".parquet") and isinstance(stored, StoredMarks):
+        numbered = replace(whole, marks=stored.numbered(condition_columns(where or (), drop or ())))
+        part = part_of(numbered, where, drop)
+        formats.save_part(part, output, stored.rows(part.marks["id"]), force)
     else:
+        part = part_of(whole, where, drop)
         for note in formats.save(part.items(), output, force=force):
             say(note)
     sizes = (("text", part.documents), ("annotation", part.annotations), ("mark", part.marks))
@@ -513,8 +519,7 @@ def stats(
 
     Example: `finecomb stats demo-study --by model,topic`
     """
-    unread = () if where or drop else frozenset(MARKS) - {"id", "annotation", "label", "spans", "votes"}
-    whole = part_of(read(study, from_, unread), where, drop)
+    whole = part_of(read(study, from_), where, drop)
     work = whole.work()
     columns = [name for name in by.split(",") if name] or (["model"] if "model" in meta_names(whole) else [])
     columns = [] if columns == ["none"] else columns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
@@ -264,7 +265,7 @@ def conformity(annotation: Annotation, protocol: Protocol) -> Iterator[tuple[Lev
 
 def _mark_conformity(mark: Mark, annotation: Annotation, protocol: Protocol) -> Iterator[tuple[Level, str]]:
     label = protocol.named(mark.label)
-    for alternative in (member for set_ in mark.alternatives for member in set_):
+    for alternative in itertools.chain.from_iterable(mark.alternatives):
         if alternative.label is not None and protocol.named(alternative.label) is None:
             yield "error", f"label {alternative.label!r} of an alternative {_not_in(protocol, alternative.label)}"
     if mark.label is None and not (protocol.unlabelled or mark.label_votes):
@@ -272,7 +273,9 @@ def _mark_conformity(mark: Mark, annotation: Annotation, protocol: Protocol) -> 
     if mark.label is not None and label is None:
         yield "error", f"label {mark.label!r} {_not_in(protocol, mark.label)}"
         return
-    for part in sorted({span.part for span in mark.spans if not protocol.may_mark(span.part)}):
+    for part in sorted({span.part for span in mark.spans} if protocol.marks_on is not None else ()):
+        if protocol.may_mark(part):
+            continue
         yield "warning", f"marks words of {part!r}, where protocol {protocol.id} looks for no errors"
     if label is not None and mark.antecedents is not None and label.antecedent == "none":
         yield "warning", f"has an antecedent, which protocol {protocol.id} does not ask of '{label.name}'"

@@ -179,8 +179,13 @@ def list_cell(values: Iterable[Any]) -> str:
     return to_json(values).decode() if values else "[]"
 
 
-def spans_cell(spans: Iterable[Span]) -> str:
+_TEXT_SPAN = f'{{"part":"{TEXT}","start":%d,"end":%d}}'
+
+
+def spans_cell(spans: Sequence[Span]) -> str:
     """JSON text of spans."""
+    if all(span.part == TEXT for span in spans):  # nearly all, and a part's name may need escapes
+        return f"[{','.join([_TEXT_SPAN % (span.start, span.end) for span in spans])}]"
     return list_cell([{"part": span.part, "start": span.start, "end": span.end} for span in spans])
 
 

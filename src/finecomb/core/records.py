@@ -197,8 +197,9 @@ def _one_quote_per_span(spans: tuple[Span, ...], quotes: tuple[str, ...], unloca
     if spans and len(quotes) != len(spans):
         raise ValueError(f"has {len(spans)} spans but {len(quotes)} quotes; each span needs its quote")
     for span in spans:
-        storable(span.part)
-    if any(later < earlier for earlier, later in itertools.pairwise(spans)):
+        if span.part != TEXT:
+            storable(span.part)
+    if len(spans) > 1 and any(later < earlier for earlier, later in itertools.pairwise(spans)):
         raise ValueError(f"spans {[span.on_wire() for span in spans]} are not in text order")
 
 

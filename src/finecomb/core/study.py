@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import overload
 
 import polars as pl
 
@@ -13,9 +14,33 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.hooks import HTML_HOOK
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
+from finecomb.core.stored_marks import StoredMarks
 
 Item = Settings | Protocol | Document | Annotator | Annotation | Note
 """What a study is made of when it is read or written as a stream. Whatever is named comes before what names it."""
+
+
+PART = 5_000
+"""Documents of a study that are worked on at a time where all of them would not fit into memory."""
+
+
+class _MarksField:
+    """The marks of a study: a frame, or where they are stored; those are read when first asked for."""
+
+    @overload
+    def __get__(self, study: None, owner: type) -> _MarksField: ...
+    @overload
+    def __get__(self, study: Study, owner: type) -> pl.DataFrame: ...
+    def __get__(self, study: Study | None, owner: type) -> pl.DataFrame | _MarksField:
+        if study is None:
+            raise AttributeError("marks")  # so that the field has no default
+        if isinstance(study.raw_marks, StoredMarks):
+            study.__dict__["raw_marks"] = study.raw_marks.read(study.annotations)
+        marks: pl.DataFrame = study.__dict__["raw_marks"]
+        return marks
+
+    def __set__(self, study: Study, marks: pl.DataFrame | StoredMarks) -> None:
+        study.__dict__["raw_marks"] = marks
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +53,9 @@ class Study:
     documents: pl.DataFrame
     annotators: pl.DataFrame
     annotations: pl.DataFrame
-    marks: pl.DataFrame
     units: pl.DataFrame
+    marks: _MarksField = _MarksField()
+    """Of a sealed study in Parquet they stay on disk until they are asked for; see `parts` and `scan_marks`."""
     notes: tuple[str, ...] = ()
     """What a reader had to say about the source."""
     origin: str = field(default="", compare=False)
@@ -105,7 +131,38 @@ class Study:
         if len(chosen) == len(self.annotations):
             return self  # marks and units name annotations of the study, so all of theirs stay
         inside = pl.col("annotation").is_in(chosen["id"].implode())
-        return replace(self, annotations=chosen, marks=self.marks.filter(inside), units=self.units.filter(inside))
+        marks = self.raw_marks.part() if isinstance(self.raw_marks, StoredMarks) else self.raw_marks.filter(inside)
+        return replace(self, annotations=chosen, marks=marks, units=self.units.filter(inside))
+
+    @property
+    def raw_marks(self) -> pl.DataFrame | StoredMarks:
+        """The marks as they are: in memory, or where they are stored."""
+        marks: pl.DataFrame | StoredMarks = self.__dict__["raw_marks"]
+        return marks
+
+    def scan_marks(self) -> pl.LazyFrame:
+        """The marks to be counted without holding them; in no particular order."""
+        marks = self.raw_marks
+        return marks.scan(self.annotations) if isinstance(marks, StoredMarks) else marks.lazy()
+
+    def with_documents(self, documents: pl.DataFrame) -> Study:
+        """The study with other documents; marks stay where they are."""
+        return replace(self, documents=documents, marks=self.raw_marks)
+
+    def relabelled(self, label: pl.Expr) -> Study:
+        """The study with other labels of its marks, which stay where they are."""
+        marks = self.raw_marks
+        renamed = marks.relabelled(label) if isinstance(marks, StoredMarks) else marks.with_columns(label=label)
+        return replace(self, marks=renamed)
+
+    def parts(self) -> Iterator[Study]:
+        """The study in parts of `PART` documents, in their order, each with its annotations, marks and units."""
+        if len(self.documents) <= PART:
+            yield self
+            return
+        for documents in self.documents.iter_slices(PART):
+            inside = pl.col("document").is_in(documents["id"].implode())
+            yield self.only(inside).with_documents(documents)
 
     def work(self) -> Study:
         """What statistics read: submitted work, without excluded annotations and annotators."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -125,17 +125,13 @@ def read(
     format: str = "",
     options: Options | None = None,
     watch: Watch = iter,
-    unread: Collection[str] = (),
 ) -> Study:
-    """A study from a file or folder in any format, checked; all its errors are raised together.
-
-    Of a sealed study in Parquet, the columns `unread` of marks are left on disk.
-    """
+    """A study from a file or folder in any format, checked; all its errors are raised together."""
     path = Path(path)
     if not (options or Options()).given() and is_sealed_parquet(path, format):
         from finecomb.formats.parquet import sealed_study
 
-        return sealed_study(path, unread)
+        return sealed_study(path)
     try:
         return Study.from_items(checked(watch(stream(path, format, options))), origin=str(path))
     except StudyError as error:
@@ -153,12 +149,15 @@ def write(study: Study, path: str | Path, format: str = "", force: bool = False)
     return save(study.items(), Path(path), format, force=force)
 
 
-def save_part(part: Study, path: Path, force: bool = False) -> None:
-    """Write a part of a sealed study in Parquet as Parquet; it is sealed too where nothing names what may be gone."""
-    from finecomb.formats.parquet import write_study
+def save_part(part: Study, path: Path, marks: Iterable[pl.DataFrame], force: bool = False) -> None:
+    """Write a part of a sealed study as Parquet; it is sealed too where nothing names what may be gone.
+
+    `marks` are its marks, some at a time; those of `part` itself are not looked at.
+    """
+    from finecomb.formats.parquet import write_part
 
     with replacing(path, force) as temporary:
-        write_study(part, temporary)
+        write_part(part, temporary, marks)
         if not names_records(part.settings) and part.annotations["about"].null_count() == len(part.annotations):
             seal.set_seal(temporary)
 
@@ -229,6 +228,6 @@ def save(
         raise FinecombError(f"{path}: holds what annotators did, in {FILE}; choose another name, or move it away first")
     tally = FeatureCounter()
     with replacing(path, force) as temporary:
-        notes = target.write(tally.watch(items), temporary, options or Options()) or ()
+        notes = target.write(tally.watch(items, target), temporary, options or Options()) or ()
     losses = tally.losses(target)
     return [*tally.notes, *notes, *([losses] if losses else [])]

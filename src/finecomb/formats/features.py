@@ -91,13 +91,15 @@ class FeatureCounter:
         self.counts: Counter[str] = Counter()
         self.notes: list[str] = []
 
-    def watch(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Pass `items` on, counting; notes are kept, not passed on."""
+    def watch(self, items: Iterable[Item], target: Format | None = None) -> Iterator[Item]:
+        """Pass `items` on, counting, unless they go to a format that loses nothing; notes are kept, not passed on."""
+        may_lose = target is None or not target.holds >= EVERYTHING
         for item in items:
             if isinstance(item, Note):
                 self.notes.append(item.text)
                 continue
-            self.counts.update(features(item))
+            if may_lose:
+                self.counts.update(features(item))
             yield item
 
     def losses(self, target: Format) -> str:

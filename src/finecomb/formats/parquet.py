@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from finecomb.core import frames
 from finecomb.core.errors import FormatError, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator, Note, Settings
+from finecomb.core.stored_marks import StoredMarks
 from finecomb.core.study import Item, Study
 from finecomb.formats import folder, study_tables
 from finecomb.formats.base import Format, Options
@@ -73,26 +74,36 @@ def scan(path: Path) -> ScannedStudy:
     return ScannedStudy(path, folder.settings_of(path), {item.id: item for item in folder.protocols(path)}, tables)
 
 
-def sealed_study(path: Path, unread: Collection[str] = ()) -> Study:
-    """A sealed study as it is on disk; `unread` are columns of marks that are left there."""
+def sealed_study(path: Path) -> Study:
+    """A sealed study as it is on disk; its marks stay there until they are asked for."""
     scanned = scan(path)
-    tables = {name: table.drop(unread) if name == "marks" else table for name, table in scanned.tables.items()}
+    tables = {name: table for name, table in scanned.tables.items() if name != "marks"}
     try:
-        read_tables = {name: table.collect() for name, table in tables.items()}
+        read_tables = {name: _compact(table.collect()) for name, table in tables.items()}
     except _DAMAGED as error:
         raise FormatError(f"{path}: cannot be read as Parquet: {shorten(str(error), 100)}") from None
-    return Study(scanned.settings, scanned.protocols, **read_tables, notes=(), origin=str(path))
+    marks = StoredMarks(scanned.tables["marks"])
+    return Study(scanned.settings, scanned.protocols, marks=marks, **read_tables, notes=(), origin=str(path))
 
 
-def write_study(study: Study, path: Path) -> None:
-    """Write the frames of a study as they are, without a record for each row."""
+def _compact(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same frame; a column that has one value throughout is held as that value, which takes no memory."""
+    plain = [column for column in frame if not column.dtype.is_nested()]
+    same = [column for column in plain if len(column) > 1 and column.eq_missing(column[0]).all()]
+    return frame.with_columns(pl.lit(column[0], column.dtype).alias(column.name) for column in same)
+
+
+def write_part(part: Study, path: Path, marks: Iterable[pl.DataFrame]) -> None:
+    """Write the frames of a part of a study as they are, without a record for each row, and its marks as they come."""
     path.mkdir(parents=True)
     (path / "protocols").mkdir()
-    for item in study.protocols.values():
+    for item in part.protocols.values():
         folder.write_protocol(item, path)
-    folder.write_settings(study.settings, study.protocols, path)
+    folder.write_settings(part.settings, part.protocols, path)
     for name in frames.FRAMES:
-        getattr(study, name).write_parquet(path / f"{name}.parquet", row_group_size=study_tables.BATCH)
+        if name != "marks":
+            getattr(part, name).write_parquet(path / f"{name}.parquet", row_group_size=study_tables.BATCH)
+    study_tables.write_table(marks, path / "marks.parquet", frames.MARKS)
 
 
 def write_marked(

@@ -67,6 +67,17 @@ class Parts:
         shutil.rmtree(self.place)
 
 
+def write_table(pieces: Iterable[pl.DataFrame], file: Path, columns: frames.Columns) -> None:
+    """Write a table from pieces of it, with one of them in memory at a time."""
+    place = file.with_suffix(".parts")
+    place.mkdir()
+    frames.frame(columns, []).write_parquet(place / "000000.parquet")
+    for number, piece in enumerate(pieces, 1):
+        piece.write_parquet(place / f"{number:06d}.parquet")
+    pl.scan_parquet(sorted(place.glob("*.parquet"))).sink_parquet(file, row_group_size=BATCH)
+    shutil.rmtree(place)
+
+
 # --- in ------------------------------------------------------------------------------------------------------------
 
 
@@ -91,7 +102,8 @@ def fitted(table: pl.LazyFrame, name: str, where: str) -> pl.LazyFrame:
     ]
     if slips := [*missing, *unknown, *mistyped]:
         raise FormatError("\n".join(f"{where}: {slip}" for slip in slips))
-    return table.select(wanted.names()).cast(wanted)
+    ordered = table.select(wanted.names())
+    return ordered if columns == wanted else ordered.cast(wanted)
 
 
 def _kin(kind: pl.DataType, wanted: pl.DataType) -> bool:

@@ -142,7 +142,7 @@ def _alignment(view: View, align: str) -> str:
 def _study(source: Study, annotations: pl.DataFrame, marks: pl.DataFrame) -> Study:
     annotators = frames.frame(frames.ANNOTATORS, [frames.annotator_row(Annotator(id=GOLD, kind="gold"))])
     units = frames.frame(frames.UNITS, [])
-    return Study(source.settings, source.protocols, source.documents, annotators, annotations, marks, units)
+    return Study(source.settings, source.protocols, source.documents, annotators, annotations, units, marks)
 
 
 def votes_needed(readers: int, min_votes: MinVotes) -> int:

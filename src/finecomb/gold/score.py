@@ -33,7 +33,7 @@ from finecomb.gold.matching import (
 )
 from finecomb.gold.scored_pair import Ints, Judge, ScoredPair, Unread, scored_pair
 from finecomb.measure.grid import Grid, Level, lay
-from finecomb.measure.inference import estimated, few_documents, ratio, seeded_weights
+from finecomb.measure.inference import estimated, few_documents, ratio, seeded_batches
 from finecomb.measure.view import ANY
 
 Match = Literal["task", "optimal", "overlap", "exact", "partial", "iou", "mpp", "token", "char", "wmt25", "sentence"]
@@ -411,9 +411,9 @@ def ratios(sums: Floats) -> Floats:
 def resampled(sums: Floats, draws: int, seed: int) -> Floats:
     """Recall, precision and F1 of each draw, (labels, draws, 3), from the sums of documents, (labels, documents, 4)."""
     labels, documents, _ = sums.shape
-    weights = seeded_weights(documents, draws, seed)
     flat = np.moveaxis(sums, 1, 0).reshape(documents, labels * 4)  # one product for all labels
-    return ratios(np.moveaxis((weights @ flat).reshape(len(weights), labels, 4), 1, 0))
+    totals = np.concatenate([weights @ flat for weights in seeded_batches(documents, draws, seed)])
+    return ratios(np.moveaxis(totals.reshape(len(totals), labels, 4), 1, 0))
 
 
 def document_ratios(sums: Floats) -> Floats:
@@ -425,10 +425,12 @@ def document_ratios(sums: Floats) -> Floats:
 
 def resampled_means(sums: Floats, draws: int, seed: int) -> Floats:
     """Mean recall, precision and F1 of the documents of each draw, (labels, draws, 3)."""
-    weights = seeded_weights(sums.shape[1], draws, seed)
-    shares = weights / weights.sum(axis=1, keepdims=True)
-    means: Floats = np.einsum("wd,ldk->lwk", shares, document_ratios(sums))
-    return means
+    values = document_ratios(sums)
+    means = [
+        np.einsum("wd,ldk->lwk", weights / weights.sum(axis=1, keepdims=True), values)
+        for weights in seeded_batches(sums.shape[1], draws, seed)
+    ]
+    return np.concatenate(means, axis=1)
 
 
 def scored(

@@ -157,12 +157,12 @@ def _gold_notes(gold: Study, truth: str) -> Iterator[str]:
 
 def _fitting_notes(judges: Sequence[Judge], study: Study) -> Iterator[str]:
     """A warning for each judge that was fitted on texts it is scored on."""
-    texts = dict(study.documents.select("id", "text").iter_rows())
     for name, cell in study.annotators.select("id", "meta").iter_rows():
         fitted = entries(cell).get("fitted_texts")
         judge = next((judge for judge in judges if judge.name == name), None)
         if judge is None or not isinstance(fitted, list) or not fitted:
             continue
+        texts = dict(study.documents.select("id", "text").iter_rows())
         hashes = set(map(str, fitted))
         known = sum(text_hash(texts.get(id, "")) in hashes for id in judge.documents)
         if known:
@@ -174,12 +174,18 @@ def _fitting_notes(judges: Sequence[Judge], study: Study) -> Iterator[str]:
 
 def scalar_annotators(study: Study) -> set[str]:
     """Who gave each text a `score` and marked nothing."""
-    scored = study.annotations.filter(entry("answers", "score").is_not_null())["annotator"]
-    return set(scored) - set(study.marks["annotator"])
+    scored = set(study.annotations.filter(entry("answers", "score").is_not_null())["annotator"])
+    return scored - _marking_annotators(study) if scored else scored
+
+
+def _marking_annotators(study: Study) -> set[str]:
+    return set(study.scan_marks().select(pl.col("annotator").unique()).collect(engine="streaming")["annotator"])
 
 
 def same_texts(gold: Study, predicted: Study) -> None:
     """Refuse annotated texts that gold does not know, or knows in another version."""
+    if predicted is gold:
+        return
     used = predicted.annotations["document"].unique()
     texts = predicted.documents.filter(pl.col("id").is_in(used.implode()))
     gold_texts = dict(gold.documents.select("id", "text").iter_rows())

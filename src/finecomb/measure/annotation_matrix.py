@@ -26,15 +26,12 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class AnnotationMatrix:
-    """The annotations of a view side by side, with what each marked. Arrays are made when asked for."""
+class AnnotationTable:
+    """The annotations of a view side by side."""
 
     view: View
-    grid: Grid
     rows: pl.DataFrame
     """One row per annotation: annotation, document, annotator and the `by` columns."""
-    antecedents: bool = False
-    """Whether the earlier words that a mark refers to count as covered."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -46,13 +43,32 @@ class AnnotationMatrix:
 
     @functools.cached_property
     def documents(self) -> Ints:
-        """Position of each annotation's document in the grid, (annotations,)."""
-        return self.grid.index(self.rows["document"])
+        """Position of each annotation's document among those of the view, (annotations,)."""
+        places = self.view.study.documents.select(document="id").with_row_index("place")
+        rows = self.rows.select("document").join(places, on="document", how="left", maintain_order="left")
+        return rows["place"].to_numpy().astype(np.int64)
 
     @functools.cached_property
     def annotators(self) -> Ints:
         """A number for each annotation's annotator, (annotations,)."""
         return self.rows["annotator"].rank("dense").to_numpy().astype(np.int64) - 1
+
+    def groups(self, by: Sequence[str]) -> list[tuple[dict[str, str | None], Ints]]:
+        """The annotations of each combination of the `by` columns, in order; all of them without `by`."""
+        if not by:
+            return [({}, np.arange(len(self)))]
+        parts = self.rows.select(*by, at=pl.int_range(pl.len())).partition_by(list(by), as_dict=True)
+        keys = sorted(parts, key=group_order)
+        return [(dict(zip(by, key, strict=True)), parts[key]["at"].to_numpy()) for key in keys]
+
+
+@dataclass(frozen=True)
+class AnnotationMatrix(AnnotationTable):
+    """The annotations of a view side by side, with what each marked. Arrays are made when asked for."""
+
+    grid: Grid
+    antecedents: bool = False
+    """Whether the earlier words that a mark refers to count as covered."""
 
     @functools.cached_property
     def units(self) -> Floats:
@@ -103,7 +119,7 @@ class AnnotationMatrix:
         protocol, labels = self.view.protocol, self.view.labels
         if protocol is None or not protocol.weights:
             return np.full(len(self.marks), np.nan)
-        marked = self.view.study.marks.select("label", mark="id") if labels is None else labels
+        marked = self.view.marked_labels() if labels is None else labels
         rows = self.marks.select("mark", entry("answers", "severity"))
         rows = rows.join(marked, on="mark", how="left", maintain_order="left")
         return rows.select(weight=_weight(protocol).fill_null(np.nan))["weight"].to_numpy()
@@ -126,20 +142,12 @@ class AnnotationMatrix:
         covered[-1] = np.bincount(any_["at"], any_["last"] - any_["first"], len(self))
         return covered.astype(np.float64)
 
-    def groups(self, by: Sequence[str]) -> list[tuple[dict[str, str | None], Ints]]:
-        """The annotations of each combination of the `by` columns, in order; all of them without `by`."""
-        if not by:
-            return [({}, np.arange(len(self)))]
-        parts = self.rows.select(*by, at=pl.int_range(pl.len())).partition_by(list(by), as_dict=True)
-        keys = sorted(parts, key=group_order)
-        return [(dict(zip(by, key, strict=True)), parts[key]["at"].to_numpy()) for key in keys]
-
 
 def read_view(
     view: View, by: Sequence[str] = (), unit: Level = "token", tokens: str = "words", antecedents: bool = False
 ) -> AnnotationMatrix:
     """Lay out a view for measures."""
-    return AnnotationMatrix(view, lay(view.study, unit, tokens), described(view.study, by), antecedents)
+    return AnnotationMatrix(view, described(view.study, by), lay(view.study, unit, tokens), antecedents)
 
 
 def with_antecedents(study: Study) -> Study:
@@ -154,10 +162,11 @@ def grouped(view: View) -> View:
     protocol = view.protocol
     named = {name: protocol.named(name) for name in view.categories} if protocol else {}
     groups = {name: label.group for name, label in named.items() if label and label.group}
-    marks = view.study.marks.with_columns(pl.col("label").replace(groups))
     categories = tuple(dict.fromkeys(groups.get(name, name) for name in view.categories))
     fields = {**view.fields, "back_off": "group"}
-    return replace(view, study=replace(view.study, marks=marks), categories=categories, fields=fields)
+    labels = view.marked_labels() if view.labels is None else view.labels
+    study = view.study.relabelled(pl.col("label").replace(groups))
+    return replace(view, study=study, categories=categories, fields=fields, labels=labels)
 
 
 def _weight(protocol: Protocol) -> pl.Expr:

@@ -13,13 +13,16 @@ from finecomb.core.study import Study
 
 def totals(study: Study) -> dict[str, int]:
     """How many of everything."""
+    marks = study.scan_marks().group_by("annotation").agg(count=pl.len(), lost=(pl.col("spans").list.len() == 0).sum())
+    sums = marks.select(pl.len().alias("annotations"), pl.col("count", "lost").sum())
+    marked = sums.collect(engine="streaming").row(0, named=True)
     return {
         "documents": len(study.documents),
         "annotators": len(study.annotators),
         "annotations": len(study.annotations),
-        "annotations without marks": len(study.annotations) - study.marks["annotation"].n_unique(),
-        "marks": len(study.marks),
-        "marks not placed in the text": int((study.marks["spans"].list.len() == 0).sum()),
+        "annotations without marks": len(study.annotations) - marked["annotations"],
+        "marks": marked["count"],
+        "marks not placed in the text": marked["lost"],
         "units": len(study.units),
     }
 
@@ -103,7 +106,7 @@ def described(study: Study, by: Sequence[str], option: str = "--by") -> pl.DataF
 def counts(study: Study, by: Sequence[str] = ("model",)) -> pl.DataFrame:
     """Documents, annotations, marks and marks per annotation by the `by` columns: the shape of Scarecrow's Table 6."""
     rows = described(study, by)
-    per = study.marks.group_by("annotation").agg(pl.len().alias("marks"))
+    per = study.scan_marks().group_by("annotation").agg(marks=pl.len()).collect(engine="streaming")
     joined = rows.join(per, on="annotation", how="left").with_columns(pl.col("marks").fill_null(0))
     table = joined.group_by(list(by), maintain_order=True).agg(
         pl.col("document").n_unique().alias("documents"),
@@ -117,19 +120,20 @@ def counts(study: Study, by: Sequence[str] = ("model",)) -> pl.DataFrame:
 def label_counts(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
     """Marks by label (rows, in the order of the protocols) and `by` (columns); what nobody marked counts 0."""
     order = [label.name for protocol in study.protocols.values() for label in protocol.labels]
-    used = set(study.marks["label"].unique().to_list())
-    order += sorted(label for label in used if label is not None and label not in order)
     groups = described(study, by).select("annotation", *by)
-    rows = study.marks.select("annotation", "label").join(groups, on="annotation", how="left")
-    named = rows.with_columns(pl.col("label").fill_null("no type"))
+    rows = study.scan_marks().select("annotation", "label").join(groups.lazy(), on="annotation", how="left")
+    named = rows.group_by("label", *by).agg(n=pl.len()).collect(engine="streaming")
+    used = set(named["label"])
+    order += sorted(label for label in used if label is not None and label not in order)
+    named = named.with_columns(pl.col("label").fill_null("no type"))
     table = pl.DataFrame(
         {"label": [*dict.fromkeys(order), *(["no type"] if None in used else [])]}, schema={"label": pl.String}
     )
     table = table.join(
-        named.group_by("label").agg(pl.len().alias("marks")), on="label", how="left", maintain_order="left"
+        named.group_by("label").agg(pl.col("n").sum().alias("marks")), on="label", how="left", maintain_order="left"
     )
     for column in by:
-        wide = named.group_by("label", column).agg(pl.len())
+        wide = named.group_by("label", column).agg(pl.col("n").sum().alias("len"))
         unmarked = groups.select(column).join(wide, on=column, how="anti", nulls_equal=True).unique()
         wide = pl.concat([wide, unmarked], how="diagonal")  # a group without any mark has a column, too
         wide = in_order(wide, [column]).pivot(column, index="label", values="len")

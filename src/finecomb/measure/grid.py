@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -67,7 +67,7 @@ class Grid:
 
 def lay(study: Study, level: Level = "token", tokens: str = "words") -> Grid:
     """Lay out the texts of a study's documents."""
-    pieces = _segments(study) if level == "segment" else _cut(study.documents["text"], level, tokenizer(tokens))
+    pieces = list(_pieces(study, level, tokens))
     lengths = study.documents["text"].str.len_chars().to_numpy().astype(np.int64) + 1  # one apart: texts never touch
     origins = np.cumsum(lengths) - lengths
     sizes = np.array([len(piece) for piece in pieces], dtype=np.int64)
@@ -76,9 +76,19 @@ def lay(study: Study, level: Level = "token", tokens: str = "words") -> Grid:
     return Grid(level, tokens, tuple(study.documents["id"]), bounds, flat[:, 0], flat[:, 1], origins)
 
 
-def _cut(texts: Iterable[str], level: Level, tokenize: Tokenizer) -> list[Offsets]:
+def unit_counts(study: Study, level: Level = "token", tokens: str = "words") -> Ints:
+    """Units of each document, (documents,), without laying them out."""
+    return np.array([len(piece) for piece in _pieces(study, level, tokens)], dtype=np.int64)
+
+
+def _pieces(study: Study, level: Level, tokens: str) -> Iterator[Offsets]:
+    """The units of each document, counted from its beginning."""
+    return _segments(study) if level == "segment" else _cut(study.documents["text"], level, tokenizer(tokens))
+
+
+def _cut(texts: Iterable[str], level: Level, tokenize: Tokenizer) -> Iterator[Offsets]:
     cut: dict[str, Tokenizer] = {"token": tokenize, "char": _code_points, "sentence": sentences, "document": _whole}
-    return [cut[level](text) for text in texts]
+    return (cut[level](text) for text in texts)
 
 
 def _code_points(text: str) -> Offsets:
@@ -90,11 +100,11 @@ def _whole(text: str) -> Offsets:
     return np.array([[0, len(text)]], dtype=np.int64)
 
 
-def _segments(study: Study) -> list[Offsets]:
+def _segments(study: Study) -> Iterator[Offsets]:
     """Segments of each document; where it has none, as many sentences as the protocol of its annotations asks."""
     used = study.annotations.select("document", "protocol").unique()
     sizes = {id: study.protocols[name].work.sentences for id, name in used.iter_rows() if name in study.protocols}
-    return [part_offsets(document, sizes.get(document.id, 3)) for document in study.iter_documents()]
+    return (part_offsets(document, sizes.get(document.id, 3)) for document in study.iter_documents())
 
 
 def placed(study: Study, grid: Grid) -> pl.DataFrame:
@@ -154,7 +164,7 @@ def votes(study: Study, grid: Grid, categories: Sequence[str] | None, rows: pl.D
     as many as there were readers. `rows` are those of `placed`, where they are at hand.
     """
     rows = placed(study, grid) if rows is None else rows
-    readers = _readers(study, grid)
+    readers = readers_of(study)
     names = tuple(categories) if categories is not None else ("any",)
     if categories is None:
         rows = rows.with_columns(label=pl.lit("any"))
@@ -170,7 +180,18 @@ def votes(study: Study, grid: Grid, categories: Sequence[str] | None, rows: pl.D
     return Votes(grid, names, np.minimum(k, np.repeat(readers, grid.sizes)), readers)
 
 
-def _readers(study: Study, grid: Grid) -> Ints:
+def readers_of(study: Study) -> Ints:
+    """Annotators who read each document, (documents,); pooled ones count as many as they are."""
     annotations = study.annotations.select("document", n=pl.col("readers").fill_null(1))
     totals = dict(annotations.group_by("document").agg(pl.col("n").sum()).iter_rows())
-    return np.array([totals.get(id, 0) for id in grid.documents], dtype=np.int64)
+    return np.array([totals.get(id, 0) for id in study.documents["id"]], dtype=np.int64)
+
+
+def most_readers(study: Study, level: Level = "token", tokens: str = "words") -> int:
+    """The most readers that a document with any unit has; 0 without one."""
+    readers = readers_of(study)
+    for count in np.unique(readers)[::-1]:
+        texts = study.with_documents(study.documents.filter(pl.Series(readers == count)))
+        if any(len(piece) for piece in _pieces(texts, level, tokens)):
+            return int(count)
+    return 0

@@ -32,6 +32,8 @@ NO_RESAMPLES = "no resamples were drawn, so no interval"
 UNDEFINED_RESAMPLES = "no resample has a value, so no interval"
 
 _CELLS = 2_000_000  # weights held at once
+MOST_KEPT = 40_000_000
+"""Weights that are kept for further numbers; where there are more, they are drawn again in batches for each."""
 
 
 def ratio(numerator: Floats, denominator: Floats) -> Floats:
@@ -59,7 +61,11 @@ def batch_sizes(draws: int, width: int, size: int = 0) -> list[int]:
 
 def document_weights(documents: int, draws: int, rng: np.random.Generator) -> Weights:
     """How often each document comes up in each resample, (draws, documents)."""
-    return np.concatenate(list(weight_batches(documents, draws, rng, size=max(1, draws))))
+    weights, row = np.empty((draws, documents)), 0
+    for batch in weight_batches(documents, draws, rng):
+        weights[row : row + len(batch)] = batch
+        row += len(batch)
+    return weights
 
 
 @functools.lru_cache(maxsize=8)
@@ -70,9 +76,25 @@ def seeded_weights(documents: int, draws: int, seed: int) -> Weights:
     return weights
 
 
+def seeded_batches(documents: int, draws: int, seed: int) -> Iterator[Weights]:
+    """The rows of `seeded_weights`: all at once, or in batches where they would take too much memory."""
+    if documents * draws <= MOST_KEPT:
+        yield seeded_weights(documents, draws, seed)
+        return
+    rng = np.random.default_rng(seed)
+    yield from weight_batches(documents, draws, rng, size=max(1, MOST_KEPT // documents))
+
+
 def study_and_resample_weights(documents: int, draws: int, seed: int) -> Weights:
     """The study itself (every document once) in the first row, then its resamples; (1 + draws, documents)."""
     return np.concatenate([np.ones((1, documents)), seeded_weights(documents, draws, seed)])
+
+
+def study_and_resample_batches(documents: int, draws: int, seed: int) -> Iterator[Weights]:
+    """The rows of `study_and_resample_weights`, in batches where all at once would take too much memory."""
+    batches = seeded_batches(documents, draws, seed)
+    yield np.concatenate([np.ones((1, documents)), next(batches)])
+    yield from batches
 
 
 def resampled_positions(size: int, draws: int, rng: np.random.Generator) -> Ints:

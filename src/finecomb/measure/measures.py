@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import polars as pl
 import scipy  # its parts load when first used: start-up stays quick
 from numpy.typing import NDArray
 
@@ -17,9 +18,10 @@ from finecomb.core.estimate import Finding, Signature
 from finecomb.core.findings import Findings
 from finecomb.core.options import option, options_of, refuse_others
 from finecomb.core.study import Study
-from finecomb.measure.annotation_matrix import AnnotationMatrix, Floats, Overlap, grouped, read_view
+from finecomb.measure.annotation_matrix import AnnotationMatrix, AnnotationTable, Floats, Overlap, grouped
 from finecomb.measure.answers import answer_values
-from finecomb.measure.grid import Ints, Level
+from finecomb.measure.counts import described
+from finecomb.measure.grid import Ints, Level, lay
 from finecomb.measure.inference import (
     Average,
     Resample,
@@ -117,6 +119,22 @@ class Amounts:
     """(labels, annotations): marks without what the measure needs."""
 
 
+def joined_amounts(parts: Sequence[Amounts]) -> Amounts:
+    """The amounts of all annotations from those of parts of them."""
+    if len(parts) == 1:
+        return parts[0]
+    top = np.concatenate([part.top for part in parts], axis=1)
+    is_per_annotation = not any(any(part.bottom.strides) for part in parts)
+    counts = [part.counts for part in parts if part.counts is not None]
+    lacking = [part.lacking for part in parts if part.lacking is not None]
+    return Amounts(
+        top,
+        _ones(top.shape) if is_per_annotation else np.concatenate([part.bottom for part in parts], axis=1),
+        np.concatenate(counts) if counts else None,
+        np.concatenate(lacking, axis=1) if lacking else None,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """One row of the registry."""
@@ -140,8 +158,13 @@ class Measure:
     """Whether it is about the whole text, so that labels have no rows of their own."""
 
 
+def _ones(shape: tuple[int, ...]) -> Floats:
+    """An array of ones that takes no memory."""
+    return np.broadcast_to(1.0, shape)
+
+
 def _per_annotation(reading: AnnotationMatrix, top: Floats) -> Amounts:
-    return Amounts(top, np.ones_like(top))
+    return Amounts(top, _ones(top.shape))
 
 
 def _coverage(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
@@ -157,7 +180,7 @@ def _of_the_text(
         bottom = np.broadcast_to(reading.units, covered.shape).copy()
         return Amounts(covered, bottom, reading.units > 0, lacking)
     share = np.nan_to_num(ratio(covered, np.broadcast_to(reading.units, covered.shape)))
-    return Amounts(share, np.ones_like(share), reading.units > 0, lacking)
+    return Amounts(share, _ones(share.shape), reading.units > 0, lacking)
 
 
 def _severity_coverage(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
@@ -308,16 +331,36 @@ def measure(
     rows, view = {name: named(name) for name in measures}, as_view(study)
     refuse_others(options, *({name: row.options for name, row in table.items()} for table in (rows, MEASURES)))
     _refuse_pointless(view, choices.resample, rows.values())
-    matrix = read_view(
-        grouped(view) if choices.detail == "group" else view, by, choices.level, choices.tokens, choices.antecedents
-    )
-    amounts = {name: row.amounts(matrix, choices) for name, row in rows.items()}
+    annotations, amounts = _amounts(grouped(view) if choices.detail == "group" else view, rows, choices)
     findings: dict[str, list[Finding]] = {name: [] for name in amounts}
-    for columns, members in matrix.groups(by):
-        group = MeasuredGroup(matrix, choices, columns, members)
+    for columns, members in annotations.groups(by):
+        group = MeasuredGroup(annotations, choices, columns, members)
         for name in amounts:
             findings[name] += group.findings(name, amounts[name])
     return Findings(finding for rows_of_one in findings.values() for finding in rows_of_one)
+
+
+def _amounts(
+    view: View, measures: Mapping[str, Measure], choices: MeasureOptions
+) -> tuple[AnnotationTable, dict[str, Amounts]]:
+    """The amounts of each measure, made from some documents at a time, and the annotations that they are of."""
+    rows, has_answers = described(view.study, choices.by), any(row.of_text for row in measures.values())
+    tables: list[pl.DataFrame] = []
+    amounts: dict[str, list[Amounts]] = {name: [] for name in measures}
+    for part in [view] if has_answers else view.parts():  # who answered a question is known from the whole study
+        inside = rows if part.study is view.study else _about(rows, part.study.documents)
+        grid = lay(part.study, choices.level, choices.tokens)
+        matrix = AnnotationMatrix(part, inside, grid, choices.antecedents)
+        tables.append(inside)
+        for name, row in measures.items():
+            amounts[name].append(row.amounts(matrix, choices))
+    whole = AnnotationTable(view, pl.concat(tables))
+    return whole, {name: joined_amounts(amounts.pop(name)) for name in measures}
+
+
+def _about(rows: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
+    """The rows about some documents."""
+    return rows.filter(pl.col("document").is_in(documents["id"].implode()))
 
 
 def _refuse_pointless(view: View, resample: Resample, rows: Iterable[Measure]) -> None:
@@ -355,7 +398,7 @@ class GroupAmounts(NamedTuple):
 class MeasuredGroup:
     """The annotations of one row of a table, to be measured."""
 
-    reading: AnnotationMatrix
+    reading: AnnotationTable
     choices: MeasureOptions
     columns: dict[str, str | None]
     annotations: Ints

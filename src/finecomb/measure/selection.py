@@ -60,18 +60,23 @@ _JSON: Mapping[Table, tuple[str, ...]] = {
 _ORDER: tuple[Table, ...] = ("annotation", "annotator", "document", "mark")
 
 
+def condition_columns(where: Sequence[str], drop: Sequence[str]) -> list[str]:
+    """The columns of marks without which conditions and what to drop cannot be judged, beside the id."""
+    named = [column for column in _COLUMNS["mark"] if column != "label" and any(column in text for text in where)]
+    quotes = ["quotes"] if any("quote" in text for text in where) else []
+    protocol = ["protocol"] if drop else []
+    return ["annotation", "document", "annotator", *protocol, "label", "answers", "meta", *named, *quotes]
+
+
 def selected(study: Study, where: str) -> Study:
     """The part of a study for which the condition `where` holds; documents and annotators stay as they are."""
     values = _Values(study, where)
-    marks, annotations = study.marks, study.annotations
+    masks: dict[Rows, list[pl.Series]] = {"mark": [], "annotation": []}
     for part in conjuncts(condition(where)):  # each judged on the whole study, so that the order does not matter
-        if any(values.table(field)[0] == "mark" for field in fields(part)):
-            rows = study.marks.filter(_mask(part, values, "mark"))
-            marks = marks.filter(pl.col("id").is_in(rows["id"].implode()))
-        else:
-            rows = study.annotations.filter(_mask(part, values, "annotation"))
-            annotations = annotations.filter(pl.col("id").is_in(rows["id"].implode()))
-    return replace(study, marks=marks).only(pl.col("id").is_in(annotations["id"].implode()))
+        rows: Rows = "mark" if any(values.table(field)[0] == "mark" for field in fields(part)) else "annotation"
+        masks[rows].append(_mask(part, values, rows))
+    chosen = study if not masks["mark"] else replace(study, marks=study.marks.filter(*masks["mark"]))
+    return chosen if not masks["annotation"] else chosen.only(pl.all_horizontal(masks["annotation"]))
 
 
 def selected_study(study: Study, where: str) -> Study:
@@ -136,12 +141,8 @@ def names_kind(where: str) -> bool:
 
 
 def _frame(study: Study, table: Table) -> pl.DataFrame:
-    return {
-        "annotation": study.annotations,
-        "annotator": study.annotators,
-        "document": study.documents,
-        "mark": study.marks,
-    }[table]
+    frame: pl.DataFrame = getattr(study, f"{table}s")
+    return frame
 
 
 def _names(study: Study, table: Table) -> list[str]:
@@ -156,18 +157,24 @@ class _Values:
 
     def __init__(self, study: Study, where: str) -> None:
         self.study, self.where = study, where
-        self.names = {table: _names(study, table) for table in _ORDER}
+        self._names: dict[Table, list[str]] = {}
+
+    def names(self, table: Table) -> list[str]:
+        """The names that a table has; those of marks are read only when no other table has a name."""
+        if table not in self._names:
+            self._names[table] = _names(self.study, table)
+        return self._names[table]
 
     def table(self, field: Field) -> tuple[Table, str]:
         """The table and the name in it that a field means."""
         prefix, _, name = field.name.partition(".")
         for table in _ORDER:
-            if prefix == table and name in self.names[table]:
+            if prefix == table and name in self.names(table):
                 return table, name
         for table in _ORDER:
-            if field.name in self.names[table]:
+            if field.name in self.names(table):
                 return table, field.name
-        names = dict.fromkeys(name for table in _ORDER for name in self.names[table])
+        names = dict.fromkeys(name for table in _ORDER for name in self.names(table))
         raise ConditionError(self.where, field.at, f"nothing is called {field.name!r}{did_you_mean(field.name, names)}")
 
     def of(self, field: Field, rows: Rows) -> pl.Series:

@@ -9,7 +9,7 @@ import polars as pl
 from finecomb.core.frames import meta
 from finecomb.core.study import Study
 from finecomb.measure.counts import described, in_order, meta_names
-from finecomb.measure.grid import lay
+from finecomb.measure.grid import unit_counts
 
 
 def text_sizes(study: Study, by: Sequence[str] = (), tokens: str = "words") -> pl.DataFrame:
@@ -20,9 +20,9 @@ def text_sizes(study: Study, by: Sequence[str] = (), tokens: str = "words") -> p
     """
     names = [name for name in by if name in meta_names(study)]
     sizes = study.documents.select("id", *[meta(name) for name in names]).with_columns(
-        words=pl.Series(lay(study, "token", tokens).sizes, dtype=pl.Int64),
-        sentences=pl.Series(lay(study, "sentence").sizes, dtype=pl.Int64),
-        segments=pl.Series(lay(study, "segment").sizes, dtype=pl.Int64),
+        words=pl.Series(unit_counts(study, "token", tokens), dtype=pl.Int64),
+        sentences=pl.Series(unit_counts(study, "sentence"), dtype=pl.Int64),
+        segments=pl.Series(unit_counts(study, "segment"), dtype=pl.Int64),
     )
     summary = [
         pl.len().alias("documents"),
@@ -44,7 +44,8 @@ def work_sizes(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
     Votes are how many readers are behind the marks: one for each mark, more for pooled ones. Seconds are time at the
     keyboard where it is known, else from opening to handing in.
     """
-    marks = study.marks.group_by("annotation").agg(marks=pl.len(), votes=pl.col("votes").fill_null(1).sum())
+    votes = pl.col("votes").fill_null(1).sum()
+    marks = study.scan_marks().group_by("annotation").agg(votes, marks=pl.len()).collect(engine="streaming")
     seconds = study.annotations.select(
         annotation="id", seconds=pl.coalesce("active_seconds", "seconds"), readers=pl.col("readers").fill_null(1)
     )

@@ -12,6 +12,7 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.frames import entries
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Kind
+from finecomb.core.stored_marks import StoredMarks
 from finecomb.core.study import Study
 from finecomb.measure.counts import described, group_order
 from finecomb.measure.selection import Where, joined, names_kind, selected, where_words
@@ -61,7 +62,10 @@ class View:
     fields: Mapping[str, object] = field(default_factory=dict)
     """For the signature: protocol, and every filter that is not the default."""
     labels: pl.DataFrame | None = None
-    """Columns mark and label, as marked and before any back-off: what weights of a protocol go by."""
+    """Columns mark and label, as marked and before any back-off: what weights of a protocol go by.
+
+    None where the marks of the view have those labels still.
+    """
     notes: tuple[str, ...] = ()
     """What its reader should hear, e.g. which kinds of annotators were left out."""
     source: Study | None = None
@@ -72,7 +76,15 @@ class View:
         inside = pl.col("document").is_in(documents.implode())
         part = self.study.only(inside)
         texts = self.study.documents.filter(pl.col("id").is_in(documents.implode()))
-        return replace(self, study=replace(part, documents=texts))
+        return replace(self, study=part.with_documents(texts))
+
+    def marked_labels(self) -> pl.DataFrame:
+        """Columns mark and label of the marks of the view."""
+        return self.study.scan_marks().select("label", mark="id").collect(engine="streaming")
+
+    def parts(self) -> Iterator[View]:
+        """The view in parts of some documents each, in their order, so that not all marks are in memory at once."""
+        return (replace(self, study=part) for part in self.study.parts())
 
     def split(self, by: Sequence[str]) -> list[tuple[dict[str, str | None], View]]:
         """One view for each combination of the `by` columns that annotations have, in order; all of it without `by`."""
@@ -86,7 +98,7 @@ class View:
     def _with(self, annotations: pl.Series) -> View:
         part = self.study.only(pl.col("id").is_in(annotations.implode()))
         texts = part.documents.filter(pl.col("id").is_in(part.annotations["document"].unique().implode()))
-        return replace(self, study=replace(part, documents=texts))
+        return replace(self, study=part.with_documents(texts))
 
 
 def view(study: Study, filters: Filters | None = None) -> View:
@@ -98,20 +110,27 @@ def view(study: Study, filters: Filters | None = None) -> View:
         work = work.only(pl.col("protocol") == protocol.id)
     where = joined(filters.where)
     work, notes = _annotators(work, filters, where)
-    everything = work.marks
+    everything = work
     work = _rounds(selected(work, where) if where else work, filters.rounds)
-    everything = everything.filter(pl.col("annotation").is_in(work.annotations["id"].implode()))
-    work = replace(work, marks=_marks(work.marks, protocol, filters))
-    work = replace(work, documents=_read_documents(work))
-    gone = _labels(everything) - _labels(work.marks) | _dropped(protocol, filters)
+    if filters.labels or filters.drop:
+        work = replace(work, marks=_marks(work.marks, protocol, filters))
+    work = work.with_documents(_read_documents(work))
+    gone = _lost_labels(everything, work) | _dropped(protocol, filters)
     renamed, categories = _renamed(work, protocol, filters, gone)
-    labels = work.marks.select("label", mark="id")
+    labels = None if renamed is work else View(work, protocol, categories).marked_labels()
     return View(renamed, protocol, categories, _fields(protocol, filters), labels, notes, study)
 
 
-def _labels(marks: pl.DataFrame) -> set[str]:
-    """The labels that marks have."""
-    return set(marks["label"].drop_nulls().unique())
+def _labels(study: Study) -> set[str | None]:
+    """The labels that marks have; None where one has none."""
+    return set(study.scan_marks().select(pl.col("label").unique()).collect(engine="streaming")["label"])
+
+
+def _lost_labels(before: Study, after: Study) -> set[str | None]:
+    """The labels that only those marks had that are gone from annotations still there."""
+    if isinstance(after.raw_marks, StoredMarks):
+        return set()  # whatever leaves out marks has read them
+    return _labels(before.only(pl.col("id").is_in(after.annotations["id"].implode()))) - _labels(after)
 
 
 def as_view(study: Study | View) -> View:
@@ -246,23 +265,27 @@ def _answer_text(name: str) -> Callable[[str], str | None]:
 
 
 def _renamed(
-    study: Study, protocol: Protocol | None, filters: Filters, gone: Collection[str] = ()
+    study: Study, protocol: Protocol | None, filters: Filters, gone: Collection[str | None] = ()
 ) -> tuple[Study, tuple[str, ...]]:
-    """Marks with their category in place of the label, and the categories in order, without labels that are `gone`."""
+    """Marks with their category in place of the label, and the categories in order, without labels that are `gone`.
+
+    The study itself where every mark has its category for a label already.
+    """
     if protocol is not None:
         _check_merged(protocol, filters)
     names = [label.name for label in protocol.labels] if protocol else []
-    names += sorted(_labels(study.marks) - set(names))
+    used = _labels(study)
+    names += sorted(name for name in used if name is not None and name not in names)
     read_labels = set(names) if not filters.labels or protocol is None else label_set(protocol, filters.labels)
     mapping = {name: _category(name, protocol, filters) for name in names if name in read_labels and name not in gone}
     typeless = ANY if filters.back_off == "any" else NO_TYPE
-    has_typeless = study.marks["label"].null_count() > 0
+    has_typeless = None in used
     label = (
         pl.col("label").replace_strict(mapping, default=None, return_dtype=pl.String) if mapping else pl.col("label")
     )
-    marks = study.marks.with_columns(label.fill_null(typeless))
     categories = dict.fromkeys([*mapping.values(), *([typeless] if has_typeless else [])])
-    return replace(study, marks=marks), tuple(categories)
+    is_same = not has_typeless and all(mapping.get(name) == name for name in used if name is not None)
+    return study if is_same else study.relabelled(label.fill_null(typeless)), tuple(categories)
 
 
 def _check_merged(protocol: Protocol, filters: Filters) -> None:

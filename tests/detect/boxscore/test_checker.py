@@ -337,6 +337,136 @@ PEOPLE = [
     "Paul Reyes came back strong for the Gulls .",
 ]
 
+# What people write about the same game in ways that were once misread, by what was wrong with the reading.
+MISREAD = {
+    "a passive": [
+        "The Miners were outscored 30 - 21 in the first quarter .",
+        "Trailing 54 - 51 at the half , the Miners were outscored by the Gulls 28 - 23 in the third quarter .",
+    ],
+    "a score so far": [
+        "The Gulls led 54 - 51 at the break and 82 - 74 heading into the fourth quarter .",
+        "The Gulls led 82 - 74 at the end of the third quarter .",
+        "Redwater outscored Harbor City 30 - 24 in the second to pull within three at the half .",
+    ],
+    "a bound or a lead": [
+        "The Gulls led by as many as 17 points in the first half .",
+        "Emil Koch hit a three - pointer to cut the lead to two points with 30 seconds left .",
+        "Reyes found Brandt for a dunk to make it a seven - point game .",
+    ],
+    "done to the other team": [
+        "The Gulls allowed just 21 points in the first quarter .",
+        "The Gulls turned the ball over just 12 times , while forcing 15 turnovers .",
+        "The Miners allowed 104 points .",
+        "The Miners shot 44 percent from the field and allowed the Gulls to shoot 48 percent from the field .",
+    ],
+    "a relative clause": [
+        "The Miners had no answer for the Gulls , who shot 48 percent from the field .",
+        "Koch had 22 points for a Miners team that shot 44 percent from the field .",
+    ],
+    "an aside": [
+        "The Gulls , playing without Dietz for the fifth straight game , had 25 assists .",
+        "The second unit , led by Okoro , scored 24 points .",
+        "Brandt , who was guarded by Stroud , had 18 points .",
+        "Koch had nine assists , but his team had just 20 assists .",
+    ],
+    "the former and the latter": ["Koch 's bad luck went over to Stroud , as the latter had only 12 points ."],
+    "somebody described": [
+        "The big man had an 18 - point , 12 - rebound double - double , and Paul Reyes led the team with 31 points .",
+    ],
+    "a list before its name": [
+        "The Miners got 27 points and 11 rebounds from Dario Vance and 22 points and nine assists from Emil Koch .",
+        "Koch and Vance had seven turnovers between them .",
+    ],
+    "a share": [
+        "Vance and Koch combined for 49 of the Miners ' 98 points .",
+        "Brandt scored 10 of the team 's first 14 points .",
+    ],
+    "what was missed": [
+        "Paul Reyes came three assists and five rebounds short of a triple - double .",
+        "Emil Koch was one assist away from a double - double .",
+        "Reyes scored 31 points , two shy of his career high of 33 points .",
+        "The Miners could not force overtime , as Vance missed a three .",
+    ],
+    "another game": [
+        "Paul Reyes followed up his 40 - point performance Wednesday with 31 points .",
+        "Paul Reyes , who scored 40 points on Wednesday , had 31 points this time around .",
+        "Reyes had totaled only 19 points in the two games prior , but he went for 31 on Friday .",
+        "Imre Sato , coming off a 25 - point effort , had 14 points .",
+        "Dietz scored 25 points against the Miners in November .",
+        "The Gulls lost to the Miners earlier this season .",
+        "The Miners entered Friday having dropped three straight , including a 99 - 95 defeat on Wednesday .",
+        "The Gulls beat the Miners . Reyes sat out the entire fourth quarter on Wednesday .",
+        "Jon Field returned to the starting lineup after coming off the bench on Wednesday .",
+        "The Gulls were looking to bounce back from a loss to the Celtics .",
+    ],
+    "several games": [
+        "Reyes recorded his fifth 30 - point game of the season .",
+        "This was the fifth time this season that Reyes scored 30 points .",
+        "The Gulls are 10 - 2 when Reyes scores 30 points .",
+        "Reyes has now scored 95 points over his last three games .",
+        "The Gulls improved to 5 - 0 since Reyes returned from injury .",
+        "Emil Koch , the team 's leading scorer on the season , had 22 points .",
+        "The Gulls entered the game shooting 45 percent from the field , and shot 48 percent in this one .",
+    ],
+    "a part of the game": [
+        "The Gulls shot 60 percent from the field in the first quarter .",
+        "Reyes shot 2 - of - 9 in the second half after going 9 - of - 11 in the first .",
+        "Vance had 15 points , seven rebounds and two assists by halftime .",
+        "Vance had eight points during a 12 - 0 run .",
+    ],
+    "the others": [
+        "Reyes was 11 - of - 20 from the floor , but the rest of the team went 30 - of - 66 .",
+        "Outside of Reyes , the Gulls shot 45 percent from the field .",
+        "The Miners were looking to play better against one of the best teams in the league .",
+        "The Gulls had four more rebounds and five more assists than the Miners .",
+    ],
+    "what is led in": [
+        "Brandt 's 12 rebounds led all players .",
+        "Emil Koch 's nine assists were a game - high .",
+        "Olaf Brandt led the Gulls on the boards with 12 rebounds .",
+        "Sam Ortiz was the high man off the bench with 13 points .",
+        "Ben Okoro was the only Gulls reserve in double figures , finishing with 15 points .",
+        "Ortiz provided a spark off the bench with 13 points , while starter Jon Field had 10 .",
+    ],
+    "two shooting words": ["The Gulls held Vance to 3 - of - 8 shooting from deep ."],
+    "two percentages": ["The Gulls out - shot the Miners 48 percent to 44 percent from the field ."],
+    "a name": [
+        "Former Miner Olaf Brandt had 18 points and 12 rebounds against his old team .",
+        "Reyes became the first Gull since Jim Stone to score 30 points in three straight games .",
+    ],
+    "the win column": ["The Miners host the Nets on Sunday and will look to get back in the win column ."],
+}
+
+
+@pytest.mark.parametrize(("cause", "text"), [(cause, text) for cause, texts in MISREAD.items() for text in texts])
+def test_what_was_once_misread_is_read_as_people_mean_it(cause: str, text: str) -> None:
+    assert marked(text) == [], cause
+
+
+STILL_WRONG = [
+    ("The Miners were outscored 33 - 21 in the first quarter .", [("33", "number", "30")]),
+    ("The Gulls led 84 - 74 heading into the fourth quarter .", [("84", "number", "82")]),
+    ("The Gulls forced 14 turnovers .", [("14", "number", "15")]),
+    ("The Gulls allowed just 22 points in the first quarter .", [("22", "number", "21")]),
+    ("The Miners had no answer for the Gulls , who shot 50 percent from the field .", [("50", "number", "48")]),
+    ("The Gulls , led by Paul Reyes , had 24 assists .", [("24", "number", "25")]),
+    ("Koch had nine assists , but his team had just 21 assists .", [("21", "number", "20")]),
+    ("The Gulls got 18 points and 11 rebounds from Olaf Brandt .", [("11", "number", "12")]),
+    ("Koch and Vance had eight turnovers between them .", [("eight", "number", "7")]),
+    ("Emil Koch 's nine assists led the Miners , and Brandt 's 12 rebounds led the Gulls .", []),
+    ("Dario Vance 's 11 rebounds led all players .", [("led", "word", "Olaf Brandt did, with 12")]),
+    ("The Gulls had four players score in double figures , including Theo Quist .",
+     [("Theo Quist", "name", "he scored 9")]),
+    ("The Gulls have won seven games this season , but this was a road victory .", [("road", "word", "home")]),
+    ("The key for Redwater was the rebounding , as they grabbed 45 boards .",
+     [("Redwater", "name", "Harbor City Gulls")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), STILL_WRONG, ids=[text for text, _ in STILL_WRONG])
+def test_what_is_wrong_in_those_wordings_is_marked(text: str, expected: list[tuple[str, str, str]]) -> None:
+    assert marked(text) == expected
+
 
 @pytest.mark.parametrize("text", PEOPLE)
 def test_wordings_of_people_are_not_misread(text: str) -> None:
@@ -411,6 +541,19 @@ def test_an_unknown_detector_is_refused_with_a_suggestion() -> None:
     with pytest.raises(FinecombError, match="did you mean 'boxscore'"):
         named("boxscores")
     assert {"boxscore", "rules"} < set(DETECTORS)
+
+
+def test_a_sentence_without_an_end_is_read_in_pieces_and_names_that_many_bear_are_not_all_tried() -> None:
+    data = record()
+    names = data["box_score"]["PLAYER_NAME"]
+    data["box_score"]["PLAYER_NAME"] = {key: f"{name.split()[0]} Smith" for key, name in names.items()}
+    text = "Smith and Smith and Smith and Smith and Smith and Smith combined for 400 points " * 60
+    assert len(sentences(text, game(data))) == 3
+    assert len(proved(text, data)) == 60  # tried one by one, one sentence alone would have billions of readings
+
+
+def test_a_text_without_words_has_no_marks() -> None:
+    assert [checker(basis="all")(document(text)).marks for text in ("", " ", "\n")] == [(), (), ()]
 
 
 # --- properties ---------------------------------------------------------------------------------------------------

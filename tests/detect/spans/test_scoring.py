@@ -67,12 +67,12 @@ def test_the_first_layer_is_applied_to_words_and_not_to_spans() -> None:
 
         rows: list[int] = []
 
-        def __rmatmul__(self, other: NDArray[Any]) -> NDArray[Any]:
+        def __rmatmul__(self, other: NDArray[Any]) -> NDArray[Any]:  # type: ignore[override]
             self.rows.append(len(other))
             product: NDArray[Any] = other @ np.asarray(self)
             return product
 
-        __array_ufunc__ = None
+        __array_ufunc__ = None  # type: ignore[assignment]
 
     weights = head(6, 5, 4, 3)
     counted = SpanHead(weights.start.view(CountedArray), weights.end.view(CountedArray), *(

@@ -33,7 +33,17 @@ FAMILIES: tuple[Family, ...] = (
 
 # Kinds whose correction can stand in place of the words; what is said about others goes into the comment only.
 _NO_REPLACEMENT = {
-    *("arena", "city", "name.unknown", "next.self", "season.city", "season.row", "double.ordinal", "triple.ordinal"),
+    *(
+        "arena",
+        "city",
+        "name.unknown",
+        "figures.included",
+        "next.self",
+        "season.city",
+        "season.row",
+        "double.ordinal",
+        "triple.ordinal",
+    ),
 }
 _REPLACED_WORDS = {"result", "side", "at_home", "on_road"}
 

@@ -8,6 +8,7 @@ others of the record wherever that leaves fewer words wrong.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -101,6 +102,8 @@ def _places(slips: Iterable[Slip]) -> int:
     return len({slip.unit or (slip.start, slip.end) for slip in slips})
 
 
+_MOST_NAMES = 12  # that are searched for other readings together; people connect far fewer in one sentence
+_MOST_READINGS = 500  # of names that several people bear
 _MOST_LEFT = 1  # another name must make true all but this much of what is said of it
 
 
@@ -110,8 +113,10 @@ def solve(claims: Sequence[Claim], game: Game) -> tuple[list[Slip], dict[Mention
     meant: dict[Mention, Entity] = {}
     for group in _connected(claims):
         names = list(dict.fromkeys(name for claim in group for name in claim.names))
-        plain = min(_readings(group, names, [name.options for name in names]), key=lambda reading: reading.cost)
-        best = _best(group, names, plain, game)
+        is_searched = len(names) <= _MOST_NAMES and math.prod(len(name.options) for name in names) <= _MOST_READINGS
+        options = [name.options if is_searched else name.options[:1] for name in names]
+        plain = min(_readings(group, names, options), key=lambda reading: reading.cost)
+        best = _best(group, names, plain, game) if is_searched else plain
         slips += best.slips
         slips += [_renamed(name, best, plain) for name in names if name in best.changed]
         meant |= best.meant

@@ -19,8 +19,10 @@ _BEFORE_SUBJECT = set(
 )
 _SKIPPED = {"the", "host", "visiting", "hosting", "home", "road"}
 _ASIDE = set(
-    "behind alongside for joined supported matched than another replaced replacing of on against to over".split()
+    "behind alongside for joined supported matched than another replaced replacing of on against to over guarded "
+    "guarding defended outplayed outdueled outscored found fed".split()
 )
+_DONE_TO = {f"{word} by" for word in "guarded defended fouled outplayed outdueled hounded".split()}
 _GROUPS = "duo trio pair tandem combination backcourt frontcourt efforts likes"
 _TOGETHER = {f"{word} of" for word in _GROUPS.split()}
 _POSSESSED = {"stead", "absence", "place", "performance", "total", "effort", "Spoints", "return"}
@@ -101,6 +103,12 @@ class Scene:
         return any(word.code in "TC" and not isinstance(word.value[0], Team) for word in self.words)
 
     @functools.cached_property
+    def names_both_teams(self) -> bool:
+        """Whether it names both teams of the game."""
+        named = {name.options[0] for name in self.names.values()}
+        return named.issuperset(self.game.teams)
+
+    @functools.cached_property
     def elsewhere(self) -> bool:
         """Whether it also tells of other games."""
         return self.third_team or self.has("elsewhere")
@@ -153,7 +161,12 @@ class Scene:
             at -= 1
         if at < 0 or self.words[at].code in _BEFORE_SUBJECT:
             return True
-        return self.words[at].code == "of" and at > 0 and self.words[at - 1].code in _PARTS
+        before = [word.code for word in self.words[max(0, at - 1) : at + 1]]
+        if pattern("matters_for").match(
+            self.view[: self.sentence.starts[number]]
+        ):  # `the key for the Ts was ... , as they`
+            return True
+        return before == ["X", "'s"] or (before[1:] == ["of"] and before[0] in _PARTS)  # a coach 's Ts , the bench of
 
     # --- subjects -------------------------------------------------------------------------------------------------
 
@@ -164,25 +177,62 @@ class Scene:
         now: Names = ()
         team: Names = self._they()
         group: Names = ()
+        person: Names = ()
         people: Names = ()
-        held = {match.at("t") for match in self.find("held")}
+        held = {match.at("t") if match["t"] else match.at("u") for match in self.find("held")}
         for number, word in enumerate(self.words):
             of_player = bool(now) and now[0].is_player
             if word.code in "PX":
                 now = self._players(number, now)
-                group, people = now if len(now) > 1 else group, now[-1:]
+                group, person = now if len(now) > 1 else group, now[-1:]
+                people = (*people, self.names[number])
             elif number in held:
                 now = self._held(number, team)
             elif number in self.teams_acting:
                 now = team = (self.names[number],)
+            elif number in self._shifts:
+                now = self._shifts[number]
+            elif word.code == "team" and of_player and self._opens_clause(number):
+                now = self._his_team(now)
             elif word.code == "they" or (word.code == "their" and not of_player):
                 now = team
             elif word.code in {"he", "his", "him"} and not of_player:
-                now = people or self._he()
-            elif word.code in {"former", "latter"} and group:
-                now = group[:1] if word.code == "former" else group[-1:]
+                now = person or self._he()
+            elif word.code in {"former", "latter"} and len(group or people) > 1:
+                pair = group or people[-2:]
+                now = pair[:1] if word.code == "former" else pair[-1:]
             subjects.append(now)
         return subjects
+
+    @functools.cached_property
+    def _shifts(self) -> dict[int | None, Names]:
+        """Words from which on a clause is about another team, or about nobody whom the record could name.
+
+        `beat the Ts , who shot 44 percent`, `the Ts , led by X , won`, `the rest of the team`, `the star guard`.
+        """
+        nobody: dict[int | None, Names] = {match.at("w"): () for match in self.find("of_others", "described")}
+        resumed = {match.at("w"): self._named_team(match) for match in self.find("aside_of_team")}
+        relative = {match.at("t"): self._named_team(match) for match in self.find("tells_on")}
+        return nobody | resumed | relative
+
+    @staticmethod
+    def _named_team(match: PatternMatch) -> Names:
+        name = match.team("t")
+        return (name,) if name else ()
+
+    def _opens_clause(self, number: int) -> bool:
+        """Whether `his team` there begins a clause: `, but his team shot 44 percent`."""
+        before = [word.code for word in self.words[max(0, number - 2) : number]]
+        return before[1:] == ["his"] and before[0] in _BEFORE_SUBJECT
+
+    def _his_team(self, now: Names) -> Names:
+        player = now[-1].options[0]
+        return (fixed(player.team),) if isinstance(player, Player) and player.team else now
+
+    def opponents(self, names: Names) -> Names:
+        """The other team in place of a team that something is done to: `forced 15 turnovers`, `allowed 21 points`."""
+        team = names[0].options[0] if names else None
+        return (fixed(self.game.other(team)),) if isinstance(team, Team) else names
 
     def _they(self) -> Names:
         team = self.story.subject or self.story.section
@@ -208,7 +258,8 @@ class Scene:
         before = [word.code for word in self.words[max(0, number - 3) : number]]
         after = [word.code for word in self.words[number + 1 : number + 3]]
         if now and now[0].is_player:
-            aside = before[-1:] and before[-1] in _ASIDE and " ".join(before[-2:]) not in _TOGETHER
+            lead_in = " ".join(before[-2:])
+            aside = lead_in in _DONE_TO or (before[-1:] and before[-1] in _ASIDE and lead_in not in _TOGETHER)
             tells_on = after == [",", "who"]
             if (aside and not tells_on) or (after[:1] == ["'s"] and after[1:] and after[1] in _POSSESSED):
                 return now

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from finecomb.detect.boxscore.claims import Check, Claim, Entity, Mention, Slip
@@ -52,7 +52,7 @@ def results(scene: Scene) -> Iterator[Claim]:
         one, two = match.team("t"), match.team("u")
         if one and two:
             yield Claim((one, two), partial(_result, match, one, two))
-        elif one and scene.first:
+        elif one and scene.first and not scene.names_both_teams:
             yield Claim((one,), partial(_played_stranger, match))
 
 
@@ -137,7 +137,10 @@ def periods(scene: Scene) -> Iterator[Claim]:
         if quarters and whose and not whose[0].is_player and match.at("a") not in done:
             yield Claim(whose[:1], partial(_period_score, match, quarters))
     for match in scene.find("period_points", "points_in_period"):
+        if match.before("not_exact", 24):
+            continue
         quarters, whose = period(match), match.whose_at("n")
+        whose = scene.opponents(whose) if match.before("conceded", 80) else whose
         if quarters and whose and not whose[0].is_player:
             yield Claim(whose[:1], partial(_period_points, match, quarters))
     yield from _within(scene)
@@ -163,6 +166,8 @@ def period(match: PatternMatch) -> Quarters:
     """Which quarters the words tell of; none when they do not say."""
     word = match.scene.words
     at, also, after, last = (match.at(group) for group in ("o", "o2", "after", "last"))
+    if at is not None and (match["into"] or match["until"]):
+        return _so_far(word[at].value - bool(match["into"]), 2 if match["part"].startswith("half") else 1)
     if at is not None and match["part"].startswith("half"):
         return {1: (1, 2), 2: (3, 4)}.get(word[at].value, ())
     wanted: Quarters = ()
@@ -177,6 +182,11 @@ def period(match: PatternMatch) -> Quarters:
     return wanted if set(wanted) <= set(QUARTERS) else ()
 
 
+def _so_far(count: int, size: int) -> Quarters:
+    """The quarters played after so many quarters or, of size two, halves."""
+    return tuple(range(1, count * size + 1)) if 0 < count * size <= len(QUARTERS) else ()
+
+
 def _nearest_period(match: PatternMatch) -> Quarters:
     """The period told after a match in the same clause, or else the last one before it."""
     scene, end = match.scene, match.raw.end()
@@ -189,7 +199,8 @@ def _nearest_period(match: PatternMatch) -> Quarters:
 
 
 def _outscored(match: PatternMatch, quarters: Quarters, team: Entity) -> Iterator[Slip]:
-    scene, game = match.scene, match.scene.game
+    scene, game, passive = match.scene, match.scene.game, bool(match["passive"])
+    team = game.other(team) if passive and isinstance(team, Team) else team  # `were outscored`
     ahead = lead(game, team, quarters) if isinstance(team, Team) else None
     if ahead is None or not isinstance(team, Team):
         return
@@ -199,7 +210,7 @@ def _outscored(match: PatternMatch, quarters: Quarters, team: Entity) -> Iterato
         claim = f"the {team} outscored the {other}"
         yield Slip(*match.span("w"), "word", "outscored", claim, f"it was {values[0]}-{values[1]}", fields(quarters))
     one, two = match.at("a"), match.at("b")
-    yield from pair_slips(scene, (one, two), values, "period score", fields(quarters))
+    yield from pair_slips(scene, (one, two), values, "period score", fields(quarters), either=passive)
     if one is not None and two is None:
         claim = f"the {team} outscored the {other} by {scene.quote(one)}"
         yield from scene.wrong_number(one, "period margin", claim, ahead, fields(quarters))
@@ -268,12 +279,12 @@ def places(scene: Scene) -> Iterator[Claim]:
         team = match.team("t")
         if team:
             yield Claim((team,), partial(_side, match.span("w"), "home" if match["home"] else "vis", "side"))
-    sides = (("home", "home_crowd"), *(() if scene.elsewhere else (("home", "at_home"), ("vis", "on_road"))))
-    for side, name in sides:
+    flags = ("elsewhere",) if scene.elsewhere else ()
+    for side, name in (("home", "home_crowd"), ("home", "at_home"), ("vis", "on_road")):
         for match in scene.find(name):
             team = scene.team_of(match.at("w"))
             if team:
-                yield Claim((team,), partial(_side, match.span("w"), side, name))
+                yield Claim((team,), partial(_side, match.span("w"), side, name, flags=flags))
     yield from _arenas(scene)
 
 
@@ -286,10 +297,11 @@ def _arenas(scene: Scene) -> Iterator[Claim]:
                 yield Claim((fixed(home),), partial(_place, scene, at, kind))
 
 
-def _side(span: Span, wanted: str, kind: str, team: Entity) -> Iterator[Slip]:
+def _side(span: Span, wanted: str, kind: str, team: Entity, flags: Iterable[str] = ()) -> Iterator[Slip]:
     if isinstance(team, Team) and team.side != wanted:
         claim = f"the {team} {'were at home' if wanted == 'home' else 'were on the road'}"
-        yield Slip(*span, "word", kind, claim, "home" if team.side == "home" else "road", f"{team.side}_name")
+        right, where = "home" if team.side == "home" else "road", f"{team.side}_name"
+        yield Slip(*span, "word", kind, claim, right, where, flags=frozenset(flags))
 
 
 def _place(scene: Scene, at: int, kind: str, home: Entity) -> Iterator[Slip]:
@@ -298,13 +310,17 @@ def _place(scene: Scene, at: int, kind: str, home: Entity) -> Iterator[Slip]:
 
 
 def days(scene: Scene) -> Iterator[Slip]:
-    """`on Wednesday` of the game itself; with a third team in the sentence it is another game's day."""
+    """`on Wednesday` of the game itself; with a third team in the sentence it is another game's day.
+
+    So is, after the opening, the day on which a player did something: `Reyes sat out on Wednesday`.
+    """
     if scene.game.date is None or scene.upcoming or scene.third_team:
         return
     right = scene.game.date.weekday()
     for at in scene.sentence.indices("D"):
         day, before = scene.words[at].value, scene.view[: scene.sentence.starts[at]]
-        if day != right and not pattern("another_day").search(before):
+        whose = () if scene.first else scene.subjects[at]
+        if day != right and not pattern("another_day").search(before) and not (whose and whose[0].is_player):
             flags = frozenset({"elsewhere"} if scene.elsewhere else ())
             yield Slip(
                 *scene.span(at), "name", "day", f"the game was played on {DAYS[day]}", DAYS[right], "day", flags=flags
@@ -315,6 +331,8 @@ def overtimes(scene: Scene) -> Iterator[Slip]:
     """`in overtime`, of a game that had none."""
     if scene.game.overtime is False and not scene.upcoming and not scene.elsewhere:
         for match in scene.find("overtime"):
+            if match.before("overtime_unreal"):
+                continue
             claim = "the game went to overtime"
             yield Slip(*match.span("w"), "word", "overtime", claim, "it did not", "TEAM-PTS")
 
@@ -329,7 +347,7 @@ def outcomes(scene: Scene) -> Iterator[Claim]:
             group = next(name for name in ("w", "w2", "w3") if match[name])
             team = scene.team_of(match.at(group))
             negated = pattern("negated").search(scene.view[: match.raw.start(group)])
-            if team and not negated:
+            if team and not negated and not match.then("bounced_from"):
                 yield Claim((team,), partial(_outcome, match, group, wanted))
 
 
@@ -351,7 +369,7 @@ def forms(scene: Scene) -> Iterator[Claim]:
         if match.before("of_both"):
             names: Names = tuple(map(fixed, scene.game.teams))
             yield Claim(names, partial(_both_forms, match.span(group), group))
-        elif team and not match.before("negated"):
+        elif team and not match.before("negated") and not match.before("of_opponent"):
             yield Claim((team,), partial(_form, scene, match.span(group), group))
 
 

@@ -14,7 +14,7 @@ from finecomb.detect.boxscore.report_parser import pattern, table
 Span = tuple[int, int]
 _MILESTONES = ("PTS", "REB", "AST", "STL", "BLK")
 _STARTER = {"starter": True, "T starter": True, "starters": True} | dict.fromkeys(
-    ("reserve", "bench player", "reserves", "bench players"), False
+    ("reserve", "T reserve", "bench player", "T bench player", "reserves", "bench players"), False
 )
 
 
@@ -51,9 +51,16 @@ def pairs(scene: Scene) -> Iterator[Pair]:
         return
     for name in ("only_of_team", "led_by", "led_team", "team_of"):
         for match in scene.find(name):
-            team, players = match.at("t"), [at for at in (match.at("p"), match.at("q")) if at is not None]
+            team, players = (
+                match.at("t"),
+                [position for position in (match.at("p"), match.at("q")) if position is not None],
+            )
             if name == "only_of_team" and not players:
-                before = [at for at in scene.sentence.indices("P") if scene.sentence.starts[at] < match.raw.start()]
+                before = [
+                    position
+                    for position in scene.sentence.indices("P")
+                    if scene.sentence.starts[position] < match.raw.start()
+                ]
                 players = before[-1:]
             if team is not None and scene.team(team) and players:
                 yield Pair(team, tuple(players), name == "only_of_team")
@@ -63,10 +70,10 @@ def plays_for(scene: Scene) -> Iterator[Claim]:
     """`X led the way for the Ts`, `the Ts were led by X and Y`."""
     earlier: set[int] = set()
     for pair in pairs(scene):
-        fresh = [at for at in pair.players if at not in earlier]
+        fresh = [position for position in pair.players if position not in earlier]
         earlier.update(fresh)
         if fresh:
-            names = (scene.names[pair.team], *(scene.names[at] for at in fresh))
+            names = (scene.names[pair.team], *(scene.names[position] for position in fresh))
             yield Claim(names, partial(_plays_for, names, pair.blame_player))
 
 
@@ -95,45 +102,47 @@ def context(scene: Scene) -> Iterator[Claim]:
     """A player told about among the other team's without a word."""
     if scene.upcoming:
         return
-    paired_players = {at for pair in pairs(scene) for at in pair.players}
+    paired_players = {position for pair in pairs(scene) for position in pair.players}
     last = scene.story.last_team
-    for at in scene.sentence.indices("P"):
-        name, section = scene.names[at], scene.section(at)
-        if at not in paired_players and section is not None and not _is_rival(scene, at):
-            yield Claim((name,), partial(_context, scene, at, section, last))
+    for position in scene.sentence.indices("P"):
+        name, section = scene.names[position], scene.section(position)
+        if position not in paired_players and section is not None and not _is_rival(scene, position):
+            yield Claim((name,), partial(_context, scene, position, section, last))
         bearer = name.options[0]
         last = bearer.team if len(name.options) == 1 and isinstance(bearer, Player) else last
 
 
-def _is_rival(scene: Scene, at: int) -> bool:
+def _is_rival(scene: Scene, position: int) -> bool:
     """Whether a player is named as somebody's opponent: `often matched up against X`."""
-    return bool(pattern("against_player").search(" ".join(word.code for word in scene.words[max(0, at - 4) : at])))
+    return bool(
+        pattern("against_player").search(" ".join(word.code for word in scene.words[max(0, position - 4) : position]))
+    )
 
 
-def _told_ahead(scene: Scene, at: int) -> Entity | None:
+def _told_ahead(scene: Scene, position: int) -> Entity | None:
     """The team that a sentence goes on with: `Despite 22 points from X , the Ts fell short`."""
-    ahead = [number for number in scene.teams_acting if number > at] if scene.has("fronted") else []
+    ahead = [number for number in scene.teams_acting if number > position] if scene.has("fronted") else []
     return scene.names[ahead[0]].options[0] if ahead else None
 
 
-def _context(scene: Scene, at: int, section: Team, last: Team | None, player: Entity) -> Iterator[Slip]:
-    if not isinstance(player, Player) or player.team in (None, scene.story.fresh, _told_ahead(scene, at)):
+def _context(scene: Scene, position: int, section: Team, last: Team | None, player: Entity) -> Iterator[Slip]:
+    if not isinstance(player, Player) or player.team in (None, scene.story.fresh, _told_ahead(scene, position)):
         return
     strange, switched = player.team is not section, last is not None and player.team is not last
     if strange or switched:
         state = "both" if strange and switched else "strange" if strange else "switched"
         told = ["told before"] if player in scene.story.named.values() else []
-        around = [*_surroundings(scene, at), *told]
+        around = [*_surroundings(scene, position), *told]
         flags = frozenset({state, *around, *(f"{state}, {flag}" for flag in around)})
         claim, right = f"{player} is one of the {section.name}", f"he plays for {player.team}"
-        yield Slip(*scene.span(at), "context", "context", claim, right, f"TEAM_CITY of {player}", flags=flags)
+        yield Slip(*scene.span(position), "context", "context", claim, right, f"TEAM_CITY of {player}", flags=flags)
 
 
-def _surroundings(scene: Scene, at: int) -> list[str]:
+def _surroundings(scene: Scene, position: int) -> list[str]:
     """Whether words go on with a list of one team's players, the name is inside the sentence, numbers follow."""
-    rest = scene.view[scene.sentence.starts[at] + 1 :]
-    numbers = any(word.code[0] in "SL" for word in scene.words[at:])
-    flags = {"goes on": pattern("goes_on").match(rest), "within": at, "no numbers": not numbers}
+    rest = scene.view[scene.sentence.starts[position] + 1 :]
+    numbers = any(word.code[0] in "SL" for word in scene.words[position:])
+    flags = {"goes on": pattern("goes_on").match(rest), "within": position, "no numbers": not numbers}
     return [name for name, holds in flags.items() if holds]
 
 
@@ -146,23 +155,26 @@ def leads(scene: Scene) -> Iterator[Claim]:
         return
     for match in scene.find("led"):
         whose = _led_by(match) if match["what"] == "by" else match.whose_at("w")
+        if match.then("of_season"):
+            continue
         if len(whose) == 1 and whose[0].is_player:
             yield Claim(whose, partial(_top, scene, match.span("w"), _led_in(match), _scope(match), "led"))
     for match in scene.find("top_scorer"):
         whose = match.whose_at("w")[-1:]
-        if whose and whose[0].is_player:
-            yield Claim(whose, partial(_top, scene, match.span("w"), "points", "team", "top"))
+        if whose and whose[0].is_player and not match.then("of_season"):
+            scope = "bench" if match.then("of_bench") else "team"
+            yield Claim(whose, partial(_top, scene, match.span("w"), "points", scope, "top"))
 
 
 def _led_by(match: PatternMatch) -> Names:
     after = match.then("led_by_one")
-    at = after.at("p") if after else None
-    return (match.scene.names[at],) if at is not None else ()
+    position = after.at("p") if after else None
+    return (match.scene.names[position],) if position is not None else ()
 
 
 def _scope(match: PatternMatch) -> str:
     what = match["what"]
-    if what in {"bench", "reserves", "O unit"} or match.then("own_bench"):
+    if what in {"bench", "reserves", "O unit"} or match.then("own_bench") or match.before("bench_led"):
         return "bench"
     return "starters" if what == "starters" else "game" if what.startswith(("all", "both", "game")) else "team"
 
@@ -172,8 +184,16 @@ def _led_in(match: PatternMatch) -> str:
     spoken = match.then("led_in")
     if spoken:
         return "rebounds" if spoken["s"] == "rebounding" else spoken["s"].removeprefix("S")
-    phrase = None if match.then("led_in_points") else match.then("led_with")
+    if match.then("led_on_boards"):
+        return "rebounds"
+    phrase = None if match.then("led_in_points") else match.then("led_with") or _counted_before(match)
     return _statistic(phrase)
+
+
+def _counted_before(match: PatternMatch) -> PatternMatch | None:
+    """What was counted right before: `his 12 rebounds led all players`, `nine assists were a game-high`."""
+    before = pattern("counted_before").search(match.scene.view[: match.raw.start()])
+    return PatternMatch(match.scene, before) if before else None
 
 
 def _statistic(match: PatternMatch | None) -> str:
@@ -216,33 +236,33 @@ def highs(scene: Scene) -> Iterator[Claim]:
     for match in scene.find("high"):
         whose = match.whose_at("w")[-1:]
         if whose and whose[0].is_player:
-            statistic = _statistic(match.then("high_in"))
+            statistic = _statistic(match.then("high_in") or _counted_before(match))
             yield Claim(whose, partial(_top, scene, match.span("w"), statistic, match["scope"], "high"))
 
 
 def ranks(scene: Scene) -> Iterator[Claim]:
     """`was second on the team`, `was next`, `right behind him`."""
     for match in scene.find("rank"):
-        at, whose = match.at("o"), match.whose_at("o")[-1:]
-        if at is not None and whose and whose[0].is_player:
-            yield Claim(whose, partial(_rank, scene, at))
+        ordinal, whose = match.at("o"), match.whose_at("o")[-1:]
+        if ordinal is not None and whose and whose[0].is_player:
+            yield Claim(whose, partial(_rank, scene, ordinal))
     for match in scene.find("next_in_line"):
         whose = match.whose_at("w")
         if len(whose) == 1 and whose[0].is_player:
             yield Claim(whose, partial(_next, scene, match.span("w"), match["w"].split()[0]))
 
 
-def _rank(scene: Scene, at: int, entity: Entity) -> Iterator[Slip]:
+def _rank(scene: Scene, ordinal: int, entity: Entity) -> Iterator[Slip]:
     player = _scorer(entity)
     if not player:
         return
     others = [points(other) for other in rivals(player, scene.game, "team") if other is not player]
     best = 1 + sum(value > points(player) for value in others)
     worst = 1 + sum(value >= points(player) for value in others)
-    if not best <= scene.words[at].value <= worst:
-        claim = f"{player} was number {scene.words[at].value} of his team in points"
+    if not best <= scene.words[ordinal].value <= worst:
+        claim = f"{player} was number {scene.words[ordinal].value} of his team in points"
         flags = frozenset({f"rank {min(best, 4)}"})
-        yield Slip(*scene.span(at), "number", "rank", claim, str(best), f"PTS of {player.team}", flags=flags)
+        yield Slip(*scene.span(ordinal), "number", "rank", claim, str(best), f"PTS of {player.team}", flags=flags)
 
 
 def _next(scene: Scene, span: Span, how: str, entity: Entity) -> Iterator[Slip]:
@@ -268,7 +288,7 @@ def _next(scene: Scene, span: Span, how: str, entity: Entity) -> Iterator[Slip]:
 def doubles(scene: Scene) -> Iterator[Claim]:
     """`a double-double`, `his second triple-double`."""
     for match in scene.find("double"):
-        whose = match.whose_at("w")[-1:] or _ahead(match)
+        whose = match.whose_at("w")[-1:] or (() if scene.has("described") else _ahead(match))
         if whose and whose[0].is_player and not match.before("double_missed", 40):
             yield Claim(whose, partial(_double, scene, match.span("w"), match["size"], _ordinal(match)))
 
@@ -276,8 +296,8 @@ def doubles(scene: Scene) -> Iterator[Claim]:
 def _ahead(match: PatternMatch) -> Names:
     """The first player named after."""
     after = match.then("player_ahead")
-    at = after.at("p") if after else None
-    return (match.scene.names[at],) if at is not None else ()
+    position = after.at("p") if after else None
+    return (match.scene.names[position],) if position is not None else ()
 
 
 def _ordinal(match: PatternMatch) -> int | None:
@@ -309,9 +329,11 @@ def bench(scene: Scene) -> Iterator[Claim]:
     ]:
         whose = match.whose_at("w")[-1:]
         opens = scene.view[: match.raw.start()].strip() in {"coming", "playing", ""}
-        if (not whose or not whose[0].is_player) and opens:
+        named = match.then("named_next")  # `starter X had 10`
+        if ((not whose or not whose[0].is_player) and opens) or named:
             whose = _ahead(match)
-        if whose and whose[0].is_player and not match.before("bench_in_general", 60):
+        in_general = match.before("bench_in_general", 60) or match.then("bench_often")
+        if whose and whose[0].is_player and not in_general:
             yield Claim(whose, partial(_bench, match.span("w"), starter))
 
 
@@ -327,7 +349,11 @@ def only_other(scene: Scene) -> Iterator[Claim]:
     for match in scene.find("only_other"):
         whose = match.whose_at("w")[-2:]
         if not whose or not whose[0].is_player:
-            later = [at for at in scene.sentence.indices("P") if scene.sentence.starts[at] > match.raw.start()]
+            later = [
+                position
+                for position in scene.sentence.indices("P")
+                if scene.sentence.starts[position] > match.raw.start()
+            ]
             whose = (scene.names[later[0]],) if later else ()
         if whose and not pattern("not_reached").search(match["rest"]):
             yield Claim(whose, partial(_only, match))
@@ -365,14 +391,18 @@ def _others(match: PatternMatch, player: Player, role: bool | None, players: tup
 def double_figures(scene: Scene) -> Iterator[Claim]:
     """`six players scored in double figures`."""
     for match in scene.find("double_figures"):
-        at, after = match.at("n"), match.then("for_team")
+        number, after = match.at("n"), match.then("for_team")
         acting = next((name for name in match.whose_at("n") if not name.is_player), None)
         team = (after.team("t") if after else None) or match.team("t") or acting
-        if at is not None and team:
-            yield Claim((team,), partial(_figures, match, at))
+        if number is not None and team:
+            yield Claim((team,), partial(_figures, match, number))
+        included = match.then("among_them")
+        position = included.at("p") if included else None
+        if position is not None:
+            yield Claim((fixed(f"word {position}"),), partial(_included, scene, position))
 
 
-def _figures(match: PatternMatch, at: int, team: Entity) -> Iterator[Slip]:
+def _figures(match: PatternMatch, number: int, team: Entity) -> Iterator[Slip]:
     scene, wanted = match.scene, _STARTER.get(match["role"])
     played = scene.game.of(team) if isinstance(team, Team) else []
     if any(other.count("PTS") is None for other in played):
@@ -381,17 +411,25 @@ def _figures(match: PatternMatch, at: int, team: Entity) -> Iterator[Slip]:
     right = (
         {len(who) - 1, sum(other not in scene.story.recent_players for other in who)} if match["other"] else {len(who)}
     )
-    if played and scene.words[at].value not in right:
-        claim = f"{scene.quote(at)} {match['role']} of the {team} scored in double figures"
-        yield from scene.wrong_number(at, "double figures", claim, len(who), f"PTS of {team}")
+    if played and scene.words[number].value not in right:
+        claim = f"{scene.quote(number)} {match['role']} of the {team} scored in double figures"
+        yield from scene.wrong_number(number, "double figures", claim, len(who), f"PTS of {team}")
+
+
+def _included(scene: Scene, position: int, _: Entity) -> Iterator[Slip]:
+    """`six players scored in double figures , including X`, who did not."""
+    player = _scorer(scene.names[position].options[0])
+    if player and len(scene.names[position].options) == 1 and points(player) < 10:
+        claim, where = f"{player} scored in double figures", f"PTS of {player}"
+        yield Slip(*scene.span(position), "name", "figures.included", claim, f"he scored {points(player)}", where)
 
 
 def without(scene: Scene) -> Iterator[Claim]:
     """`played without X`, who did play."""
     for match in scene.find("without"):
-        at = match.at("p")
-        if at is not None and not scene.upcoming:
-            yield Claim((scene.names[at],), partial(_without, match.span("w")))
+        position = match.at("p")
+        if position is not None and not scene.upcoming:
+            yield Claim((scene.names[position],), partial(_without, match.span("w")))
 
 
 def _without(span: Span, player: Entity) -> Iterator[Slip]:
@@ -402,26 +440,26 @@ def _without(span: Span, player: Entity) -> Iterator[Slip]:
 
 def strangers(scene: Scene) -> Iterator[Claim]:
     """A name that the record lacks, or that is put together from two."""
-    for at, word in enumerate(scene.words):
+    for position, word in enumerate(scene.words):
         if not word.odd or word.code not in "PX" or not scene.game.players or scene.has("missing"):
             continue
-        before = " ".join(other.code for other in scene.words[max(0, at - 2) : at])
-        if word.code == "P" or (_takes_part(scene, at) and not pattern("no_player").search(before)):
-            yield Claim((fixed(f"word {at}"),), partial(_stranger, scene, at))
+        before = " ".join(other.code for other in scene.words[max(0, position - 2) : position])
+        if word.code == "P" or (_takes_part(scene, position) and not pattern("no_player").search(before)):
+            yield Claim((fixed(f"word {position}"),), partial(_stranger, scene, position))
 
 
-def _takes_part(scene: Scene, at: int) -> bool:
+def _takes_part(scene: Scene, position: int) -> bool:
     """Whether an unknown person is given numbers, a team's crew or a player as companion."""
-    start, name = scene.sentence.starts[at], scene.names[at]
-    numbers = any(name in scene.subjects[n] for n, word in enumerate(scene.words) if word.code == "N" and n > at)
+    start, name = scene.sentence.starts[position], scene.names[position]
+    numbers = any(name in scene.subjects[n] for n, word in enumerate(scene.words) if word.code == "N" and n > position)
     crew = pattern("crew").match(scene.view, start + 1)
     return numbers or crew is not None or scene.view[:start].endswith("P and ")
 
 
-def _stranger(scene: Scene, at: int, _: Entity) -> Iterator[Slip]:
-    word = scene.words[at]
+def _stranger(scene: Scene, position: int, _: Entity) -> Iterator[Slip]:
+    word = scene.words[position]
     kind, correction = ("name.odd", str(word.value[0])) if word.code == "P" else ("name.unknown", "")
-    yield Slip(*scene.span(at), "name", kind, f"{scene.quote(at)} took part", correction, "PLAYER_NAME")
+    yield Slip(*scene.span(position), "name", kind, f"{scene.quote(position)} took part", correction, "PLAYER_NAME")
 
 
 def paired(scene: Scene) -> Mention | None:

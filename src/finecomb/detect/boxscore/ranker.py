@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from finecomb.core.errors import FinecombError
 from finecomb.detect.boxscore.claims import Slip
 
-PENALTY = 1.0
+PENALTY = 0.3
 CARE = ("contradiction", "contradictions")  # how flags end that tell how careful the whole report is
 _STEPS = 50
 

@@ -29,6 +29,7 @@ NUMBERS |= {"dozen": 12}
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 ORDINALS = {word: value for value, word in enumerate(_ORDINALS, 1)}
 ARTICLES = {"a": 1, "an": 1, "pair": 2, "couple": 2, "no": 0, "single": 1, "lone": 1}
+_LONGEST = 300  # words of a sentence; what goes on longer is cut, so that time grows with the text and no faster
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)")
 _SUFFIXES = {"jr", "sr", "ii", "iii", "iv"}
 _SIDES = {
@@ -47,7 +48,8 @@ _NOT_NAMES = set(
     "march april may june july october november december season mvp big three trust process rookie of player coach "
     "head first second third fourth fifth quarter half overtime what when who which there one two four five six seven "
     "eight nine ten fg ft pt dnp i we you she her our us my also still only even just then now fresh new year "
-    "playoffs ot".split()
+    "playoffs ot former fellow starting starter reserve veteran guard forward center swingman superstar sophomore "
+    "backup teammate".split()
 )
 
 
@@ -191,7 +193,8 @@ def _known_teams(game: Game) -> Iterator[Phrase]:
     """The league's teams, with the two of the game in place of their names; teams that no league lists are added."""
     teams = {team.name: team for team in game.teams}
     for team in game.teams:
-        says = [say for say in (f"{team.city} {team.name}", team.name) if say.strip()]
+        singular = team.name[:-1] if team.name.endswith("s") and " " not in team.name else ""
+        says = [say for say in (f"{team.city} {team.name}", team.name, singular) if say.strip()]
         yield from (Phrase(_words(say), "T", (team,)) for say in says)
         if team.city:
             yield Phrase(_words(team.city), "C", tuple(other for other in game.teams if other.city == team.city))
@@ -227,7 +230,8 @@ def sentences(text: str, game: Game) -> list[Sentence]:
     while at < len(matches):
         word, at = _next(matches, at, codes)
         result[-1].append(word)
-        if word.code in {".", "!", "?"} and not _abbreviates(result[-1]):
+        ends = word.code in {".", "!", "?"} and not _abbreviates(result[-1])
+        if ends or len(result[-1]) >= _LONGEST:
             result.append([])
     named = (_counted(_named(words)) for words in result if words)
     return [Sentence(tuple(_nearly(word, text, game) for word in words)) for words in named]

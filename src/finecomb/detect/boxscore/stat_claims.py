@@ -17,6 +17,8 @@ def period_kind(match: PatternMatch) -> str:
     """`average` or `combined` when a count sums up several games, else empty."""
     if match.before("averaged") or match.then("per_game"):
         return "average"
+    if match.then("over_games_after"):
+        return "combined"
     return "combined" if match.before("combined") and match.scene.has("several") else ""
 
 
@@ -48,24 +50,47 @@ def _the(entity: Entity) -> str:
 def counts(scene: Scene) -> Iterator[Claim]:
     """`21 points`, `a 12-rebound`, `a pair of steals`, by player or team."""
     for match in scene.find("count"):
-        number, at = match.at("n"), match.at("s")
-        if (
-            number is None
-            or at is None
-            or period_kind(match)
-            or match.then("not_a_total")
-            or match.before("over_games")
-        ):
-            continue
-        if not match.before("not_exact", 24) or match.before("exact", 30):
-            yield from _counts(match, number, scene.words[at].value, _whose(match, number))
+        number, what = match.at("n"), match.at("s")
+        if number is not None and what is not None and _is_total(match):
+            yield from _counts(match, number, scene.words[what].value, _whose(match, number))
+
+
+_ELSEWHERE = (
+    "over_games",
+    "pluperfect",
+    "share_of",
+    "nth_time",
+    "season_best",
+    "outing_before",
+)  # what precedes a count that is no line of this game
+
+
+def _is_total(match: PatternMatch) -> bool:
+    """Whether a count is somebody's total in this game, and not a share of it, a bound, a lead, or another game's."""
+    if period_kind(match) or match.then("not_a_total") or any(match.before(name) for name in _ELSEWHERE):
+        return False
+    if match.before("not_exact", 24) and not match.before("exact", 30):
+        return False
+    if " more " in match.raw[0] and match.then("more_than"):
+        return False
+    return not _is_of_another_day(match)
+
+
+def _is_of_another_day(match: PatternMatch) -> bool:
+    """Whether the clause goes on with a day that is not the game's: `scored 40 points on Wednesday`."""
+    after, date = match.then("of_another_day"), match.scene.game.date
+    day = after.at("d") if after else None
+    return day is not None and date is not None and match.scene.words[day].value != date.weekday()
 
 
 def _whose(match: PatternMatch, number: int) -> tuple[Mention, ...]:
-    """The subject, unless `from` or `by` names somebody right after."""
-    scene, after = match.scene, match.then("given_by")
+    """The subject, unless `from` or `by` names somebody after, or the words tell what was done to the other team."""
+    scene, after = match.scene, match.then("given_by") or match.then("listed_by")
     at = after.at("w") if after else None
     subject = scene.subjects[number]
+    done_to_others = {"Spoints": "conceded", "Sturnovers": "forced"}.get(match["s"])
+    if done_to_others and match.before(done_to_others, 80):
+        return scene.opponents(subject)
     if after is None or at is None or (scene.words[at].code != "P" and not scene.team(at)):
         return subject
     named = (scene.names[at], scene.names[at + 2]) if after["q"] else (scene.names[at],)
@@ -81,7 +106,7 @@ def _counts(match: PatternMatch, number: int, statistic: str, whose: tuple[Menti
             yield Claim(whose[:1], partial(_bench_count, scene, number, statistic))
     elif len(players) < 2:
         yield from (Claim((name,), one) for name in whose[:1])
-    elif match.before("together", 60):
+    elif match.before("together", 60) or match.then("between_them"):
         yield Claim(players, partial(_sum, scene, number, statistic))
     elif in_turn := _in_turn(match, players):
         yield Claim((in_turn,), one)
@@ -165,11 +190,18 @@ def shooting(scene: Scene) -> Iterator[Claim]:
     for match in scene.find("shooting"):
         hits, tried, at = match.at("made"), match.at("tried"), match.at("where")
         line = scene.words[at].value if at is not None and scene.words[at].value in lines else None
-        if hits is None or tried is None or period_kind(match) or not _is_line(match, line):
+        if hits is None or tried is None or not _is_line(match, line) or _is_part(match):
             continue
         whose = scene.subjects[hits]
         if whose and not (len(whose) > 1 and match.before("combined")):
             yield Claim(whose[-1:], partial(_line, scene, hits, tried, line or "field goals"))
+
+
+def _is_part(match: PatternMatch) -> bool:
+    """Whether a line or percentage is of one period, of several games or of another one."""
+    told_before = any(match.before(name) for name in ("pluperfect", "outing_before"))
+    told_after = period_kind(match) or match.then("in_a_period") or _is_of_another_day(match)
+    return bool(told_before or told_after)
 
 
 def _is_line(match: PatternMatch, line: str | None) -> bool:
@@ -192,13 +224,18 @@ def percentages(scene: Scene) -> Iterator[Claim]:
     """`48 percent from the field`, by team or player."""
     for match in scene.find("percent", "percent_there"):
         number, at = match.at("n"), match.at("l")
-        if number is None or at is None or period_kind(match) or match.before("percent_unclear"):
+        if number is None or at is None or _is_part(match) or _is_unclear_percentage(match):
             continue
         after = match.then("percent_of")
         team = after.team("t") if after else None
         whose = (team,) if team else scene.subjects[number][:1]
         if whose and scene.words[at].value in table("statistics")["lines"]:
             yield Claim(whose, partial(_percent, scene, number, scene.words[at].value))
+
+
+def _is_unclear_percentage(match: PatternMatch) -> bool:
+    """Whether a percentage is a bound, a season's, or that of a team without one of its players."""
+    return match.before("percent_unclear") or match.before("besides") or match.then("percent_of_season") is not None
 
 
 def _percent(scene: Scene, number: int, line: str, entity: Entity) -> Iterator[Slip]:

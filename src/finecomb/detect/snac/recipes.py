@@ -86,7 +86,7 @@ class CoherenceRecipe:
     def __call__(self, split: TextSplit) -> FittedScorer:
         """Trees and encoder, their mixture, thresholds."""
         model: CoherenceModel = fit_coherence(self.texts, split, self.settings)
-        return FittedScorer(model, model.thresholds, model.scored([self.texts[at] for at in split.test]))
+        return FittedScorer(model, model.thresholds, model.scored([self.texts[index] for index in split.test]))
 
 
 class SurprisalRecipe:
@@ -100,11 +100,11 @@ class SurprisalRecipe:
 
     def __call__(self, split: TextSplit) -> FittedScorer:
         """The threshold."""
-        dev, test = ([self.texts[at] for at in part] for part in (split.dev, split.test))
-        nats = [self.nats[at] for at in split.dev]
+        dev, test = ([self.texts[index] for index in part] for part in (split.dev, split.test))
+        nats = [self.nats[index] for index in split.dev]
         model = verdicts.fit_surprisal(self.options.model, self.options.per == "sentence", dev, nats)
         return FittedScorer(
-            model, model.calibration.thresholds, model.scored(test, [self.nats[at] for at in split.test])
+            model, model.calibration.thresholds, model.scored(test, [self.nats[index] for index in split.test])
         )
 
 
@@ -120,9 +120,11 @@ class EntityGridRecipe:
     def __call__(self, split: TextSplit) -> FittedScorer:
         """Transitions and the threshold."""
         _, real = self.real.of(split, self.parses)
-        dev, parses = [self.texts[at] for at in split.dev], [self.parses[at] for at in split.dev]
+        dev, parses = [self.texts[index] for index in split.dev], [self.parses[index] for index in split.dev]
         model = verdicts.fit_grid(real, dev, parses)
-        return FittedScorer(model, model.calibration.thresholds, model.scored([self.parses[at] for at in split.test]))
+        return FittedScorer(
+            model, model.calibration.thresholds, model.scored([self.parses[index] for index in split.test])
+        )
 
 
 class SyntheticRecipe:
@@ -139,9 +141,11 @@ class SyntheticRecipe:
         """Trees and the threshold."""
         texts, parses = self.real.of(split, self.parses)
         rows = verdicts.synthetic_rows(texts, parses, self.options.negatives, self.options.seed)
-        dev, features = [self.texts[at] for at in split.dev], [self.features[at] for at in split.dev]
+        dev, features = [self.texts[index] for index in split.dev], [self.features[index] for index in split.dev]
         model = verdicts.fit_synthetic(rows, self.options.negatives, dev, features, self.options.seed)
-        return FittedScorer(model, model.calibration.thresholds, model.scored([self.features[at] for at in split.test]))
+        return FittedScorer(
+            model, model.calibration.thresholds, model.scored([self.features[index] for index in split.test])
+        )
 
 
 class _Real:
@@ -157,10 +161,10 @@ class _Real:
     ) -> tuple[list[Narrative], list[list[ParsedSentence]]]:
         """For one split."""
         if not self.real:
-            return [self.texts[at] for at in split.train], [parses[at] for at in split.train]
-        tested = {text_hash(self.texts[at].text) for at in split.test}
-        places = [at for at, text in enumerate(self.real) if text_hash(text.text) not in tested]
-        return [self.real[at] for at in places], [self.parses[at] for at in places]
+            return [self.texts[index] for index in split.train], [parses[index] for index in split.train]
+        tested = {text_hash(self.texts[index].text) for index in split.test}
+        indices = [index for index, text in enumerate(self.real) if text_hash(text.text) not in tested]
+        return [self.real[index] for index in indices], [self.parses[index] for index in indices]
 
 
 @dataclass(frozen=True)
@@ -199,10 +203,10 @@ class SequenceRecipe:
 
     def __call__(self, split: TextSplit) -> FittedScorer:
         """The model and its thresholds."""
-        train, dev, test = ([self.texts[at] for at in part] for part in (split.train, split.dev, split.test))
+        train, dev, test = ([self.texts[index] for index in part] for part in (split.train, split.dev, split.test))
         model = fit_sequences(train, self.settings)
         chances: Floats = np.concatenate([scores.sentences for scores in model(dev)])
         truth = np.concatenate([text.targets(self.labels) for text in dev])
         names = [*self.labels, ANY]
-        thresholds = {name: best_threshold(chances[:, at], truth[:, at]) for at, name in enumerate(names)}
+        thresholds = {name: best_threshold(chances[:, column], truth[:, column]) for column, name in enumerate(names)}
         return FittedScorer(SequenceVerdicts(model, thresholds), thresholds, model(test))

@@ -16,13 +16,20 @@
   let rows; // of the list of texts with their words, read when somebody is about to search
   const readRows = () => { rows ??= all(".texts tr:not(:first-child)").map((row) => [row, row.textContent.toLowerCase()]); };
   search?.addEventListener("focus", readRows);
+  let searches = 0;
+  const showSome = (fitting, from, number) => { // a screenful at once, the rest in the frames that follow
+    if (number !== searches) return;
+    for (const row of fitting.slice(from, from + 60)) row.hidden = false;
+    if (from + 60 < fitting.length) requestAnimationFrame(() => showSome(fitting, from + 60, number));
+  };
   if (search) search.addEventListener("input", () => {
     const words = search.value.toLowerCase();
-    let left = 0;
     readRows();
-    for (const [row, text] of rows) { row.hidden = !text.includes(words); left += row.hidden ? 0 : 1; }
+    const fitting = [];
+    for (const [row, text] of rows) { if (text.includes(words)) fitting.push(row); else row.hidden = true; }
+    showSome(fitting, 0, ++searches);
     const count = document.getElementById("left");
-    if (count) count.textContent = `${left.toLocaleString()} texts`;
+    if (count) count.textContent = `${fitting.length.toLocaleString()} texts`;
   });
   const pieces = all(".sc");
   const items = all(".panel li[id]");
