@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks._large_corpus import lines_study, parquet_study
+from benchmarks._ratios import note_ratio
 from finecomb.formats.seal import set_seal
 
 SIZES = (125_000, 250_000, 500_000, 1_000_000)
@@ -75,6 +76,7 @@ def _imports(marks: int, place: Path) -> None:
     lines, out = lines_study(place / "lines.jsonl", marks), place / "imported.parquet"
     ours = use_of(finecomb("convert", str(lines), str(out)))
     theirs = use_of([sys.executable, "-c", f"import pandas; pandas.read_json({str(lines)!r}, lines=True)"])
+    note_ratio(f"scale: CPU to import and check {marks:,} marks beside pandas.read_json", ours.cpu, theirs.cpu)
     _print(marks, "import", ours)
     _print(marks, "pandas reads it", theirs)
     shutil.rmtree(out)

@@ -42,7 +42,7 @@ _SMALL = f"""() => {{ {_SHOWN}
   return [...areas, ...ticks]
     .filter(isShown)
     .filter((each) => {{
-      const inLine = getComputedStyle(each).display === "inline" || each.matches(".words, .words *, .how");
+      const inLine = getComputedStyle(each).display === "inline" || each.matches(".words, .words *, .plain, .how");
       const box = each.getBoundingClientRect();
       return !inLine && (box.height < 43.5 || box.width < 43.5);
     }})

@@ -20,8 +20,17 @@ pytestmark = [
 pytest.importorskip("ray")
 
 COMMANDS = {
-    "agree": ["agree", "study", "--measure", "gamma", "--draws", "20"],
-    "criticize": ["criticize", "real.jsonl", "other.jsonl", "--critic", "sections,topics", "--set", "topics=4"],
+    "criticize": [
+        "criticize",
+        "real.jsonl",
+        "other.jsonl",
+        "--critic",
+        "sections,topics",
+        "--set",
+        "topics=4",
+        "--set",
+        "most=1",
+    ],
     "detect": ["detect", "study", "--detector", "rules"],
     "stress": ["stress", "referenced.jsonl", "-m", "rougeL", "-m", "chrf", "-m", "detector:rules", "--draws", "50"],
     "test": ["test", "study", "--measure", "count", "--each-label", "--draws", "200"],
@@ -42,7 +51,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_command_with_an_engine_is_here() -> None:
-    assert set(COMMANDS) == set(WITH_ENGINE)
+    by_the_clock = {
+        "agree"
+    }  # gamma stops looking for a better alignment after some seconds, and says how far it is off
+    assert set(COMMANDS) | by_the_clock == set(WITH_ENGINE)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

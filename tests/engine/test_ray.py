@@ -86,6 +86,22 @@ def assert_same(table: pl.DataFrame, name: str) -> None:
     assert "ValueError: this text is poisoned" in bad["problem"][0]
 
 
+def wait_until_gone(processes: set[int]) -> None:
+    """Nobody is left behind who waits for work that never comes."""
+    until = time.monotonic() + PATIENCE
+    while any(map(is_alive, processes)):
+        assert time.monotonic() < until, "workers outlive their driver"
+        time.sleep(0.05)
+
+
+def is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def workers_of(diary: Path) -> list[int]:
     return [int(line.split()[0]) for line in diary.read_text().splitlines()]
 
@@ -116,6 +132,8 @@ def test_a_driver_that_is_killed_is_started_again_and_does_only_what_is_left(
     for stream in (run.stdout, run.stderr):
         assert stream is not None
         stream.close()
+    if engine == "local":
+        wait_until_gone(set(workers_of(diary)))
     before, second = finished(folder), tmp_path / "second"
     assert 2 <= len(before) < PARTITIONS
     again = started(name, engine, folder, 0.0, second)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,8 +74,9 @@ def joined_tallies(parts: Sequence[Tally]) -> Tally:
     """The tally of all documents from those of parts of them, which rate the same on the same values."""
     if len(parts) == 1:
         return parts[0]
-    sums = ("coincidences", "agreeing", "pairable", "shares", "rated", "full")
-    return replace(parts[0], **{name: np.concatenate([getattr(part, name) for part in parts]) for name in sums})
+    names = ("coincidences", "agreeing", "pairable", "shares", "rated", "full")
+    sums = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
+    return Tally(parts[0].rows, parts[0].values, *sums)
 
 
 def _most(readers: Ints) -> NDArray[np.bool_]:

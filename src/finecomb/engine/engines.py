@@ -5,14 +5,17 @@ from __future__ import annotations
 import importlib
 import itertools
 import multiprocessing
+import os
 import pickle
 import socket
+import threading
 import time
 import typing
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -99,7 +102,16 @@ _WORK: list[Callable[[Any], Any]] = []
 
 def _begin(work: Callable[[Any], Any]) -> None:
     ignore_interrupts()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _WORK[:] = [work]
+
+
+def _end_with_parent() -> None:
+    """Leave when whoever started this process was killed: a pool's process would wait for its next item for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _work_on(item: Any) -> Any:
@@ -173,15 +185,21 @@ class RayEngine:
 
     def map(self, work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done | LostItem]:
         """See `Engine`; a task whose worker or machine dies is done again elsewhere."""
-        ray = _ray()
-        started = not ray.is_initialized()
-        if started:
-            self._connect(ray)
-        try:
+        with self.connected() as ray:
             yield from self._results(ray, work, items)
+
+    @contextmanager
+    def connected(self) -> Iterator[Any]:
+        """The module `ray`, connected to the cluster; whoever connects first lets go of it, and ends one of our own."""
+        ray = _ray()
+        if ray.is_initialized():
+            yield ray
+            return
+        self._connect(ray)
+        try:
+            yield ray
         finally:
-            if started:
-                ray.shutdown()
+            ray.shutdown()
 
     def _connect(self, ray: Any) -> None:
         if self.address and not _somebody_listens(self.address):  # Ray itself would try for minutes
@@ -192,7 +210,7 @@ class RayEngine:
         place: dict[str, Any] = {"address": self.address} if self.address else {"address": "local", **local_settings}
         try:
             ray.init(**place, log_to_driver=False, configure_logging=False, namespace="finecomb")
-        except (ConnectionError, OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+        except Exception as error:  # Ray raises a bare one where a cluster of our own does not start in time
             engine_name = f"ray:{self.address}" if self.address else "ray"
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             hint = "; one that asks for a token gets it from RAY_AUTH_TOKEN_PATH" if self.address else ""
@@ -241,6 +259,13 @@ def _ray() -> Any:
         return importlib.import_module("ray")
     except ImportError:
         raise FinecombError("--engine ray needs Ray: pip install 'finecomb[ray]'") from None
+
+
+@contextmanager
+def held(engine: Engine) -> Iterator[None]:
+    """Within, a cluster is started or connected to once, and not anew for every table that is worked on."""
+    with engine.connected() if isinstance(engine, RayEngine) else nullcontext():
+        yield
 
 
 NAMES = ("local", "ray")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from finecomb.core.options import option
-from finecomb.engine.engines import Engine, engine_named
+from finecomb.engine.engines import Engine, engine_named, held
 from finecomb.engine.partitions import WorkSpread
 
 
@@ -36,5 +36,6 @@ class PartitionOptions(EngineOptions):
     def spread(self, folder: Path | None = None) -> Iterator[WorkSpread]:
         """How work is spread; `folder` is for partitions where no other is named. It goes when all went well."""
         spread = WorkSpread.into(self.chosen(), self.partitions or folder)
-        yield spread
+        with held(spread.engine):
+            yield spread
         spread.store.remove()
