@@ -11,11 +11,13 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks._corpus import corpus
+from benchmarks._docs import markdown, write_table
+from benchmarks._ratios import conditions
 from finecomb.core.study import Study
 from finecomb.report.site.content import source
 from finecomb.report.site.folder import write_report
@@ -44,16 +46,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "report"
         before = time.process_time()
-        content = write_report(source(study, "benchmark"), folder, "today")
+        write_report(source(study, "benchmark"), folder, "today")
         spent = time.process_time() - before
         size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6
-        print(f"{content.counts}")
-        _say("processor time to write it", spent, "s", MOST_SECONDS)
-        _say("size", size, "MB", MOST_MEGABYTES)
-        _read(folder)
+        written = [
+            _row("processor time to write it", spent, "s", MOST_SECONDS),
+            _row("size", size, "MB", MOST_MEGABYTES),
+        ]
+        rows = [*written, *_read(folder)]
+    write_table("performance.md", "report", markdown(("what", "measured", "our limit"), rows), conditions("playwright"))
 
 
-def _read(folder: Path) -> None:
+def _read(folder: Path) -> Iterator[tuple[str, str, str]]:
     """What a reader waits for in a browser."""
     chromium = os.environ.get("FINECOMB_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     if not chromium:
@@ -63,19 +67,17 @@ def _read(folder: Path) -> None:
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        for name in ("index.html", "texts.html", "texts/1.html"):
-            _say(f"first paint of {name}", statistics.median(_paint(browser, folder / name)), "ms", MOST_PAINT)
+        pages = {"the first page": "index.html", "the list of texts": "texts.html", "one text": "texts/1.html"}
+        for title, name in pages.items():
+            yield _row(f"first paint of {title}", statistics.median(_paint(browser, folder / name)), "ms", MOST_PAINT)
         page = browser.new_page()
         page.goto((folder / "texts.html").as_uri())
         page.locator("#find").focus()
-        _say(
-            "slowest search of all texts",
-            _slowest(page, SEARCH, ("f", "ferry", "", "no such word", "")),
-            "ms",
-            MOST_WAIT,
-        )
+        slowest = _slowest(page, SEARCH, ("f", "ferry", "", "no such word", ""))
+        yield _row("searching all texts, slowest of five searches", slowest, "ms", MOST_WAIT)
         page.goto((folder / "texts/1.html").as_uri())
-        _say("slowest filter of a text's marks", _slowest(page, FILTER, (0, 1, 12)), "ms", MOST_WAIT)
+        slowest = _slowest(page, FILTER, (0, 1, 12))
+        yield _row("hiding a label or a reader, slowest of three", slowest, "ms", MOST_WAIT)
         browser.close()
 
 
@@ -97,5 +99,5 @@ def _paint(browser: Any, file: Path) -> list[float]:
     return times
 
 
-def _say(what: str, value: float, unit: str, most: float) -> None:
-    print(f"  {what}: {value:.1f} {unit}, {'within' if value < most else 'OVER'} {most:g} {unit}")
+def _row(what: str, value: float, unit: str, most: float) -> tuple[str, str, str]:
+    return what, f"{value:.1f} {unit}" if unit != "ms" else f"{value:.0f} ms", f"{most:g} {unit}"
