@@ -411,7 +411,8 @@ def _shown(readers: int) -> Callable[[Path], Path]:
 def _notebook(folder: Path) -> Path:
     """A notebook that is dark, whatever the device."""
     file = folder / "notebook.html"
-    head = "<!doctype html><html lang=en><meta charset=utf-8><title>Notebook</title>"
+    view = "<meta name=viewport content='width=device-width'>"
+    head = f"<!doctype html><html lang=en><meta charset=utf-8>{view}<title>Notebook</title>"
     body = "<body data-jp-theme-light=false style='background:#111;color:#ddd'><main><h1>Notebook</h1><h2>Study</h2>"
     file.write_text(f"{head}{body}{study_html(fc.demo(readers=2))}</main></body></html>", "utf-8")
     return file
