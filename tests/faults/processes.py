@@ -65,8 +65,8 @@ class Served:
 
     def kill(self) -> None:
         """End it as a power cut would."""
-        if self.process is not None and self.process.is_alive():
-            os.kill(self.process.pid, signal.SIGKILL)
+        if self.process is not None:
+            self.process.kill()  # SIGKILL; nothing where it has just ended by itself
         self.wait()
 
     def wait(self) -> int:
