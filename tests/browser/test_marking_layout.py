@@ -93,3 +93,18 @@ def test_the_guide_fits_a_phone(browser: Browser, scarecrow: Server) -> None:
         "[...document.querySelectorAll('dialog :is(p, li, h3)')].filter((e) => e.getBoundingClientRect().right > 361)"
     )
     assert reader.page.evaluate(f"{beyond}.filter((e) => !e.closest('.table-scroll')).length") == 0
+
+
+@pytest.mark.parametrize("width", [1180, 1024, 820, 768, 720])
+def test_where_one_is_and_where_the_work_is_do_not_collide(browser: Browser, scarecrow: Server, width: int) -> None:
+    """ "Offline, 1 change kept on this device" lay over "Text 1 of 3" on tablets."""
+    reader = new_reader(browser, scarecrow, viewport={"width": width, "height": 900})
+    reader.page.context.set_offline(True)
+    reader.select("fiftieth year")
+    reader.label("incoherent")
+    expect(reader.page.locator("[data-state=offline]")).to_be_visible(timeout=20_000)
+    names = (".top .where > :last-child", ".top [data-state]")
+    place, state = (reader.page.locator(name).bounding_box() for name in names)
+    assert place
+    assert state
+    assert place["x"] + place["width"] <= state["x"]
