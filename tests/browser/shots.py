@@ -59,8 +59,26 @@ def _take(
         state.visit(page, server)
     except Exception as error:  # a page that cannot be reached is a picture, too
         print(f"{state.name} at {width}, {scheme}: {str(error).splitlines()[0]}", file=sys.stderr)
+    if state.is_for_researchers:
+        unroll(page, width)
     page.screenshot(path=folder / f"{state.name}-{width}-{scheme}.png")
     context.close()
+
+
+_LONGEST = 6000
+_HIDDEN = """() => Math.max(...[document.documentElement, ...document.querySelectorAll("main, .page, [data-rolls]")]
+  .map((area) => area.scrollHeight - area.clientHeight))"""
+
+
+def unroll(page: Page, width: int) -> None:
+    """Make the window so long that the whole page is in view: these pages are read from top to bottom."""
+    for _ in range(3):
+        hidden = int(page.evaluate(_HIDDEN))
+        height = (page.viewport_size or {"height": WIDTHS[width]})["height"]
+        if hidden <= 0 or height >= _LONGEST:
+            return
+        page.set_viewport_size({"width": width, "height": min(height + hidden, _LONGEST)})
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def _take_files(browser: Browser, folder: Path, wanted: list[str]) -> None:
@@ -69,6 +87,7 @@ def _take_files(browser: Browser, folder: Path, wanted: list[str]) -> None:
             for width, scheme in product(WIDTHS, SCHEMES):
                 page = browser.new_context(**window(width, scheme)).new_page()
                 page.goto(state.make(Path(place)).as_uri())
+                unroll(page, width)
                 page.screenshot(path=folder / f"{state.name}-{width}-{scheme}.png")
                 page.context.close()
 
