@@ -70,9 +70,7 @@ class Comer:
 def designed() -> Study:
     """A study with a design whose cells are filled to a different degree, with people lost, excluded and at work."""
     protocol = fc.protocol("turing").model_copy(update={"work": Work(texts=2)})
-    settings = Settings(
-        title="Harbour news", protocols=(protocol.id,), design=DESIGN, skip=PHASES, fees=0.2, lease=45
-    )
+    settings = Settings(title="Harbour news", protocols=(protocol.id,), design=DESIGN, skip=PHASES, fees=0.2, lease=45)
     documents = [
         Document(id=f"{topic}-{model}-{number}", text="word " * 120, meta={"topic": topic, "model": model})
         for topic in DESIGN.cross["topic"]

@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.browser.served import CHROMIUM, QUIET, Server, serving
 from tests.browser.states import FILES, STATES, PageState, signed_in
@@ -66,7 +66,8 @@ def _take(
 
 
 _LONGEST = 6000
-_HIDDEN = """() => Math.max(...[document.documentElement, ...document.querySelectorAll("main, .page, [data-rolls]")]
+_HIDDEN = """() => Math.max(...[document.documentElement, ...document.querySelectorAll("main, main div, .app > div")]
+  .filter((area) => area === document.documentElement || getComputedStyle(area).overflowY === "auto")
   .map((area) => area.scrollHeight - area.clientHeight))"""
 
 

@@ -1,5 +1,14 @@
 import { describe, expect, test } from "vitest";
-import { axisEnd, inOrder, ratioEnd, ratioPlace, ticks, verdictCounts, type Calibration, type Estimate } from "./calibration";
+import {
+  axisEnd,
+  inOrder,
+  ratioEnd,
+  ratioPlace,
+  ticks,
+  verdictCounts,
+  type Calibration,
+  type Estimate,
+} from "./calibration";
 
 const number = (value: number | null, low: number | null = null, high: number | null = null): Estimate => ({
   value,

@@ -1,6 +1,18 @@
 import { describe, expect, test } from "vitest";
 import type { DesignCellRow, Recruit } from "../api-types";
-import { arrivals, exclusions, filled, hourly, matrix, median, needed, payDots, plural, projection, teeth } from "./design-matrix";
+import {
+  arrivals,
+  exclusions,
+  filled,
+  hourly,
+  matrix,
+  median,
+  needed,
+  payDots,
+  plural,
+  projection,
+  teeth,
+} from "./design-matrix";
 
 const cell = (
   condition: string,
