@@ -38,7 +38,7 @@ export default {
     thisMark: "Diese Markierung",
     allMarks: { one: "Alle {n}", other: "Alle {n}" },
     letGo: "Tippen Sie in den Text, um diese Markierung loszulassen.",
-    noneChosen: "Keine Markierung ist gewählt. Tippen Sie im Text auf eine, oder wählen Sie eine aus der Liste.",
+    noneChosen: "Keine Markierung ist gewählt. Wählen Sie eine im Text oder in der Liste.",
     chosenMark: "Die gewählte Markierung",
     change: "Ändern",
     changeLabel: "Die Art ändern",
