@@ -59,7 +59,7 @@ def _take(
         state.visit(page, server)
     except Exception as error:  # a page that cannot be reached is a picture, too
         print(f"{state.name} at {width}, {scheme}: {str(error).splitlines()[0]}", file=sys.stderr)
-    page.screenshot(path=folder / f"{state.name}-{width}-{scheme}.png")
+    page.screenshot(path=folder / f"{state.name}-{width}-{scheme}.png", animations="disabled")
     context.close()
 
 
@@ -69,7 +69,7 @@ def _take_files(browser: Browser, folder: Path, wanted: list[str]) -> None:
             for width, scheme in product(WIDTHS, SCHEMES):
                 page = browser.new_context(**window(width, scheme)).new_page()
                 page.goto(state.make(Path(place)).as_uri())
-                page.screenshot(path=folder / f"{state.name}-{width}-{scheme}.png")
+                page.screenshot(path=folder / f"{state.name}-{width}-{scheme}.png", animations="disabled")
                 page.context.close()
 
 

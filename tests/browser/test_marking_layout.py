@@ -136,3 +136,43 @@ def test_where_one_is_and_where_the_work_is_do_not_collide(browser: Browser, sca
     assert place
     assert state
     assert place["x"] + place["width"] <= state["x"]
+
+
+def test_a_chosen_mark_stays_above_the_tray(browser: Browser, scarecrow: Server) -> None:
+    """On a phone the questions of a mark lay over the mark: the page looked for it before it was painted."""
+    reader = new_reader(browser, scarecrow, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    reader.long_press("fiftieth")
+    reader.label("self-contradiction")
+    page = reader.page
+    above = """() => {
+      const tray = document.querySelector("[data-tray=mark]")?.getBoundingClientRect().top;
+      const bars = [...document.querySelectorAll(".hd")].map((bar) => bar.getBoundingClientRect());
+      return bars.length > 0 && bars.every(({ top, bottom }) => top > 56 && bottom + 8 < tray);
+    }"""
+    page.wait_for_function(above)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1024, 768), (768, 1024)])
+def test_notes_leave_labels_and_panel_where_they_are(
+    browser: Browser, scarecrow: Server, width: int, height: int
+) -> None:
+    """Going offline, picking, and saying that a text cannot be judged pushed the labels up under the finger."""
+    reader = new_reader(browser, scarecrow, viewport={"width": width, "height": height})
+    page = reader.page
+    reader.select("fiftieth year")
+    reader.label("self-contradiction")
+    reader.saved()
+    panel = page.locator(".panel")
+    before = panel.bounding_box()
+    page.locator("[data-action=pick]").first.click()
+    expect(page.locator("[data-banner=pick]")).to_be_visible()
+    assert panel.bounding_box() == before
+    reader.action("cancel")
+    reader.action("cannot")
+    expect(page.locator("#because")).to_be_visible()
+    assert panel.bounding_box() == before
+    reader.action("cannot")
+    page.context.set_offline(True)
+    reader.answer("severity", "3")
+    expect(page.locator("[data-note=offline]")).to_be_visible(timeout=20_000)
+    assert panel.bounding_box() == before
