@@ -91,6 +91,9 @@ def test_a_tablet_has_everything_at_hand_from_the_start(
     reader.select("carry")
     reader.label("grammar-usage")
     expect(page.locator("[data-panel=mark] [data-question=severity]")).to_be_visible()
+    middles = "(all) => all.map((e) => { const box = e.getBoundingClientRect(); return (box.left + box.right) / 2; })"
+    options, words = (page.locator(f"[data-question=severity] .seg > label{inner}") for inner in ("", " > span"))
+    assert words.evaluate_all(middles) == pytest.approx(options.evaluate_all(middles), abs=1.5)
     page.locator("[data-tab=list]").click()
     expect(page.locator("[data-list=marks] button")).to_have_count(1)
 

@@ -28,6 +28,7 @@ export default {
   markDeleted: "Mark deleted",
   addWords: "Add words",
   spans: { one: "{n} span", other: "{n} spans" },
+  quoted: "“{words}”",
   gapAfter: "gap after {words}",
   verb: "refers to",
   refersToThis: "{flag} {verb} this",
