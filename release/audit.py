@@ -1,8 +1,8 @@
 """Known faults and licences of what is installed: `python -m release.audit`.
 
 Licences are read from the packages themselves, without a connection. The public list of advisories is asked about every
-pin; where it cannot be reached, or what asks it is not installed, the number of packages that were not looked up is said,
-and they are not called sound.
+pin. Where it cannot be reached, or what asks it is not installed, it is said how many packages were not looked up: they
+are not called sound.
 """
 
 from __future__ import annotations
