@@ -24,6 +24,7 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.engine.engines import LocalEngine
+from finecomb.engine.partitions import WorkSpread
 from finecomb.measure.view import view
 from finecomb.protocols import shipped
 from tests.agreement.gamma_worlds import continuum, random_continuum, slow_distance, small_continua
@@ -275,7 +276,7 @@ READ_D = {key: marks for key, marks in READ.items() if key[0] == "d"}
 @pytest.mark.long
 def test_the_result_does_not_depend_on_the_number_of_workers() -> None:
     one = study({"d": TEXT, "e": TEXT}, READ)
-    alone, several = (measure_view(view(one), QUICK, 0, LocalEngine(workers, alone=0.0)) for workers in (1, 2))
+    alone, several = (measure_view(view(one), QUICK, 0, WorkSpread(LocalEngine(workers, alone=0.0))) for workers in (1, 2))
     for one_, other in zip(alone, several, strict=True):
         np.testing.assert_array_equal(one_.expected, other.expected)
 

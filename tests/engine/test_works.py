@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +13,15 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.engine.engines import LocalEngine, LostItem
 from finecomb.engine.partitions import WorkSpread
-from tests.engine.works import PARTITIONS, WORKS, MischiefOptions, PicklingEngine, documents, poisoned
-
-
-@dataclass
-class InterruptedEngine:
-    """Stops after some items, as when somebody presses Ctrl-C; notes what it was given."""
-
-    most: int = 10**9
-    items: list[Any] = field(default_factory=list)
-
-    def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
-        for item in items:
-            if len(self.items) == self.most:
-                raise KeyboardInterrupt
-            self.items.append(item)
-            yield work(item)
+from tests.engine.works import (
+    PARTITIONS,
+    WORKS,
+    InterruptedEngine,
+    MischiefOptions,
+    PicklingEngine,
+    documents,
+    poisoned,
+)
 
 
 @pytest.mark.parametrize("name", WORKS)

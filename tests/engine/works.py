@@ -7,7 +7,7 @@ import pickle
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -55,6 +55,21 @@ class PicklingEngine:
         sent = pickle.loads(pickle.dumps(work))
         results = [pickle.dumps(sent(pickle.loads(pickle.dumps(item)))) for item in reversed(list(items))]
         yield from map(pickle.loads, reversed(results))
+
+
+@dataclass
+class InterruptedEngine:
+    """Stops after some items, as when somebody presses Ctrl-C; notes what it was given."""
+
+    most: int = 10**9
+    items: list[Any] = field(default_factory=list)
+
+    def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        for item in items:
+            if len(self.items) == self.most:
+                raise KeyboardInterrupt
+            self.items.append(item)
+            yield work(item)
 
 
 # --- a detector, a metric and a critic ---------------------------------------------------------------------------
