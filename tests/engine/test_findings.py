@@ -101,7 +101,8 @@ class LosingEngine:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("agree", "gamma of text '.*' cannot be computed: died"), ("test", "cannot be compared: died")]
+    ("name", "message"),
+    [("agree", "gamma of text '.*' cannot be computed: died"), ("test", "cannot be compared: died")],
 )
 def test_a_number_without_a_part_that_nobody_survives_would_be_another_number(name: str, message: str) -> None:
     with pytest.raises(FinecombError, match=message):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.test_ray import ENVIRONMENT, PATIENCE, ROOT, finished, wait_for
+from tests.engine.test_ray import ENVIRONMENT, PATIENCE, finished, wait_for
 from tests.test_cli import run
 
 pytestmark = [
@@ -21,8 +21,8 @@ pytestmark = [
 ]
 
 SLOW: dict[str, list[str]] = {
-    "agree": ["agree", "study", "--measure", "gamma,gamma-cat", "--gamma", "samples=150", "--draws", "50"],
-    "test": ["test", "study", "--measure", "count", "--each-label", "--draws", "1000000"],
+    "agree": ["agree", "study", "--measure", "gamma,gamma-cat", "--gamma", "samples=40", "--draws", "50"],
+    "test": ["test", "study", "--measure", "count", "--each-label", "--draws", "100000"],
 }
 """Commands of which each part takes long enough to be killed in the middle."""
 ENGINES = ["local", pytest.param("ray", marks=pytest.mark.skipif(not importlib.util.find_spec("ray"), reason="no Ray"))]
