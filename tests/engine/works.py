@@ -22,7 +22,7 @@ from finecomb.critics import Markov, Point, Posterior, PriorCritic
 from finecomb.critics.priors import State
 from finecomb.critics.scoring import scores
 from finecomb.detect.marking import DocumentMarking, MarkedCorpus, mark_corpus
-from finecomb.engine.engines import engine_named
+from finecomb.engine.engines import LostItem, engine_named
 from finecomb.engine.partitions import WorkSpread
 from finecomb.protocols import load
 from finecomb.stress.metrics import Candidate, Metric
@@ -70,6 +70,14 @@ class InterruptedEngine:
                 raise KeyboardInterrupt
             self.items.append(item)
             yield work(item)
+
+
+class DeadlyEngine:
+    """Loses every item in which there is the text that kills."""
+
+    def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        for rows in items:
+            yield LostItem("died") if "death" in rows["text"] else work(rows)
 
 
 # --- a detector, a metric and a critic ---------------------------------------------------------------------------

@@ -118,8 +118,8 @@ class ComparisonWork:
         )
         test = (paired if together else unpaired)(first, second, self.draws, self._rng(row))
         n = str(len(pairs)) if together else f"{len(a)}+{len(b)}"
-        numbers = (float(number) for number in (test.difference, test.p, test.low, test.high))
-        return SystemDifference(_mean_of(first), _mean_of(second), together, n, *numbers, exact=test.exact)
+        difference, p, low, high = (float(number) for number in (test.difference, test.p, test.low, test.high))
+        return SystemDifference(_mean_of(first), _mean_of(second), together, n, difference, p, low, high, test.exact)
 
     def _rng(self, row: pl.DataFrame) -> np.random.Generator:
         """Random numbers that depend on the names of systems and label alone."""

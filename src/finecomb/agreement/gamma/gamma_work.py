@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,8 @@ from finecomb.engine.partitions import Tables
 from finecomb.version import __version__
 
 _INTS, _FLOATS = pl.List(pl.Int64), pl.List(pl.Float64)
-_TEXTS = {
+_ARRAYS = ("weight", "observed", "expected", "error")
+_TEXTS: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "document": pl.String,
     "annotators": pl.Int64,
     "length": pl.Float64,
@@ -26,12 +27,9 @@ _TEXTS = {
     "end": _FLOATS,
     "category": _INTS,
 }
-_RESULTS = {
+_RESULTS: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "document": pl.String,
-    "weight": _FLOATS,
-    "observed": _FLOATS,
-    "expected": _FLOATS,
-    "error": _FLOATS,
+    **dict.fromkeys(_ARRAYS, _FLOATS),
     "lowest": _FLOATS,
     "samples": pl.Int64,
     "why": pl.String,
@@ -50,9 +48,19 @@ def _text_row(document: str, marks: Continuum) -> tuple[Any, ...]:
 
 def measured_texts(table: pl.DataFrame) -> Iterator[Measured]:
     """What was measured of each text, as it was before it became a row."""
-    for document, weight, observed, expected, error, lowest, samples, why in table.select(list(_RESULTS)).iter_rows():
-        arrays = (np.array(values, dtype=np.float64) for values in (weight, observed, expected, error))
-        yield Measured(document, *arrays, lowest=(lowest[0], lowest[1]), samples=samples, why=why)
+    for row in table.iter_rows(named=True):
+        arrays = {name: np.array(row[name], dtype=np.float64) for name in _ARRAYS}
+        lowest_observed, lowest_expected = row["lowest"]
+        yield Measured(
+            row["document"],
+            arrays["weight"],
+            arrays["observed"],
+            arrays["expected"],
+            arrays["error"],
+            lowest=(lowest_observed, lowest_expected),
+            samples=row["samples"],
+            why=row["why"],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +98,7 @@ def _table(results: Sequence[Measured]) -> Tables:
     rows = [
         (
             text.document,
-            *(values.tolist() for values in (text.weight, text.observed, text.expected, text.error)),
+            *(getattr(text, name).tolist() for name in _ARRAYS),
             list(text.lowest),
             text.samples,
             text.why,

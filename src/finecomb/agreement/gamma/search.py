@@ -168,12 +168,12 @@ class Search:
 
     def _steps_of_rest(self, rest: _Rest) -> float:
         """What it takes to work out the bounds on what is open."""
-        marks = rest.marks[0].size
+        marks = int(rest.marks[0].size)
         return CALL / 3 + len(rest.medoids) * marks * (marks + len(self.problem)) / 2
 
     def _steps_of_rows(self, rows: int, rest: _Rest) -> float:
         """What it takes to expand partial clusters to so many, and to see which of them are kept."""
-        _, left, width = rest.marks.shape
+        left, width = (int(size) for size in rest.marks.shape[1:])
         return CALL + rows * (2 * len(self.problem) + left * left * width / 2)
 
     # --- with nothing but the medoid ---------------------------------------------------------------------------------
