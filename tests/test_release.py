@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -54,9 +56,9 @@ def test_a_pin_is_read_with_its_marker_and_hashes() -> None:
 
 
 def test_the_default_install_and_the_server_have_permissive_licences() -> None:
-    packages = licences.closure("finecomb", frozenset({"server", "llm"}))
+    packages = licences.closure("finecomb", audit.SHIPPED)
     assert {"numpy", "polars", "fastapi", "starlette", "uvicorn"} <= set(packages)
-    assert licences.not_permissive(packages) == {}
+    assert audit.licence_faults() == []
 
 
 def test_a_licence_that_asks_for_more_is_named() -> None:
@@ -77,5 +79,17 @@ def test_an_advisory_is_named_and_what_was_not_looked_up_is_counted() -> None:
         {"name": "unknown", "skip_reason": "no answer"},
     ]
     assert audit.faults(packages) == ["faulty 2: PYSEC-1, PYSEC-2"]
-    assert audit.summary("demo", packages).startswith("locks/demo.txt: 2 of 3 packages looked up; ")
+    assert audit.summary("demo", packages) == "locks/demo.txt: 2 of 3 packages looked up; 1 were not: no answer"
     assert audit.summary("demo", packages[:2]) == "locks/demo.txt: 2 of 2 packages looked up"
+
+
+def test_without_what_asks_for_advisories_the_audit_says_that_nothing_was_looked_up(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pip_audit", None)
+    with pytest.raises(SystemExit) as end:
+        audit.main()
+    assert end.value.code == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^licences: \d+ packages", printed)
+    assert re.search(r"demo.txt: 0 of \d+ packages looked up; \d+ were not: pip-audit is not installed$", printed, re.M)

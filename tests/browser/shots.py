@@ -43,10 +43,10 @@ def _is_wanted(name: str, wanted: list[str]) -> bool:
 
 
 def window(width: int, scheme: str) -> dict[str, Any]:
-    """A window of that width; one as narrow as a phone's is touched."""
+    """A window of that width, in which nothing is half-way; one as narrow as a phone's is touched."""
     size = {"width": width, "height": WIDTHS[width]}
     touch = {"has_touch": True, "is_mobile": True} if width < 720 else {}
-    return {"viewport": size, "color_scheme": scheme, **touch}
+    return {"viewport": size, "color_scheme": scheme, "reduced_motion": "reduce", **touch}
 
 
 def _take(
@@ -59,7 +59,7 @@ def _take(
         state.visit(page, server)
     except Exception as error:  # a page that cannot be reached is a picture, too
         print(f"{state.name} at {width}, {scheme}: {str(error).splitlines()[0]}", file=sys.stderr)
-    page.screenshot(path=folder / f"{state.name}-{width}-{scheme}.png")
+    page.screenshot(path=folder / f"{state.name}-{width}-{scheme}.png", animations="disabled")
     context.close()
 
 
@@ -69,7 +69,7 @@ def _take_files(browser: Browser, folder: Path, wanted: list[str]) -> None:
             for width, scheme in product(WIDTHS, SCHEMES):
                 page = browser.new_context(**window(width, scheme)).new_page()
                 page.goto(state.make(Path(place)).as_uri())
-                page.screenshot(path=folder / f"{state.name}-{width}-{scheme}.png")
+                page.screenshot(path=folder / f"{state.name}-{width}-{scheme}.png", animations="disabled")
                 page.context.close()
 
 

@@ -49,6 +49,20 @@ test("German is whole", () => {
   expect(Object.keys(questions).filter((key) => !(key in german.questions))).toEqual([]);
 });
 
+test("German speaks to adults: Sie, German quotes, a capital after a colon that begins a sentence, short buttons", () => {
+  const { annotators, questions: asked } = files["./languages/de.ts"]! as unknown as Record<
+    string,
+    Record<string, Message>
+  >;
+  for (const message of Object.values({ ...annotators, ...asked }).flatMap(forms)) {
+    expect(message).not.toMatch(/\b(du|dein\w*|dir|dich|bitte)\b|!|"/i);
+    expect(message).not.toMatch(/: (es|er|sie|dies|nehmen|wählen) [^:]*\.$/);
+  }
+  const BUTTONS = ["agree", "disagree", "start", "continue", "pick", "pickAgain", "useThese", "keep", "done", "again"];
+  for (const key of [...BUTTONS, "lookAgain", "tryNow", "showAnswers", "openGuide", "noErrorsHere", "readOtherwise"])
+    expect([key, forms(annotators![key]!).every((words) => words.length <= 34)]).toEqual([key, true]);
+});
+
 test("a language is found by its code or by its first part; the rest is English", () => {
   expect(LANGUAGES).toContain("de");
   expect([spoken("de"), spoken("de-AT"), spoken("xx"), spoken("")]).toEqual(["de", "de", "en", "en"]);
