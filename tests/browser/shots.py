@@ -43,10 +43,10 @@ def _is_wanted(name: str, wanted: list[str]) -> bool:
 
 
 def window(width: int, scheme: str) -> dict[str, Any]:
-    """A window of that width; one as narrow as a phone's is touched."""
+    """A window of that width, in which nothing is half-way; one as narrow as a phone's is touched."""
     size = {"width": width, "height": WIDTHS[width]}
     touch = {"has_touch": True, "is_mobile": True} if width < 720 else {}
-    return {"viewport": size, "color_scheme": scheme, **touch}
+    return {"viewport": size, "color_scheme": scheme, "reduced_motion": "reduce", **touch}
 
 
 def _take(
@@ -61,7 +61,7 @@ def _take(
         print(f"{state.name} at {width}, {scheme}: {str(error).splitlines()[0]}", file=sys.stderr)
     if state.is_for_researchers:
         unroll(page, width)
-    page.screenshot(path=folder / f"{state.name}-{width}-{scheme}.png")
+    page.screenshot(path=folder / f"{state.name}-{width}-{scheme}.png", animations="disabled")
     context.close()
 
 
@@ -89,7 +89,7 @@ def _take_files(browser: Browser, folder: Path, wanted: list[str]) -> None:
                 page = browser.new_context(**window(width, scheme)).new_page()
                 page.goto(state.make(Path(place)).as_uri())
                 unroll(page, width)
-                page.screenshot(path=folder / f"{state.name}-{width}-{scheme}.png")
+                page.screenshot(path=folder / f"{state.name}-{width}-{scheme}.png", animations="disabled")
                 page.context.close()
 
 

@@ -14,6 +14,8 @@ from finecomb.core.evidence import Season, with_season
 from finecomb.core.records import PHASES, Document, ModelSettings, Settings
 from finecomb.core.study import Study
 from finecomb.report.marked_text import document_page, study_html
+from finecomb.server.annotators.schema import ErrorResponse
+from finecomb.server.problems import SAY, STATUS
 from finecomb.simulate.demo import demo_study
 from tests.browser import arrival
 from tests.browser.researcher_studies import ask_models, asked, designed, judged, let_them_come
@@ -64,6 +66,19 @@ def box_scores() -> Study:
 
 def snac() -> Study:
     return _study("snac", *_documents("s", "\n".join(STORY)))
+
+
+def german() -> Study:
+    """Texts to mark on German pages; the protocol's own words stay as they are."""
+    protocol = fc.protocol("scarecrow").model_copy(update={"name": "vogelscheuche", "language": "de"})
+    settings = Settings(title="Hafennachrichten", protocols=(protocol.id,), annotators=99, skip=PHASES)
+    return Study.from_items([settings, protocol, *_documents("d", LONG, context={"prompt": PROMPT})])
+
+
+def german_entered() -> Study:
+    """Everything that comes before the work, on German pages."""
+    protocol = fc.protocol("accuracy").model_copy(update={"name": "genauigkeit", "language": "de"})
+    return arrival.study_of(protocol, text("r1", REPORT, data=BOX), annotators=99)
 
 
 def likert() -> Study:
@@ -183,6 +198,64 @@ def _offline(page: Page, server: Server) -> None:
     page.context.set_offline(True)
     _mark(reader, "fiftieth year", "incoherent")
     expect(page.locator("[data-state=offline]")).to_be_visible(timeout=20_000)
+
+
+def _crowded(page: Page, server: Server) -> None:
+    """Marks that overlap three deep, words left out, and a mark with its earlier words."""
+    reader = _joined(page, server)
+    for quote, label in (("mark its fiftieth", "incoherent"), ("its fiftieth year", "redundant")):
+        _mark(reader, quote, label)
+        _let_go(reader)
+    _mark(reader, "fiftieth year", "self-contradiction")
+    reader.answer("severity", "2")
+    if not _is_phone(page):
+        reader.pick("since 1911")
+    reader.saved()
+
+
+def _let_go(reader: Reader) -> None:
+    if _is_phone(reader.page):
+        reader.action("done")
+
+
+def _deleted(page: Page, server: Server) -> None:
+    _marked(page, server)
+    page.locator("[data-action=delete]").first.click()
+    expect(page.locator(".toast")).to_be_visible()
+
+
+def _answered(code: str) -> Visit:
+    """The server answers a mark with this problem."""
+
+    def visit(page: Page, server: Server) -> None:
+        reader = _joined(page, server)
+        body = ErrorResponse(code=code, say=SAY[code]).model_dump_json()  # type: ignore[arg-type, index]
+        answer = {"status": STATUS[code], "content_type": "application/json", "body": body}  # type: ignore[index]
+        page.route("**/api/tasks/**/marks/**", lambda route: route.fulfill(**answer))  # type: ignore[arg-type]
+        _mark(reader, "fiftieth year", "incoherent")
+        expect(page.locator(f"[data-note={code}], [data-state=refused]").first).to_be_visible(timeout=20_000)
+
+    return visit
+
+
+def _two_tabs(page: Page, server: Server) -> None:
+    _joined(page, server)
+    other = page.context.new_page()
+    other.goto(page.url)
+    expect(page.locator("[data-note=elsewhere]")).to_be_visible(timeout=20_000)
+
+
+def _opened(action: str, shown: str) -> Visit:
+    """What one button of the page opens."""
+
+    def visit(page: Page, server: Server) -> None:
+        reader = _joined(page, server)
+        if _is_phone(page) and not page.locator(f"[data-action={action}]").count():
+            return  # a phone does not have it
+        reader.action(action)
+        expect(page.locator(shown).first).to_be_visible(timeout=20_000)
+
+    return visit
 
 
 def _guide(page: Page, server: Server) -> None:
@@ -335,6 +408,15 @@ STATES = (
     PageState("marking", scarecrow, _marked),
     PageState("marking-list", scarecrow, _listed),
     PageState("marking-offline", scarecrow, _offline),
+    PageState("marking-crowded", scarecrow, _crowded),
+    PageState("marking-deleted", scarecrow, _deleted),
+    PageState("marking-refused", scarecrow, _answered("refused")),
+    PageState("marking-lease-over", scarecrow, _answered("lease-over")),
+    PageState("marking-two-tabs", scarecrow, _two_tabs),
+    PageState("reading-settings", scarecrow, _opened("settings", "#set-language")),
+    PageState("texts", scarecrow, _opened("texts", ".pop.texts")),
+    PageState("cannot-judge", scarecrow, _opened("cannot", "#because")),
+    PageState("no-errors", scarecrow, _opened("finish", ".asking")),
     PageState("picking", scarecrow, _picking),
     PageState("guide", scarecrow, _guide),
     PageState("end", scarecrow, _finished),
@@ -343,6 +425,13 @@ STATES = (
     PageState("signed-out", scarecrow, _address("/admin")),
     PageState("sign-in", scarecrow, _sign_in),
     PageState("sign-in-used", scarecrow, _address("/sign-in/nobody-knows-this")),
+    PageState("german-join", german, _welcome),
+    PageState("german-marking", german, _marked),
+    PageState("german-offline", german, _offline),
+    PageState("german-picking", german, _picking),
+    PageState("german-survey", german_entered, _came_to("survey", "[data-step=survey]")),
+    PageState("german-solution", german_entered, _feedback),
+    PageState("german-failed", german_entered, _came_to("result-1", "[data-solution]", nothing)),
     PageState("data", accuracy, _data),
     PageState("box-score", box_scores, _data),
     PageState("parts", snac, _parts),
@@ -355,8 +444,8 @@ STATES = (
     PageState("training", entered, _came_to("training", "[data-step=training]")),
     PageState("training-solution", entered, _feedback),
     PageState("qualification", entered, _came_to("part-1-1", "[data-step=part-1-1]")),
-    PageState("qualification-passed", entered, _came_to("result-1", "[data-passed=true]")),
-    PageState("qualification-failed", entered, _came_to("result-1", "[data-passed=false]", nothing)),
+    PageState("qualification-passed", entered, _came_to("result-1", "[data-passed=true] [data-solution]")),
+    PageState("qualification-failed", entered, _came_to("result-1", "[data-passed=false] [data-solution]", nothing)),
     PageState("turned-away", entered, _turned_away),
     PageState("lesson", taught, _came_to("label-1-exercise-6", "[data-step]")),
     PageState("exercise", taught, _came_to("exercise-1", "[data-practice]")),

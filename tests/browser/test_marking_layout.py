@@ -49,6 +49,34 @@ def test_the_text_stays_where_it_is(browser: Browser, scarecrow: Server, width: 
     assert page.evaluate(_CUT) == []
 
 
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1280, 800)])
+def test_the_list_of_marks_stays_where_it_is(browser: Browser, scarecrow: Server, width: int, height: int) -> None:
+    """It moved down for the questions of a chosen mark, and up again without them."""
+    reader = new_reader(browser, scarecrow, viewport={"width": width, "height": height})
+    page, first = reader.page, reader.page.locator("[data-list=marks] li").first
+    reader.select("fiftieth year")
+    reader.label("self-contradiction")
+    reader.press("3", "Escape")
+    questions = page.locator("[data-place=questions] [data-question=severity]")
+    expect(questions).to_have_count(0)
+    expect(page.locator("[data-place=questions]")).to_contain_text("No mark is chosen.")
+    place = first.bounding_box()
+    first.locator("button").click()
+    expect(questions).to_be_visible()
+    assert first.bounding_box() == place
+    reader.press("g")
+    expect(first).to_contain_text("Grammar and usage")
+    assert first.bounding_box() == place, "fewer questions"
+    reader.press("Escape")
+    reader.saved()
+    page.reload()
+    expect(first).to_be_visible()
+    assert first.bounding_box() == place, "kept on the device"
+    first.locator("button").click()
+    expect(questions).to_be_visible()
+    assert first.bounding_box() == place
+
+
 @pytest.mark.parametrize(("width", "height"), [(1024, 768), (768, 1024)])
 def test_a_tablet_has_everything_at_hand_from_the_start(
     browser: Browser, scarecrow: Server, width: int, height: int
@@ -63,6 +91,9 @@ def test_a_tablet_has_everything_at_hand_from_the_start(
     reader.select("carry")
     reader.label("grammar-usage")
     expect(page.locator("[data-panel=mark] [data-question=severity]")).to_be_visible()
+    middles = "(all) => all.map((e) => { const box = e.getBoundingClientRect(); return (box.left + box.right) / 2; })"
+    options, words = (page.locator(f"[data-question=severity] .seg > label{inner}") for inner in ("", " > span"))
+    assert words.evaluate_all(middles) == pytest.approx(options.evaluate_all(middles), abs=1.5)
     page.locator("[data-tab=list]").click()
     expect(page.locator("[data-list=marks] button")).to_have_count(1)
 
@@ -108,3 +139,43 @@ def test_where_one_is_and_where_the_work_is_do_not_collide(browser: Browser, sca
     assert place
     assert state
     assert place["x"] + place["width"] <= state["x"]
+
+
+def test_a_chosen_mark_stays_above_the_tray(browser: Browser, scarecrow: Server) -> None:
+    """On a phone the questions of a mark lay over the mark: the page looked for it before it was painted."""
+    reader = new_reader(browser, scarecrow, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    reader.long_press("fiftieth")
+    reader.label("self-contradiction")
+    page = reader.page
+    above = """() => {
+      const tray = document.querySelector("[data-tray=mark]")?.getBoundingClientRect().top;
+      const bars = [...document.querySelectorAll(".hd")].map((bar) => bar.getBoundingClientRect());
+      return bars.length > 0 && bars.every(({ top, bottom }) => top > 56 && bottom + 8 < tray);
+    }"""
+    page.wait_for_function(above)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1024, 768), (768, 1024)])
+def test_notes_leave_labels_and_panel_where_they_are(
+    browser: Browser, scarecrow: Server, width: int, height: int
+) -> None:
+    """Going offline, picking, and saying that a text cannot be judged pushed the labels up under the finger."""
+    reader = new_reader(browser, scarecrow, viewport={"width": width, "height": height})
+    page = reader.page
+    reader.select("fiftieth year")
+    reader.label("self-contradiction")
+    reader.saved()
+    panel = page.locator(".panel")
+    before = panel.bounding_box()
+    page.locator("[data-action=pick]").first.click()
+    expect(page.locator("[data-banner=pick]")).to_be_visible()
+    assert panel.bounding_box() == before
+    reader.action("cancel")
+    reader.action("cannot")
+    expect(page.locator("#because")).to_be_visible()
+    assert panel.bounding_box() == before
+    reader.action("cannot")
+    page.context.set_offline(True)
+    reader.answer("severity", "3")
+    expect(page.locator("[data-note=offline]")).to_be_visible(timeout=20_000)
+    assert panel.bounding_box() == before

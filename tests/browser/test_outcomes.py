@@ -46,6 +46,9 @@ def test_a_failed_test_names_the_kinds_to_read_again_and_explains_points(browser
         page.keyboard.press("Escape")
         page.locator("[data-kind-again=redundant] [data-item]").first.click()
         expect(page.locator("[data-solution]")).to_be_visible()
+        for width, height in ((768, 1024), (360, 740)):  # where the list is below the text, the next step is in sight
+            page.set_viewport_size({"width": width, "height": height})
+            expect(page.locator("[data-action=continue]")).to_be_in_viewport(ratio=1)
         reader.checks_out()
 
 

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.long
 LONG = " ".join([FERRY] * 20)
 
 
-def opened(browser: Browser, server: Server) -> Page:
-    page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+def opened(browser: Browser, server: Server, width: int = 1440, height: int = 900) -> Page:
+    page = browser.new_context(viewport={"width": width, "height": height}).new_page()
     page.goto(server.open_link)
     page.locator("[data-action=start]").click()
     expect(page.locator("[data-question]").first).to_be_visible(timeout=20_000)
@@ -31,14 +31,15 @@ def stands_above_the_fold(page: Page) -> None:
         box = each.locator("xpath=..").bounding_box()
         assert box
         assert box["y"] >= 0
-        assert box["y"] + box["height"] <= 900
+        assert box["y"] + box["height"] <= page.evaluate("innerHeight")
     assert violations(page) == []
 
 
-def test_a_preference_is_answered_above_the_fold(browser: Browser, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (768, 1024)])
+def test_a_preference_is_answered_above_the_fold(browser: Browser, tmp_path: Path, width: int, height: int) -> None:
     pair = text("p1", "", context={"prompt": PROMPT, "a": LONG, "b": LONG.upper()})
     with serving(study_of("preference", pair), tmp_path / "study") as server:
-        page = opened(browser, server)
+        page = opened(browser, server, width, height)
         stands_above_the_fold(page)
         scrolls = page.locator(".pair .sheet").evaluate_all("all => all.map((e) => e.scrollHeight > e.clientHeight)")
         assert scrolls == [True, True]

@@ -207,7 +207,8 @@ def wrong_link(tries: int) -> ProblemError:
     """The answer to the so many-th wrong link from one address within a while."""
     if tries > _TRIES:
         return ProblemError("too-many")
-    return ProblemError("not-found", "This link does not open anything (any more). Ask for a new one.")
+    say = "This link was replaced, has ended, or was not copied whole. Ask whoever sent it for a new one."
+    return ProblemError("not-found", say)
 
 
 def auth_of(request: Request) -> Auth:

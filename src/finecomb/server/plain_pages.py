@@ -13,11 +13,14 @@ body { margin: 0; min-height: 100vh; display: grid; place-items: center; font: 1
   background: light-dark(#eff0f1, #131518); color: light-dark(#1a1d21, #e4e6e9) }
 main { box-sizing: border-box; width: min(520px, 100vw - 32px); padding: 32px; border-radius: 12px;
   background: light-dark(#fff, #1b1d21); border: 1px solid light-dark(#dcdfe2, #2e3238) }
-.brand { display: flex; align-items: center; gap: 10px; margin: 0 0 24px; color: inherit; font-weight: 600;
-  font-size: 16px }
+.brand { display: flex; align-items: center; gap: 10px; margin: 0 0 28px; color: inherit; font-weight: 650;
+  font-size: 15px; letter-spacing: -.01em }
 .brand svg { width: 22px; height: 18px; fill: currentColor }
 h1 { margin: 0 0 16px; font-size: 24px; line-height: 32px; letter-spacing: -.01em; overflow-wrap: anywhere }
-p { color: light-dark(#474d55, #b3b9c1) }
+p { margin: 0 0 16px; color: light-dark(#474d55, #b3b9c1) }
+main > :last-child { margin-bottom: 0 }
+form { display: flex; justify-content: flex-end }
+@media (max-width: 719.9px) { main { padding: 24px } }
 a { color: inherit; text-underline-offset: 3px }
 button { min-height: 44px; padding: 0 24px; border: 0; border-radius: 8px; font: inherit; font-weight: 600;
   background: light-dark(#1a1d21, #e4e6e9); color: light-dark(#fff, #131518) }

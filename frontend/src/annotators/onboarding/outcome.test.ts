@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Feedback, MarkBody, Solved } from "../../lib/api-types";
 import { question, task } from "../work/fixtures";
-import { agrees, compared, graded, gradedDrawings } from "./outcome";
+import { agrees, compared, gained, graded, gradedDrawings } from "./outcome";
 import { answerWords } from "../../lib/questions/options";
 
 const LOOKS = [
@@ -71,6 +71,17 @@ describe("how an exercise went", () => {
       ["missed", "- WO", "rest"],
       ["extra", "+ NA", "rest"],
     ]);
+  });
+  test("flags that would lie over each other say the kind alone", () => {
+    const text = "a battle of 15-11 in the second half";
+    const solutions = [solved(12, 14), solved(15, 17), solved(25, 31)];
+    const missed = graded(task(text), feedback({ solutions }), LOOKS);
+    const same = (flag: string) => flag;
+    const flags = { found: same, missed: (flag: string) => `missed · ${flag}`, extra: same };
+    expect(gradedDrawings(missed, undefined, flags).map(({ flag }) => flag)).toEqual(["WO", "WO", "missed · WO"]);
+  });
+  test("points are told to a tenth", () => {
+    expect([gained(100 / 13), gained(4)]).toEqual([7.7, 4]);
   });
   test("known answers stand beside those given", () => {
     const kind = question("kind", { options: [{ value: 1, title: "One", gloss: "", group: "", aliases: [] }] });

@@ -60,15 +60,36 @@ export const gradedDrawings = (
   marks: readonly Graded[],
   chosen: string | undefined,
   flags: Readonly<Record<Graded["kind"], (flag: string) => string>>,
-): Drawing[] =>
-  marks.map(({ id, kind, look, spans }) => ({
-    id,
-    spans,
-    slot: look.slot,
-    flag: flags[kind](look.flag),
-    kind: KINDS[kind],
-    tone: id === chosen && kind === "found" ? "chosen" : "rest",
+): Drawing[] => {
+  const wordy = marks.map((mark) => ({ mark, flag: flags[mark.kind](mark.look.flag) }));
+  return wordy.map(({ mark, flag }) => ({
+    id: mark.id,
+    spans: mark.spans,
+    slot: mark.look.slot,
+    flag: wordy.some((other) => other.mark !== mark && collide({ mark, flag }, other)) ? mark.look.flag : flag,
+    kind: KINDS[mark.kind],
+    tone: mark.id === chosen && mark.kind === "found" ? "chosen" : "rest",
   }));
+};
+
+interface Flagged {
+  readonly mark: Graded;
+  readonly flag: string;
+}
+
+/** How many characters of the text a flag takes: its letters are about two thirds as wide. */
+const room = (flag: string): number => flag.length * 0.7 + 1;
+
+/** Whether the flag of one of two marks reaches the beginning of the other. */
+const collide = (a: Flagged, b: Flagged): boolean =>
+  a.mark.spans.some((one) =>
+    b.mark.spans.some(
+      (two) => one.part === two.part && two.start - one.start < room(a.flag) && one.start - two.start < room(b.flag),
+    ),
+  );
+
+/** What a found error brought, to a tenth of a point. */
+export const gained = (points: number): number => Math.round(points * 10) / 10;
 
 /** One's own marks: what was found and what was extra. */
 export const ownMarks = (marks: readonly Graded[]): Graded[] => marks.filter(({ kind }) => kind !== "missed");

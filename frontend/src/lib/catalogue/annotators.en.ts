@@ -20,7 +20,7 @@ export default {
   thisMark: "This mark",
   allMarks: { one: "All marks {n}", other: "All marks {n}" },
   letGo: "Tap the text to let go of this mark.",
-  noneChosen: "No mark is chosen. Tap one in the text, or choose one from the list.",
+  noneChosen: "No mark is chosen. Choose one in the text or in the list.",
   chosenMark: "The chosen mark",
   change: "Change",
   changeLabel: "Change the label",
@@ -28,6 +28,7 @@ export default {
   markDeleted: "Mark deleted",
   addWords: "Add words",
   spans: { one: "{n} span", other: "{n} spans" },
+  quoted: "“{words}”",
   gapAfter: "gap after {words}",
   verb: "refers to",
   refersToThis: "{flag} {verb} this",
@@ -56,6 +57,7 @@ export default {
   severityOf: "{name}, {n} of {of}",
   whatFits: "Which kind fits?",
   whatFitsSay: "Point at a label to read about it; press its letter to mark.",
+  whatFitsTouch: "Choose a label to mark these words; hold it to read more.",
   easilyConfused: "Easily confused with",
 
   // questions
@@ -90,6 +92,7 @@ export default {
   backToPart: "Go back to part {n}",
   noMarks: "No marks yet",
   noMarksHelp: "Read the text once. Then select the first words that are wrong and press a letter.",
+  noMarksTouch: "Read the text once. Then select the first words that are wrong and choose a label.",
   noErrorsHere: "This text has no errors",
   saidNoErrors: "No errors in this text",
   data: "Data",
@@ -201,6 +204,7 @@ export default {
   notAccepted: "Not accepted",
   markRefused: "This mark was not accepted.",
   answerRefused: "This answer was not accepted.",
+  refusedKept: "It stays here until you decide.",
   changedElsewhere: "This was changed in another window.",
   conflictSay: "Both are kept until you choose one.",
   keepMine: "Keep mine",
@@ -307,6 +311,7 @@ export default {
   goOn: "Go on",
 
   // how it went
+  gained: "+{n}",
   found: "Found",
   missed: "Missed",
   extra: "Extra",

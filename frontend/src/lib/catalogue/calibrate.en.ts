@@ -35,7 +35,6 @@ const calibrate = {
   "judge-short": "judge",
   "all-labels": "Over all labels",
   "no-agreement": "There is no agreement to compare.",
-  "few-marks": "few marks",
   "person-by-person": "Person by person",
   "alt-test": "alternative annotator test",
   "alt-means":
@@ -96,7 +95,6 @@ const calibrate = {
   "same-label": "With the same label",
   recall: "recall",
   precision: "precision",
-  f1: "F1",
   "any-label": "Any label",
   notes: "To know",
   tables: "tables as JSON",

@@ -49,6 +49,20 @@ test("German is whole", () => {
   expect(Object.keys(questions).filter((key) => !(key in german.questions))).toEqual([]);
 });
 
+test("German speaks to adults: Sie, German quotes, a capital after a colon that begins a sentence, short buttons", () => {
+  const { annotators, questions: asked } = files["./languages/de.ts"]! as unknown as Record<
+    string,
+    Record<string, Message>
+  >;
+  for (const message of Object.values({ ...annotators, ...asked }).flatMap(forms)) {
+    expect(message).not.toMatch(/\b(du|dein\w*|dir|dich|bitte)\b|!|"/i);
+    expect(message).not.toMatch(/: (es|er|sie|dies|nehmen|wählen) [^:]*\.$/);
+  }
+  const BUTTONS = ["agree", "disagree", "start", "continue", "pick", "pickAgain", "useThese", "keep", "done", "again"];
+  for (const key of [...BUTTONS, "lookAgain", "tryNow", "showAnswers", "openGuide", "noErrorsHere", "readOtherwise"])
+    expect([key, forms(annotators![key]!).every((words) => words.length <= 34)]).toEqual([key, true]);
+});
+
 test("a language is found by its code or by its first part; the rest is English", () => {
   expect(LANGUAGES).toContain("de");
   expect([spoken("de"), spoken("de-AT"), spoken("xx"), spoken("")]).toEqual(["de", "de", "en", "en"]);
@@ -58,4 +72,28 @@ test("what a language lacks is said in English", () => {
   const say = translator({ a: "one", b: { one: "{n} thing", other: "{n} things" } });
   say.speak({ b: { few: "{n} veci", other: "{n} vecí" } }, "sk");
   expect([say("a"), say("b", { n: 2 }), say("b", { n: 9 })]).toEqual(["one", "2 veci", "9 vecí"]);
+});
+
+const catalogues = import.meta.glob<Record<string, Record<string, Message>>>("./*.en.ts", { eager: true });
+const sources = Object.entries(
+  import.meta.glob<string>("../../**/*.{svelte,ts}", { query: "?raw", import: "default", eager: true }),
+)
+  .filter(([name]) => !name.startsWith("./") && !/schema\.d|\.test\.ts$/.test(name))
+  .map(([, text]) => text)
+  .join("\n");
+/** Keys that are put together of parts: `noted-${kind}`. */
+const built = [...sources.matchAll(/`([^`\n]*\$\{[^`\n]*)`/g)]
+  .map(([, text]) => text!.split(/\$\{[^}]*\}/))
+  .filter((parts) => /[a-z]/i.test(parts.join("")))
+  .map((parts) => new RegExp(`^${parts.map((part) => part.replace(/[^\w-]/g, "\\$&")).join(".+")}$`));
+/** Those of `${edge}-${way}`, and reasons that the server names. */
+const BY_VALUE = /^(?:(?:start|end)-(?:back|on)|fast|few)$/;
+
+test.each(Object.entries(catalogues))("every message of %s is said somewhere", (_, module) => {
+  const keys = Object.values(module).flatMap((part) => (typeof part === "object" ? Object.keys(part) : []));
+  const isSaid = (key: string) =>
+    BY_VALUE.test(key) ||
+    [`"${key}"`, `'${key}'`, `\`${key}\``].some((word) => sources.includes(word)) ||
+    built.some((pattern) => pattern.test(key));
+  expect(keys.filter((key) => !isSaid(key))).toEqual([]);
 });

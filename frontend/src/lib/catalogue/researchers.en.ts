@@ -238,7 +238,6 @@ const admin = {
   verdict: "To look at",
   "nothing-to-look-at": "nothing to look at",
   "all-in-short": "Per hour, all in",
-  "noticed-weak": "says little alone",
   "nothing-noticed": "nothing",
   minutes: "Minutes",
   "active-all": "active, in all",
@@ -275,7 +274,6 @@ const admin = {
   "scores-bar": { one: "{from} to {to} points: {n} person", other: "{from} to {to} points: {n} people" },
   "pass-mark": "pass mark {needed}",
   attempts: "Training and qualification",
-  "attempts-none": "Nothing yet.",
   "attempt-training": "Training",
   "attempt-test": "Attempt {n}",
   "attempt-passed": "{score} of {of} points, passed",
@@ -475,3 +473,4 @@ const admin = {
 
 export type AdminKey = keyof typeof admin;
 export const t = translator<typeof admin>(admin);
+export default admin;
