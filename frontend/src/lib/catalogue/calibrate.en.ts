@@ -93,8 +93,6 @@ const calibrate = {
   gold: "Against gold",
   "gold-means": "filled: share of gold it finds · open: share of its marks that are gold",
   "same-label": "With the same label",
-  recall: "recall",
-  precision: "precision",
   "any-label": "Any label",
   notes: "To know",
   tables: "tables as JSON",
