@@ -87,7 +87,6 @@ const calibrate = {
   gold: "Against gold",
   recall: "recall",
   precision: "precision",
-  f1: "F1",
   "any-label": "Any label",
   notes: "To know",
   tables: "tables as JSON",

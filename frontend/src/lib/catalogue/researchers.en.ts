@@ -467,3 +467,4 @@ const admin = {
 
 export type AdminKey = keyof typeof admin;
 export const t = translator<typeof admin>(admin);
+export default admin;
