@@ -217,6 +217,16 @@ def _crowded(page: Page, server: Server) -> None:
     reader.saved()
 
 
+def _hovered(page: Page, server: Server) -> None:
+    """The pointer on words of several marks."""
+    _crowded(page, server)
+    if _is_phone(page):
+        return
+    page.keyboard.press("Escape")
+    page.locator(".pc[data-mark*=' ']").last.hover()
+    expect(page.locator(".hover")).to_be_visible()
+
+
 def _let_go(reader: Reader) -> None:
     if _is_phone(reader.page):
         reader.action("done")
@@ -238,6 +248,7 @@ def _answered(code: str) -> Visit:
         page.route("**/api/tasks/**/marks/**", lambda route: route.fulfill(**answer))  # type: ignore[arg-type]
         _mark(reader, "fiftieth year", "incoherent")
         expect(page.locator(f"[data-note={code}], [data-state=refused]").first).to_be_visible(timeout=20_000)
+        expect(page.locator(".top [data-state]")).to_contain_text("not accepted", ignore_case=True)
 
     return visit
 
@@ -389,6 +400,7 @@ STATES = (
     PageState("marking-list", scarecrow, _listed),
     PageState("marking-offline", scarecrow, _offline),
     PageState("marking-crowded", scarecrow, _crowded),
+    PageState("marking-hovered", scarecrow, _hovered),
     PageState("marking-deleted", scarecrow, _deleted),
     PageState("marking-refused", scarecrow, _answered("refused")),
     PageState("marking-lease-over", scarecrow, _answered("lease-over")),
