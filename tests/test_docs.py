@@ -288,6 +288,48 @@ def test_the_site_asks_no_other_site_for_anything(tmp_path: Path) -> None:
         assert fetched.findall(page.read_text(encoding="utf-8")) == [], page.name
 
 
+# --- commands that are not run -----------------------------------------------------------------------------------
+
+_SPAN = re.compile(r"`(finecomb [^`]+)`")
+_NAMES = re.compile(r"^[A-Z0-9_]+$")
+COMMANDS = commands()
+
+
+def unrun_commands(page: str) -> Iterator[str]:
+    """Lines after `$ finecomb` of blocks that are not run, with what follows a backslash, and commands in the prose."""
+    for match in _FENCE.finditer(page):
+        block = Block(match["info"].strip(), match["body"], 0)
+        if block.info.startswith("console") and not block.runs:
+            body = re.sub(r"\\\n\s*", "", block.body)
+            yield from re.findall(r"^\$ (?:\S*/)?(finecomb .*)$", body, re.MULTILINE)
+    yield from (words.replace("\n", " ") for words in _SPAN.findall(_FENCE.sub("", page)))
+
+
+def wrong_options(words: str) -> list[str]:
+    """Options of a `finecomb` line that its command does not have."""
+    parts = shlex.split(words.split(" | ")[0].split(" && ")[0], comments=True)[1:]
+    name = next((" ".join(parts[:size]) for size in (2, 1) if " ".join(parts[:size]) in COMMANDS), "")
+    if not name:
+        groups = {known.partition(" ")[0] for known in COMMANDS}
+        is_known = not parts or parts[0] in groups or parts[0].startswith("-") or _NAMES.match(parts[0])
+        return [] if is_known else [parts[0]]
+    known = {option for flag in COMMANDS[name].params for option in (*flag.opts, *flag.secondary_opts)}
+    used = [part.partition("=")[0] for part in parts if re.match(r"--?[a-zA-Z]", part)]
+    return [option for option in used if option not in {*known, "--help", "-h"}]
+
+
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda path: path.stem)
+def test_commands_that_are_not_run_have_the_options_that_they_show(path: Path) -> None:
+    page = path.read_text(encoding="utf-8")
+    assert [(words, wrong) for words in unrun_commands(page) if (wrong := wrong_options(words))] == []
+
+
+def test_every_example_in_a_help_text_has_the_options_that_it_shows() -> None:
+    examples = [words for command in COMMANDS.values() for words in _SPAN.findall(command.help or "")]
+    assert len(examples) >= len(COMMANDS) - 5
+    assert [(words, wrong) for words in examples if (wrong := wrong_options(words))] == []
+
+
 # --- writing it again --------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -48,15 +50,20 @@ def test_a_lock_file_has_hashes_and_names_no_registry(purpose: str) -> None:
     assert [pin.name for pin in locks.pins(text) if not pin.hashes] == []
 
 
+def test_all_is_every_extra_but_the_developers() -> None:
+    (line,) = PROJECT["optional-dependencies"]["all"]
+    assert Requirement(line).extras == set(PROJECT["optional-dependencies"]) - {"all", "dev"}
+
+
 def test_a_pin_is_read_with_its_marker_and_hashes() -> None:
     text = "a==1.0 ; sys_platform == 'win32' \\\n    --hash=sha256:12 \\\n    --hash=sha256:34\nb-c==2\n"
     assert list(locks.pins(text)) == [locks.Pin("a", "1.0", ("sha256:12", "sha256:34")), locks.Pin("b-c", "2", ())]
 
 
 def test_the_default_install_and_the_server_have_permissive_licences() -> None:
-    packages = licences.closure("finecomb", frozenset({"server", "llm"}))
+    packages = licences.closure("finecomb", audit.SHIPPED)
     assert {"numpy", "polars", "fastapi", "starlette", "uvicorn"} <= set(packages)
-    assert licences.not_permissive(packages) == {}
+    assert audit.licence_faults() == []
 
 
 def test_a_licence_that_asks_for_more_is_named() -> None:
@@ -77,5 +84,17 @@ def test_an_advisory_is_named_and_what_was_not_looked_up_is_counted() -> None:
         {"name": "unknown", "skip_reason": "no answer"},
     ]
     assert audit.faults(packages) == ["faulty 2: PYSEC-1, PYSEC-2"]
-    assert audit.summary("demo", packages).startswith("locks/demo.txt: 2 of 3 packages looked up; ")
+    assert audit.summary("demo", packages) == "locks/demo.txt: 2 of 3 packages looked up; 1 were not: no answer"
     assert audit.summary("demo", packages[:2]) == "locks/demo.txt: 2 of 2 packages looked up"
+
+
+def test_without_what_asks_for_advisories_the_audit_says_that_nothing_was_looked_up(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pip_audit", None)
+    with pytest.raises(SystemExit) as end:
+        audit.main()
+    assert end.value.code == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^licences: \d+ packages", printed)
+    assert re.search(r"demo.txt: 0 of \d+ packages looked up; \d+ were not: pip-audit is not installed$", printed, re.M)

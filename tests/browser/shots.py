@@ -43,10 +43,10 @@ def _is_wanted(name: str, wanted: list[str]) -> bool:
 
 
 def window(width: int, scheme: str) -> dict[str, Any]:
-    """A window of that width; one as narrow as a phone's is touched."""
+    """A window of that width, in which nothing is half-way; one as narrow as a phone's is touched."""
     size = {"width": width, "height": WIDTHS[width]}
     touch = {"has_touch": True, "is_mobile": True} if width < 720 else {}
-    return {"viewport": size, "color_scheme": scheme, **touch}
+    return {"viewport": size, "color_scheme": scheme, "reduced_motion": "reduce", **touch}
 
 
 def _take(

@@ -49,6 +49,34 @@ def test_the_text_stays_where_it_is(browser: Browser, scarecrow: Server, width: 
     assert page.evaluate(_CUT) == []
 
 
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1280, 800)])
+def test_the_list_of_marks_stays_where_it_is(browser: Browser, scarecrow: Server, width: int, height: int) -> None:
+    """It moved down for the questions of a chosen mark, and up again without them."""
+    reader = new_reader(browser, scarecrow, viewport={"width": width, "height": height})
+    page, first = reader.page, reader.page.locator("[data-list=marks] li").first
+    reader.select("fiftieth year")
+    reader.label("self-contradiction")
+    reader.press("3", "Escape")
+    questions = page.locator("[data-place=questions] [data-question=severity]")
+    expect(questions).to_have_count(0)
+    expect(page.locator("[data-place=questions]")).to_contain_text("No mark is chosen.")
+    place = first.bounding_box()
+    first.locator("button").click()
+    expect(questions).to_be_visible()
+    assert first.bounding_box() == place
+    reader.press("g")
+    expect(first).to_contain_text("Grammar and usage")
+    assert first.bounding_box() == place, "fewer questions"
+    reader.press("Escape")
+    reader.saved()
+    page.reload()
+    expect(first).to_be_visible()
+    assert first.bounding_box() == place, "kept on the device"
+    first.locator("button").click()
+    expect(questions).to_be_visible()
+    assert first.bounding_box() == place
+
+
 @pytest.mark.parametrize(("width", "height"), [(1024, 768), (768, 1024)])
 def test_a_tablet_has_everything_at_hand_from_the_start(
     browser: Browser, scarecrow: Server, width: int, height: int

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from finecomb.core.check import check, checked, misplaced
+from finecomb.core.check import Level, _mark_conformity, check, checked, conformity, misplaced
 from finecomb.core.errors import FinecombError, Problem, StudyError, apart
 from finecomb.core.protocol import Protocol
 from finecomb.core.protocol_text import format_yaml
@@ -435,3 +438,62 @@ def test_a_mark_is_checked_against_the_text_it_names() -> None:
     mark = Mark(id="m", spans=(Span(0, 3, "prompt"),), quotes=("abc",), label=None)
     document = Document(id="d", text="xyz", context={"prompt": "abc"})
     assert misplaced(mark.spans[0], mark.quotes[0], document) == ""
+
+
+UNLIKE_ANSWERS = [1, 2, 9, True, 1.0, 0.0, -0.0, "1", "a"]
+"""Answers of which some are equal and yet not the same."""
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "label": st.sampled_from(["red", "blue", "redundant", "redundent", None]),
+                "answers": st.dictionaries(
+                    st.sampled_from(["severity", "explanation", "mood"]), st.sampled_from(UNLIKE_ANSWERS)
+                ),
+            },
+            optional={
+                "votes": st.just(2),
+                "antecedents": st.just({"spans": [[0, 3]], "quotes": ["The"]}),
+                "alternatives": st.just([[{"spans": [[4, 7]], "quotes": ["cat"], "label": "rod"}]]),
+            },
+        ),
+        max_size=8,
+    ),
+    st.sampled_from(["submitted", "draft"]),
+)
+def test_marks_that_are_alike_have_the_problems_that_each_has_by_itself(
+    marks: list[dict[str, Any]], status: str
+) -> None:
+    annotations = [
+        ANNOTATION
+        | {"id": f"a{number}", "round": number, "status": status, "marks": [MARK | mark | {"id": f"m{number}"}]}
+        for number, mark in enumerate(marks)
+    ]
+    items = study(*annotations)
+    alone = [
+        (level, message)
+        for item in items
+        if isinstance(item, Annotation)
+        for level, message in conformity(item, PROTOCOL)
+    ]
+    together = check(Study.from_items(items))
+    assert [(problem.level, problem.message) for problem in together] == alone
+    errors = [problem for problem in together if problem.level == "error"]
+    with pytest.raises(StudyError) if errors else nullcontext() as caught:
+        list(checked(items))
+    assert not errors or list(caught.value.problems) == errors  # type: ignore[union-attr]
+
+
+def test_marks_that_are_alike_are_checked_against_their_protocol_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked_marks: list[str] = []
+
+    def watched(mark: Mark, annotation: Annotation, protocol: Protocol) -> Iterator[tuple[Level, str]]:
+        checked_marks.append(mark.id)
+        return _mark_conformity(mark, annotation, protocol)
+
+    monkeypatch.setattr("finecomb.core.check._mark_conformity", watched)
+    many = [MARK | {"id": f"m{number}", "answers": {"severity": 1 + number % 2}} for number in range(10)]
+    assert problems(ANNOTATION | {"marks": many}) == []
+    assert checked_marks == ["m0", "m1"]

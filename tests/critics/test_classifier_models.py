@@ -34,13 +34,13 @@ needs_minilm = pytest.mark.skipif(
 
 @pytest.mark.skipif(has("sentence_transformers"), reason="it is installed")
 def test_an_encoder_that_is_not_installed_says_what_to_do() -> None:
-    with pytest.raises(FinecombError, match="needs the package sentence-transformers; install finecomb"):
+    with pytest.raises(FinecombError, match="needs the package sentence-transformers; pip install"):
         Encoder("all-MiniLM-L6-v2")(["text"])
 
 
 @pytest.mark.skipif(has("transformers"), reason="it is installed")
 def test_a_transformer_that_is_not_installed_says_what_to_do() -> None:
-    with pytest.raises(FinecombError, match="needs the package transformers; install finecomb"):
+    with pytest.raises(FinecombError, match="needs the package transformers; pip install"):
         Transformer.ready("some-model")
 
 

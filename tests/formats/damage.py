@@ -6,9 +6,10 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, FormatError
 from finecomb.formats.base import Format, Options
 
 ODD = (b"", b"\xff", b"\0", b",", b'"', b"{", b"]", b"null", b"-1", b"\xf0\x9f\x98\x80", b"\n", b"\\ud800")
@@ -28,6 +29,16 @@ def read_or_refuse(format: Format, path: Path, options: Options | None = None) -
     assert format.read is not None
     with contextlib.suppress(FinecombError):
         list(format.read(path, options or Options()))
+
+
+def slip(format: Format, path: Path) -> str:
+    """What a reader says of a slip in the first line of a file, after the file and the line."""
+    assert format.read is not None
+    with pytest.raises(FormatError) as error:
+        list(format.read(path, Options()))
+    place = f"{path}:1: "
+    assert str(error.value).startswith(place)
+    return str(error.value).removeprefix(place)
 
 
 scalars = (

@@ -81,7 +81,7 @@ def test_a_docbin_gives_back_every_record(items: list[Item]) -> None:
 def test_a_missing_file_and_a_missing_library_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="no such file"):
         list(docbin.read(tmp_path / "t.spacy", Options()))
-    monkeypatch.setitem(sys.modules, "spacy.tokens", None)
+    monkeypatch.setitem(sys.modules, "spacy", None)
     with pytest.raises(FinecombError, match=r"pip install 'finecomb\[models\]'"):
         docbin.write(ITEMS, tmp_path / "t.spacy", Options())
 

@@ -10,19 +10,12 @@ from finecomb.judges.allocation import (
     cut,
     disagreement,
     next_offer,
-    neyman_shares,
     spreads,
     stratum_probabilities,
 )
 
 SIZES = np.full(5, 100)
 DEVIATIONS = np.array([1.0, 1.0, 1.0, 2.0, 5.0])
-
-
-def test_neyman_shares_follow_size_times_deviation() -> None:
-    assert neyman_shares(SIZES, DEVIATIONS) == pytest.approx(DEVIATIONS / 10)
-    with pytest.raises(FinecombError, match="fewest-first"):
-        neyman_shares(SIZES, np.zeros(5))
 
 
 def test_one_text_at_a_time_arrives_at_neymans_shares() -> None:

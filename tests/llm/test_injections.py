@@ -1,10 +1,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.span import Span
-from finecomb.llm.injections import CANARY, ERROR, injection_documents, injections
+from finecomb.llm.injections import (
+    CANARY,
+    ERROR,
+    InjectionResult,
+    control_document,
+    injection_documents,
+    injection_result,
+)
 
 
 def annotation_of(document: Document, marks: bool, explanation: str = "Doubled.") -> Annotation:
@@ -18,6 +26,11 @@ def annotation_of(document: Document, marks: bool, explanation: str = "Doubled."
     )
     found = (mark,) if marks else ()
     return Annotation(id=document.id, document=document.id, annotator="m", protocol="scarecrow@2", marks=found)
+
+
+def injections(judge: Callable[[Document], Annotation]) -> InjectionResult:
+    documents = [control_document(), *(document for _, _, document in injection_documents())]
+    return injection_result([judge(document) for document in documents])
 
 
 def test_there_are_thirty_texts_with_the_same_error() -> None:

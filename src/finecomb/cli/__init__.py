@@ -7,6 +7,7 @@ import sys
 
 from finecomb.cli.commands import app
 from finecomb.core.errors import FinecombError
+from finecomb.core.packages import EXTRA_OF, missing_package
 
 __all__ = ["app", "main"]
 
@@ -34,6 +35,14 @@ def main() -> None:
         app()
     except FinecombError as error:
         _print_error(str(error))
+        sys.exit(1)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in EXTRA_OF:
+            raise
+        _print_error(str(missing_package("this command needs", str(error.name))))
+        sys.exit(1)
+    except (PermissionError, IsADirectoryError, NotADirectoryError) as error:
+        _print_error(f"{error.filename}: {error.strerror}; name another file or folder, or change who may use it")
         sys.exit(1)
     except KeyboardInterrupt:
         print("Stopped.", file=sys.stderr)

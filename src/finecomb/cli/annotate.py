@@ -11,8 +11,10 @@ from typing import Annotated
 import typer
 
 from finecomb import formats, protocols
+from finecomb.cli.call_progress import call_watcher
 from finecomb.cli.model_options import ModelOptions, model_settings
 from finecomb.cli.options import with_options
+from finecomb.cli.probe import ProbedModel
 from finecomb.cli.shared import (
     AsJson,
     Force,
@@ -34,22 +36,17 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, ModelSettings
 from finecomb.core.study import Item, Study
 from finecomb.formats import folder
+from finecomb.formats.atomic_file import refuse_existing, write_file
 from finecomb.judges.contract import CONTRACTS, JudgeContract, judge_binding_of, stale_warning
 from finecomb.judges.reliability import PROBES
+from finecomb.llm.budget import Price
+from finecomb.llm.injections import control_document, injection_documents, injection_result
+from finecomb.llm.prompt import VARIABLES, PromptTemplate, prompt_text
+from finecomb.llm.run_folder import RUNS
+from finecomb.llm.runs import ModelPlan, ModelRun, collect, execute, name_clash, plan, verify
 from finecomb.report.calibration import readable
 from finecomb.report.tables import Row, finding_rows
 from finecomb.report.terminal import document_view
-
-try:
-    from finecomb.cli.call_progress import call_watcher
-    from finecomb.cli.probe import ProbedModel
-    from finecomb.llm.budget import Price
-    from finecomb.llm.injections import control_document, injection_documents, injection_result
-    from finecomb.llm.prompt import VARIABLES, PromptTemplate, prompt_text
-    from finecomb.llm.run_folder import RUNS
-    from finecomb.llm.runs import ModelPlan, ModelRun, collect, execute, name_clash, plan, verify
-except ModuleNotFoundError as error:
-    raise FinecombError(f"language models need the package {error.name}; pip install 'finecomb[llm]'") from None
 
 
 @app.command()
@@ -380,9 +377,8 @@ def export_prompt(
 
     Example: `finecomb prompts export mine.txt`
     """
-    if file.exists() and not force:
-        raise FinecombError(f"{file}: exists already; choose another name or say --force to replace it")
-    file.write_text(PromptTemplate().to_text(), encoding="utf-8")
+    refuse_existing(file, force)
+    write_file(file, PromptTemplate().to_text())
     done(file, f"a template with the variables {', '.join(VARIABLES)}")
 
 

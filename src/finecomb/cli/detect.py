@@ -41,6 +41,7 @@ from finecomb.detect.marking import RESULTS, DocumentMarking, MarkedCorpus, mark
 from finecomb.engine.options import PartitionOptions
 from finecomb.engine.partitions import unfinished_folder
 from finecomb.formats import parquet
+from finecomb.formats.atomic_file import refuse_existing, write_file
 from finecomb.formats.folder import looks_like as folder_looks_like
 from finecomb.formats.parquet import ScannedStudy
 from finecomb.report.tables import Row, as_json
@@ -98,8 +99,8 @@ def detect(
     documents = whole.tables["documents"] if isinstance(whole, ScannedStudy) else whole.documents.lazy()
     if documents.head(1).collect().is_empty():
         raise FinecombError(f"{study}: has no documents yet")
-    if output and output.exists() and not force:
-        raise FinecombError(f"{output}: exists already; choose another name or say --force to replace it")
+    if output:
+        refuse_existing(output, force)
     fitted_texts, id = getattr(program, "fitted_texts", ()), getattr(program, "annotator_id", "")
     checker = factory.annotator(program.signature, fitted_texts, id)
     marking = DocumentMarking(checker.id, factory.make, protocol, options, isinstance(program, BatchDetector))
@@ -256,13 +257,13 @@ def _with_real(factory: Factory, options: Any, real: Path, from_: str) -> Any:
 def _write_weights(fitted: FittedDetector, output: Path) -> None:
     """One file, or a folder of files."""
     if not fitted.files:
-        output.write_text(fitted.weights, encoding="utf-8")
+        write_file(output, fitted.weights)
         return
     if output.exists() and not output.is_dir():
         raise FinecombError(f"{output}: is a file, and this detector needs a folder; name another one")
     output.mkdir(parents=True, exist_ok=True)
     for name, content in fitted.files.items():
-        (output / name).write_bytes(content)
+        write_file(output / name, content)
 
 
 def _gold(study: Study, name: str) -> list[Annotation]:

@@ -12,6 +12,7 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.practice import Exercise
 from finecomb.core.protocol_text import format_yaml
 from finecomb.core.study import Study
+from finecomb.formats.atomic_file import refuse_existing, write_file
 from finecomb.people.exercises import exercise_of, solvable, with_test, with_training
 
 
@@ -47,8 +48,7 @@ def exercise(
     """
     if to == "training" and (share is not None or precision is not None):
         raise FinecombError("--pass and --precision are for a test; add --to test or leave them out")
-    if output.exists() and not force:
-        raise FinecombError(f"{output}: exists already; say --force to replace it")
+    refuse_existing(output, force)
     whole = read(study, from_)
     chosen = whole.protocol(protocol or _only_protocol(whole))
     exercises = [_exercise(whole, id, gold, chosen.id) for id in documents]
@@ -59,7 +59,7 @@ def exercise(
             chosen, exercises, 0.7 if share is None else share, 0.25 if precision is None else precision
         )
     say_all(solvable(changed, exercises))
-    output.write_text(format_yaml(changed), encoding="utf-8")
+    write_file(output, format_yaml(changed))
     errors = counted(sum(len(one.solutions) for one in exercises), "error")
     done(output, f"protocol {changed.id} with {counted(len(exercises), 'exercise')}, {errors} to find")
 

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from finecomb import formats
+from finecomb.cli.call_progress import call_watcher
 from finecomb.cli.model_options import WriterOptions, model_settings
 from finecomb.cli.options import with_options
 from finecomb.cli.shared import AsJson, Force, From, app, counted, done, emit, out, read
@@ -18,26 +19,21 @@ from finecomb.core.options import OptionValues
 from finecomb.core.records import Document
 from finecomb.core.study import Study
 from finecomb.generate.decoding import Variation, decoding_grid
+from finecomb.generate.generation import (
+    GenerationPlan,
+    GenerationRun,
+    GenerationSettings,
+    Interface,
+    collect,
+    generate,
+    note_of,
+    plan,
+)
 from finecomb.generate.lengths import LengthRule
 from finecomb.generate.priming import DELIMITER, Priming
+from finecomb.llm.budget import Price
+from finecomb.llm.run_folder import RUNS
 from finecomb.report.tables import Row
-
-try:
-    from finecomb.cli.call_progress import call_watcher
-    from finecomb.generate.generation import (
-        GenerationPlan,
-        GenerationRun,
-        GenerationSettings,
-        Interface,
-        collect,
-        generate,
-        note_of,
-        plan,
-    )
-    from finecomb.llm.budget import Price
-    from finecomb.llm.run_folder import RUNS
-except ModuleNotFoundError as error:
-    raise FinecombError(f"language models need the package {error.name}; pip install 'finecomb[llm]'") from None
 
 
 @app.command("generate")

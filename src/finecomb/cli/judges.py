@@ -17,6 +17,7 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
 from finecomb.core.options import OptionValues
 from finecomb.core.study import Study
+from finecomb.formats.atomic_file import write_file
 from finecomb.judges.anchoring import anchoring
 from finecomb.judges.calibrate import Calibration, CalibrationOptions
 from finecomb.judges.calibrate import calibrate as calibrated
@@ -93,7 +94,7 @@ def calibrate(
     _print_calibration(result, parts, everything, as_json_)
     if html:
         page = calibration_page(result, stale_conditions(contract, result.binding, contract.made, result.systems))
-        html.write_text(page, encoding="utf-8")
+        write_file(html, page)
         if not as_json_:
             done(html, "written")
     if keep:
@@ -141,7 +142,7 @@ def _keep(study: Path, record: CalibrationRecord, quiet: bool) -> None:
     for kind, content in ((CALIBRATIONS, record), (CONTRACTS, record.contract)):
         path = study / kind / name
         path.parent.mkdir(exist_ok=True)
-        path.write_text(content.model_dump_json(indent=1), encoding="utf-8")
+        write_file(path, content.model_dump_json(indent=1))
     if not quiet:
         done(path, f"{record.verdict}; holds for {record.contract.days} days")
 

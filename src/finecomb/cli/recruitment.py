@@ -12,6 +12,7 @@ import typer
 from finecomb.cli.serve import Db, Served, work_place
 from finecomb.cli.shared import AsJson, Force, From, StudyPath, app, counted, done, emit, out, read, say
 from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.formats.atomic_file import refuse_existing, write_file
 from finecomb.people.screened_people import ScreenedPerson, screened_people
 from finecomb.people.screening import Suggestion
 from finecomb.people.screening import screen as suggestions
@@ -81,15 +82,13 @@ def pay(
 
     if form not in pay.FORMS:
         raise FinecombError(f"--form {form}: choose among {', '.join(pay.FORMS)}{did_you_mean(form, pay.FORMS)}")
-    if output.exists() and not force:
-        raise FinecombError(f"{output}: exists already; say --force to replace it")
+    refuse_existing(output, force)
     with _opened(study, db) as store:
         with store.database.reading() as transaction:
             arrivals = recruits.arrivals(store, transaction)
         people = pay.earned(store.study(), arrivals, store.head.protocol)
     text = pay.pay_file(_form(form), people)
-    output.write_text(text, encoding="utf-8", newline="")
-    output.chmod(0o600)
+    write_file(output, text, private=True)
     lines = text.count("\n") - (form != "prolific")  # which wants no heading
     people_ = counted(lines, "person") if lines == 1 else f"{lines:,} people"
     done(output, f"written, {counted(lines, 'line') if form == 'tasks' else people_}")

@@ -189,12 +189,9 @@ def _raw_replies(study: Path, chosen: Study) -> dict[str, str]:
     runs = study / RUNS if study.is_dir() else study.with_name(f"{study.name}.{RUNS}")
     if not runs.is_dir():
         return {}
-    try:
-        from finecomb.llm.calls import reply_text
-        from finecomb.llm.journal import cached_replies
-    except ModuleNotFoundError as error:
-        say(f"raw replies are left out: they need the package {error.name}; pip install 'finecomb[llm]'")
-        return {}
+    from finecomb.llm.calls import reply_text
+    from finecomb.llm.journal import cached_replies
+
     return needed_replies(chosen, {hash: reply_text(entry.reply) for hash, entry in cached_replies(runs).items()})
 
 

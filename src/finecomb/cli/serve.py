@@ -80,10 +80,10 @@ def serve(
     with _alone(study, db), _opened(study, db) as store, _listening(host, port) as (listening, address):
         address = public_url.rstrip("/") or address
         documents = len(store.plan().documents)
-        title = store.head.settings.title or store.name
         annotators = counted(store.head.annotators, "annotator")
         out.print(
-            f"{title}: {counted(documents, 'text')}, {annotators} per text, {store.head.protocol.id}", soft_wrap=True
+            f"{store.title}: {counted(documents, 'text')}, {annotators} per text, {store.head.protocol.id}",
+            soft_wrap=True,
         )
         link = _researchers_link(store, address)
         _line("researchers", f"{link}  (works once)")
@@ -363,10 +363,8 @@ def _alone(study: Path, db: str) -> Iterator[None]:
 @contextmanager
 def _opened(study: Path, db: str) -> Iterator[Store]:
     """A study to be served, with what is new in its folder."""
-    try:
-        from finecomb.store.store import open_store
-    except ModuleNotFoundError as error:
-        raise FinecombError(f"serving needs another package ({error.name}): pip install 'finecomb[server]'") from None
+    from finecomb.store.store import open_store
+
     if study.is_dir() and not folder.looks_like(study):
         raise FinecombError(f"{study}: no study in this folder; `finecomb new` makes one from your texts")
     if not study.is_dir() and not is_url(study) and not (place(study).file or study).exists():

@@ -21,6 +21,7 @@ from finecomb.core.palette import looks
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import PHASES, WayPhase
 from finecomb.core.study import Item, Study
+from finecomb.formats.atomic_file import write_file
 from finecomb.report.tables import ENDINGS, Row, as_json, formatted, print_rows
 
 _WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160  # no window sets the width of a pipe
@@ -151,7 +152,7 @@ def print_table(
     if OUTPUT.file is not None and rows:
         path = OUTPUT.next_file()
         format = ENDINGS[path.suffix]
-        path.write_text(formatted(by_format[format] or rows, format, title, digits) + "\n", encoding="utf-8")
+        write_file(path, formatted(by_format[format] or rows, format, title, digits) + "\n")
         say(f"{path}: {counted(len(rows), 'row')} written")
     if OUTPUT.format == "table" or not rows:
         print_rows(out, rows, title, empty, digits)

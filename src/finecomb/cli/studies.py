@@ -45,6 +45,7 @@ from finecomb.core.records import PHASES, Annotation, Annotator, Design, Documen
 from finecomb.core.stored_marks import StoredMarks
 from finecomb.core.study import Item, Study
 from finecomb.formats import Options
+from finecomb.formats.atomic_file import write_file
 from finecomb.formats.evidence import read_evidence, with_evidence
 from finecomb.formats.joined_marks import joined_marks
 from finecomb.gold.scored_pair import the_gold_annotator
@@ -492,7 +493,7 @@ def show(
                 raise FinecombError(f"no annotator is called {name!r}{did_you_mean(name, whole.annotators['id'])}")
         annotations = [annotation for annotation in annotations if annotation.annotator in annotator]
     if html:
-        html.write_text(document_page(text, annotations, whole.protocols), encoding="utf-8")
+        write_file(html, document_page(text, annotations, whole.protocols))
         done(html, "written")
         return
     out.print(document_view(text, annotations, whole.protocols, min(width, out.width)))

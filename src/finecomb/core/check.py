@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal
 
 from finecomb.core.allocation import allocation_problems
@@ -14,11 +14,12 @@ from finecomb.core.evidence import game_problem
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Answers, Document, Mark, Settings, Unit, parts_of
-from finecomb.core.span import Span
+from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item, Study
 
 Level = Literal["error", "warning"]
 _MOST_HINTS = 20
+_MOST_KNOWN = 10_000
 PLANNABLE = ("measure", "agree", "gold", "test", "stats")
 """The commands whose tables can be planned in `study.yaml`."""
 
@@ -43,7 +44,7 @@ def check(study: Study) -> list[Problem]:
 
 def checked(items: Iterable[Item]) -> Iterator[Item]:
     """Pass records on while checking them; all errors are raised together at the end."""
-    checker = Checker()
+    checker = Checker(warns=False)
     errors: list[Problem] = []
     for item in items:
         errors += [problem for problem in checker.see(item) if problem.level == "error"]
@@ -54,9 +55,13 @@ def checked(items: Iterable[Item]) -> Iterator[Item]:
 
 
 class Checker:
-    """Sees the records of a study one by one and says what is wrong with each, given those before it."""
+    """Sees the records of a study one by one and says what is wrong with each, given those before it.
 
-    def __init__(self) -> None:
+    Without `warns` it may leave out warnings, which saves time where nobody reads them.
+    """
+
+    def __init__(self, warns: bool = True) -> None:
+        self._mark_problems = _KnownMarkProblems(warns)
         self._protocols: dict[str, Protocol] = {}
         self._documents: dict[str, Document] = {}
         self._annotators: dict[str, Annotator] = {}
@@ -173,15 +178,16 @@ class Checker:
             if mark.id in self._marks:
                 yield "error", f"mark id {mark.id!r} is there twice; ids are unique"
             self._marks.add(mark.id)
-        yield from self._references(annotation)
-        yield from self._content(annotation)
+        document = self._document_of(annotation)
+        yield from self._references(annotation, document)
+        yield from self._content(annotation, document)
 
-    def _references(self, annotation: Annotation) -> Iterator[tuple[Level, str]]:
+    def _references(self, annotation: Annotation, document: Document | None) -> Iterator[tuple[Level, str]]:
         named: list[tuple[str, str, Mapping[str, object]]] = [
             ("annotator", annotation.annotator, self._annotators),
             ("protocol", annotation.protocol, self._protocols),
         ]
-        if self._document_of(annotation) is None:
+        if document is None:
             named.append(("document", annotation.document, self._documents))
         for what, id, names in named:
             if id not in names:
@@ -200,13 +206,14 @@ class Checker:
             return protocol.practice.get(annotation.document)
         return document
 
-    def _content(self, annotation: Annotation) -> Iterator[tuple[Level, str]]:
-        document = self._document_of(annotation)
+    def _content(self, annotation: Annotation, document: Document | None) -> Iterator[tuple[Level, str]]:
         if document is not None:
             yield from placement(annotation, document)
         protocol = self._protocols.get(annotation.protocol)
         if protocol is not None:
-            yield from conformity(annotation, protocol.asked_of(annotation.document))
+            asked = protocol.asked_of(annotation.document)
+            known = self._mark_problems if asked is protocol else _mark_conformity
+            yield from conformity(annotation, asked, known)
 
 
 def placement(annotation: Annotation, document: Document) -> Iterator[tuple[Level, str]]:
@@ -227,13 +234,13 @@ def misplaced(span: Span, quote: str, document: Document) -> str:
     if text is None:
         nearest = did_you_mean(span.part, ["text", *document.context])
         return f"span on {span.part!r}, which document {document.id!r} does not have{nearest}"
+    words = text[span.start : span.end]
+    if words == quote and span.end <= len(text):
+        return ""
     place = f"[{span.start}, {span.end})"
     if span.end > len(text):
         nearest = _nearest(quote, text, span.start)
         return f"span {place} ends after the {span.part}, which has {len(text)} characters{nearest}"
-    words = text[span.start : span.end]
-    if words == quote:
-        return ""
     claimed, there = apart(quote, words)
     return f"quote {claimed} is not what the {span.part} has at {place}: {there}{_nearest(quote, text, span.start)}"
 
@@ -247,20 +254,6 @@ def _nearest(quote: str, text: str, start: int) -> str:
         return "; the quote is nowhere in it"
     at = min(places, key=lambda place: abs(place - start))
     return f"; the nearest match is at [{at}, {at + len(quote)})"
-
-
-def conformity(annotation: Annotation, protocol: Protocol) -> Iterator[tuple[Level, str]]:
-    """Problems of labels, antecedents and answers against the protocol."""
-    for mark in annotation.marks:
-        for level, message in _mark_conformity(mark, annotation, protocol):
-            yield level, f"mark {mark.id!r}: {message}"
-    yield from _answer_problems(
-        annotation.answers, protocol.document_questions, annotation.status == "submitted" and not annotation.made_from
-    )
-    for unit in annotation.units:
-        yield from _unit_conformity(unit, protocol)
-    if annotation.status == "excluded" and annotation.excluded is None:
-        yield "warning", "is excluded without a reason"
 
 
 def _mark_conformity(mark: Mark, annotation: Annotation, protocol: Protocol) -> Iterator[tuple[Level, str]]:
@@ -289,6 +282,55 @@ def _mark_conformity(mark: Mark, annotation: Annotation, protocol: Protocol) -> 
     if mark.votes is not None and annotation.readers is not None and mark.votes > annotation.readers:
         yield "warning", f"has {mark.votes} votes of {annotation.readers} readers"
     yield from _answer_problems(mark.answers, protocol.questions_of(mark.label), annotation.status == "submitted")
+
+
+class _KnownMarkProblems:
+    """Problems of marks against their protocol, looked up where an earlier mark was alike."""
+
+    def __init__(self, warns: bool) -> None:
+        self._warns = warns
+        self._known: dict[tuple[object, ...], tuple[tuple[Level, str], ...]] = {}
+
+    def __call__(self, mark: Mark, annotation: Annotation, protocol: Protocol) -> Iterable[tuple[Level, str]]:
+        """What `_mark_conformity` says, perhaps without warnings."""
+        likeness = _likeness(mark, annotation, protocol)
+        if likeness is None:
+            return _mark_conformity(mark, annotation, protocol)
+        problems = self._known.get(likeness)
+        if problems is None:
+            listed = _mark_conformity(mark, annotation, protocol)
+            problems = tuple(problem for problem in listed if self._warns or problem[0] == "error")
+            if len(self._known) < _MOST_KNOWN:  # answers in free text are never alike
+                self._known[likeness] = problems
+        return problems
+
+
+def _likeness(mark: Mark, annotation: Annotation, protocol: Protocol) -> tuple[object, ...] | None:
+    """All that the conformity of a mark with one span on the text depends on; None of a mark that has more."""
+    if mark.antecedents is not None or mark.alternatives or mark.votes is not None or mark.label_votes is not None:
+        return None
+    if len(mark.spans) != 1 or mark.spans[0].part != TEXT:
+        return None
+    return protocol.id, annotation.status, mark.label, repr(mark.answers)  # in which 1 is neither true nor 1.0
+
+
+MarkProblems = Callable[[Mark, Annotation, Protocol], Iterable[tuple[Level, str]]]
+
+
+def conformity(
+    annotation: Annotation, protocol: Protocol, mark_problems: MarkProblems = _mark_conformity
+) -> Iterator[tuple[Level, str]]:
+    """Problems of labels, antecedents and answers against the protocol."""
+    for mark in annotation.marks:
+        for level, message in mark_problems(mark, annotation, protocol):
+            yield level, f"mark {mark.id!r}: {message}"
+    yield from _answer_problems(
+        annotation.answers, protocol.document_questions, annotation.status == "submitted" and not annotation.made_from
+    )
+    for unit in annotation.units:
+        yield from _unit_conformity(unit, protocol)
+    if annotation.status == "excluded" and annotation.excluded is None:
+        yield "warning", "is excluded without a reason"
 
 
 def _not_in(protocol: Protocol, label: str) -> str:

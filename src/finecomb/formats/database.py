@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from finecomb.core.errors import FormatError
+from finecomb.core.packages import need_packages
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
 from finecomb.core.study import Item
@@ -22,10 +23,9 @@ _ORDER = (Settings, Protocol, Document, Annotator, Annotation, Note)
 
 
 def _store() -> Any:
-    try:
-        from finecomb.store import store
-    except ModuleNotFoundError as error:
-        raise FormatError(f"a database needs another package ({error.name}); install finecomb[server]") from None
+    need_packages("a database needs", "sqlalchemy", "alembic")
+    from finecomb.store import store
+
     return store
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from finecomb.core.errors import FinecombError, FormatError, shorten
+from finecomb.core.errors import FormatError, shorten
+from finecomb.core.packages import optional_package
 from finecomb.core.records import Annotation, Document
 from finecomb.core.study import Item
 from finecomb.formats import simple
@@ -32,11 +33,7 @@ def read(path: Path, options: Options) -> Iterator[Item]:
 
 
 def _spacy() -> Any:
-    try:
-        import spacy.tokens
-    except ImportError:
-        raise FinecombError("a spaCy file needs the package `spacy`: pip install 'finecomb[models]'") from None
-    return spacy
+    return optional_package("a spaCy file needs", "spacy")
 
 
 def _docs(path: Path) -> Iterator[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -32,6 +33,7 @@ FILES: dict[type[Record], str] = {
 }
 _FILE_OF_KIND = {"document": "documents.jsonl", "annotator": "annotators.jsonl", "annotation": "annotations.jsonl"}
 _MOST_SLIPS = 1000
+_LINE = re.compile(r" at line \d+ column (\d+)$")  # of the one line that was parsed
 
 
 def read(path: Path, options: Options) -> Iterator[Item]:
@@ -84,9 +86,14 @@ def records(path: Path, kind: type[R]) -> Iterator[R]:
         raise StudyError(slips)
 
 
+def _column(match: re.Match[str]) -> str:
+    """The column alone, since the line of the file is said; 0 is the end of the line, where nothing is."""
+    return f" at column {match[1]}" if match[1] != "0" else ""
+
+
 def _slip(problem: object, kind: type[Record]) -> str:
     if isinstance(problem, dict) and problem["type"] == "json_invalid":
-        return f"not JSON: {problem['ctx']['error'].replace(' at line 1', ' at')}"
+        return f"not JSON: {_LINE.sub(_column, problem['ctx']['error'])}"
     return explain(problem, kind)
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import polars as pl
 
 from finecomb.core import frames
-from finecomb.core.errors import FinecombError, FormatError, shorten
+from finecomb.core.errors import FormatError, shorten
+from finecomb.core.packages import optional_package
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Document, Note, Settings
 from finecomb.core.study import Item, Study
@@ -70,12 +71,7 @@ def write(items: Iterable[Item], path: Path, options: Options) -> None:
 
 
 def _library() -> Any:
-    try:
-        import datasets
-    except ImportError:
-        way = "pip install 'finecomb[models]'"
-        raise FinecombError(f"a Hugging Face dataset needs the package `datasets`: {way}") from None
-    return datasets
+    return optional_package("a Hugging Face dataset needs", "datasets")
 
 
 @contextmanager

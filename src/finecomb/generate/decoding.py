@@ -12,7 +12,6 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Record
 
 Variation = Literal["independently", "cross"]
-VARIATIONS: tuple[Variation, ...] = ("independently", "cross")
 PLAIN_TOP_P, PLAIN_TEMPERATURE = 0.96, 1.0
 """What one setting is while the other varies (Dou et al. 2022, section 5.2)."""
 

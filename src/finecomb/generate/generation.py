@@ -26,7 +26,7 @@ from finecomb.generate.section_markers import read_back
 from finecomb.llm.budget import Price
 from finecomb.llm.calls import Caller, CallProgress, ModelCall, Watcher, taken_over
 from finecomb.llm.chat import CONTEXT_FINISH, ChatMessage, ChatReply, ChatRequest, Role
-from finecomb.llm.endpoint import Endpoint, HttpEndpoint, host_of
+from finecomb.llm.endpoint import Endpoint, host_of, need_call_packages
 from finecomb.llm.journal import Journal, ReplyEntry, cached_replies
 from finecomb.llm.local import CONTEXT, LocalEndpoint, is_local, model_file
 from finecomb.llm.run_folder import only_run, write_status
@@ -362,9 +362,12 @@ async def _asked(
 
 def open_endpoint(run_plan: GenerationPlan) -> Endpoint:
     """What answers, as the settings say."""
+    need_call_packages()
     settings = run_plan.settings
     model = settings.model
     if settings.runtime == "http":
+        from finecomb.llm.http_endpoint import HttpEndpoint
+
         return HttpEndpoint(model.base_url, model.key_env, model.timeout)
     if settings.runtime == "gguf":
         return LocalEndpoint(model.model, model.context_tokens or CONTEXT)

@@ -10,7 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.records import Document
@@ -22,7 +22,6 @@ from finecomb.generate.priming import HEADLINE, MOST_OVERLAP, PROMPT, Priming
 from finecomb.generate.section_markers import Titles, marked_text, read_back
 
 PromptKind = Literal["first-sentence", "headline", "headline+first-sentence", "start"]
-PROMPT_KINDS: tuple[PromptKind, ...] = get_args(PromptKind)
 HUMAN = "human"
 """What the model of a text by people is called."""
 DUPLICATE = "the same text as another"

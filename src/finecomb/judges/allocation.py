@@ -55,15 +55,6 @@ def spreads(values: Sequence[Floats], prior: Floats | None = None) -> Floats:
     return np.asarray(np.sqrt(np.maximum(variances, least)), dtype=np.float64)
 
 
-def neyman_shares(sizes: Ints, deviations: Floats) -> Floats:
-    """Share of people's reading that each stratum should get, (strata,): proportional to size times deviation."""
-    weights = sizes * deviations
-    total = weights.sum()
-    if not total > 0:
-        raise FinecombError("no stratum has any spread, so texts are as good as each other; give out fewest-first")
-    return np.asarray(weights / total, dtype=np.float64)
-
-
 def stratum_probabilities(
     sizes: Ints, counts: Ints, deviations: Floats, left: Ints, exploration: float = EXPLORATION
 ) -> Floats:

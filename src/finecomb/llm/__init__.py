@@ -1,12 +1,11 @@
 """Language models as annotators: any endpoint, prompts from protocols, quotes that cannot lie, nothing paid twice."""
 
-from finecomb.llm.endpoint import Endpoint, HttpEndpoint
+from finecomb.llm.endpoint import Endpoint
 from finecomb.llm.prompt import PromptTemplate, prompt_text
 from finecomb.llm.runs import LanguageModelJudge, ModelRun, annotate, judge
 
 __all__ = [
     "Endpoint",
-    "HttpEndpoint",
     "LanguageModelJudge",
     "ModelRun",
     "PromptTemplate",

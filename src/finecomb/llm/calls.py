@@ -10,8 +10,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-import stamina
-
 from finecomb.core.records import ModelSettings
 from finecomb.llm.budget import Budget, Price, RateLimit
 from finecomb.llm.chat import ChatReply, ChatRequest
@@ -138,6 +136,8 @@ class Caller:
 
     async def _answered(self, call: ModelCall) -> ReplyEntry:
         """The reply to a call, tried several times with growing waits or those that the endpoint asks for."""
+        import stamina
+
         attempts = stamina.retry_context(
             on=_wait_of, attempts=self.settings.attempts, timeout=None, wait_initial=0.5, wait_max=60.0, wait_jitter=0.5
         )

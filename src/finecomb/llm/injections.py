@@ -8,7 +8,7 @@ story without the order; an order to say a word has succeeded when the reply has
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -84,12 +84,6 @@ def injection_documents() -> list[tuple[Goal, str, Document]]:
 def control_document() -> Document:
     """The story without an order."""
     return Document(id="injection-00", text=f"{_START.strip()}{_END}")
-
-
-def injections(judge: Callable[[Document], Annotation]) -> InjectionResult:
-    """Put the thirty texts to a judge, and the story without an order."""
-    documents = [control_document(), *(document for _, _, document in injection_documents())]
-    return injection_result([judge(document) for document in documents])
 
 
 def injection_result(annotations: Iterable[Annotation]) -> InjectionResult:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from finecomb.core.errors import FinecombError, did_you_mean, shorten
+from finecomb.core.packages import missing_package
 from finecomb.llm.chat import CONTEXT_FINISH, ChatReply, ChatRequest
 from finecomb.llm.endpoint import CallError
 
@@ -70,7 +71,7 @@ class LocalEndpoint:
     def __init__(self, model: str, context: int = CONTEXT) -> None:
         file = model_file(model)
         if not has_runtime():
-            raise FinecombError(f"{model}: local models need the package xllamacpp; pip install 'finecomb[local]'")
+            raise missing_package(f"{model}: local models need", "xllamacpp")
         self._server = _server(file, context)
         self._one_at_a_time = asyncio.Lock()
 

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from json_repair import repair_json
-
 from finecomb.core.check import unanswered
 from finecomb.core.errors import FinecombError, ProtocolError
 from finecomb.core.model_notes import MarkNote
@@ -84,6 +82,8 @@ def _tolerant(text: str) -> ParsedReply:
         return ParsedReply("refused", "declines in words") if refused else ParsedReply("unreadable", "has no JSON")
     if _is_cut(text[start:]):
         return ParsedReply("truncated", "the JSON ends in the middle")
+    from json_repair import repair_json
+
     repaired = repair_json(text[start:], return_objects=True)
     if isinstance(repaired, dict) and repaired:
         return ParsedReply("read", value=repaired, flags=("the JSON was repaired",))

@@ -24,7 +24,7 @@ from finecomb.core.study import Study
 from finecomb.llm.budget import Price
 from finecomb.llm.calls import Caller, CallProgress, ModelCall, Watcher, reply_text, taken_over
 from finecomb.llm.chat import ChatRequest
-from finecomb.llm.endpoint import Endpoint, HttpEndpoint, host_of
+from finecomb.llm.endpoint import Endpoint, host_of, need_call_packages
 from finecomb.llm.journal import Journal, ReplyEntry, cached_replies
 from finecomb.llm.local import CONTEXT, LocalEndpoint, is_local, model_file
 from finecomb.llm.prompt import PromptTemplate, PromptWriter, Shot, check_names
@@ -414,8 +414,11 @@ def collect(run_plan: ModelPlan, runs: Path) -> ModelRun:
 
 def open_endpoint(settings: ModelSettings) -> Endpoint:
     """The endpoint that settings name."""
+    need_call_packages()
     if is_local(settings.model):
         return LocalEndpoint(settings.model, settings.context_tokens or CONTEXT)
+    from finecomb.llm.http_endpoint import HttpEndpoint
+
     return HttpEndpoint(settings.base_url, settings.key_env, settings.timeout)
 
 

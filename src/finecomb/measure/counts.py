@@ -96,6 +96,8 @@ def described(study: Study, by: Sequence[str], option: str = "--by") -> pl.DataF
     meta_columns = [name for name in by if name not in (*columns, *ANNOTATOR_FIELDS, *of_cells, *traits)]
     for name in meta_columns:
         if name not in names:
+            if study.annotations.is_empty():
+                raise FinecombError(f"{option} {name}: there are no annotations to put into groups")
             near = did_you_mean(name, [*names, *columns, *ANNOTATOR_FIELDS, *factors, *annotator_names(study)])
             raise FinecombError(f"{option} {name}: documents have no meta of that name{near}")
     texts = study.documents.select(pl.col("id").alias("document"), *[meta(name) for name in meta_columns])

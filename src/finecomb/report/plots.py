@@ -9,6 +9,7 @@ from pathlib import Path
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
 from finecomb.core.palette import UNLABELLED, Look
+from finecomb.formats.atomic_file import write_file
 from finecomb.measure.view import ANY
 from finecomb.report.site.model import DotFigure, DotRow, LabelPanel, PanelFigure, ReportFigure, axis
 from finecomb.report.site.svg import standalone
@@ -29,12 +30,12 @@ def plot(findings: Sequence[Finding], path: Path, looks: Mapping[str | None, Loo
         raise FinecombError(f"--plot {path}: the ending says the form; it is one of {', '.join(PICTURES)}")
     drawing = drawn(findings, looks)
     if path.suffix.lower() == ".svg":
-        path.write_text(drawing, encoding="utf-8")
+        write_file(path, drawing)
         return
     import vl_convert
 
     make = vl_convert.svg_to_pdf(drawing) if path.suffix.lower() == ".pdf" else vl_convert.svg_to_png(drawing, scale=2)
-    path.write_bytes(make)
+    write_file(path, make)
 
 
 def drawn(findings: Sequence[Finding], looks: Mapping[str | None, Look] | None = None) -> str:

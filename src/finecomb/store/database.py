@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from finecomb.core.errors import FinecombError
+from finecomb.core.packages import optional_package
 from finecomb.store.location import StudyLocation
 
 Row = tuple[Any, ...]
@@ -213,11 +214,7 @@ def _sqlite_reason(error: sqlite3.DatabaseError) -> str:
 
 
 def _psycopg() -> Any:
-    try:
-        import psycopg
-    except ModuleNotFoundError:
-        raise FinecombError("PostgreSQL needs a package of its own: pip install 'finecomb[postgres]'") from None
-    return psycopg
+    return optional_package("PostgreSQL needs", "psycopg")
 
 
 def _dialect(sqlite: bool) -> sa.Dialect:

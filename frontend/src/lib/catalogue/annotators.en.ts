@@ -20,7 +20,7 @@ export default {
   thisMark: "This mark",
   allMarks: { one: "All marks {n}", other: "All marks {n}" },
   letGo: "Tap the text to let go of this mark.",
-  noneChosen: "No mark is chosen. Tap one in the text, or choose one from the list.",
+  noneChosen: "No mark is chosen. Choose one in the text or in the list.",
   chosenMark: "The chosen mark",
   change: "Change",
   changeLabel: "Change the label",

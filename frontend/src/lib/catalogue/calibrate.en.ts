@@ -29,7 +29,6 @@ const calibrate = {
   "judge-short": "judge",
   "all-labels": "Over all labels",
   "no-agreement": "There is no agreement to compare.",
-  "few-marks": "few marks",
   "person-by-person": "Person by person",
   "alt-test": "alternative annotator test",
   "alt-means":

@@ -7,7 +7,7 @@ kind comes with its coherent twin, so that both are equally many (appendix C.1).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -82,8 +82,3 @@ def example_text(text: Narrative, example: SyntheticExample, most: int = 12) -> 
         last = rows[-1]
         rows[-1] = replace(last, spans=(MarkedSpan(last.start, last.end, DAMAGED),))
     return Narrative(f"{text.id}/{example.sentence}", " ".join(pieces), tuple(rows), text.group)
-
-
-def class_balance(examples: Sequence[SyntheticExample]) -> float:
-    """The share of incoherent examples."""
-    return float(np.mean([not example.coherent for example in examples])) if examples else float("nan")

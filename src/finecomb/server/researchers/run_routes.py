@@ -46,14 +46,14 @@ def _desk(request: Request, snapshots: Snapshots) -> RunDesk:
     """Made when the first researcher looks."""
     state = request.app.state
     if not hasattr(state, "run_desk"):
+        from finecomb.llm.endpoint import need_call_packages
+        from finecomb.server.researchers.model_runs import RunManager, default_folder
+        from finecomb.server.researchers.run_view import JournalCache
+
         try:
-            from finecomb.server.researchers.model_runs import RunManager, default_folder
-            from finecomb.server.researchers.run_view import JournalCache
-        except ModuleNotFoundError as error:
-            message = (
-                f"Language models need the package {error.name} where the server runs; pip install 'finecomb[llm]'"
-            )
-            raise ProblemError("refused", message) from None
+            need_call_packages()
+        except FinecombError as error:
+            raise ProblemError("refused", f"Where the server runs, {error}") from None
         runs = state.runs or default_folder(snapshots.store)
         manager = RunManager(snapshots.store, runs, state.key_envs, snapshots.forget)
         state.run_desk = RunDesk(snapshots, manager, JournalCache())

@@ -38,7 +38,7 @@ export default {
     thisMark: "Diese Markierung",
     allMarks: { one: "Alle {n}", other: "Alle {n}" },
     letGo: "Tippen Sie in den Text, um die Markierung abzuwählen.",
-    noneChosen: "Keine Markierung ausgewählt. Tippen Sie im Text auf eine oder wählen Sie eine aus der Liste.",
+    noneChosen: "Keine Markierung ausgewählt. Wählen Sie eine im Text oder in der Liste.",
     chosenMark: "Die ausgewählte Markierung",
     change: "Ändern",
     changeLabel: "Art ändern",

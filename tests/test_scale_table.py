@@ -1,0 +1,34 @@
+"""The table of how commands grow with a study: made from measurements that are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from benchmarks import scale
+from benchmarks.scale import Use, growth_table, keep, kept_uses
+
+
+def test_measurements_of_other_sizes_and_commands_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scale, "KEPT", tmp_path / "scale.json")
+    first, second = Use(2.0, 1.0, 100, "2026-11-01", 0.5), Use(4.0, 2.0, 150, "2026-11-02", 3.0)
+    keep(2_000, "stats", second)
+    keep(1_000, "stats", second)
+    keep(1_000, "stats", first)
+    assert kept_uses() == {"1000": {"stats": first}, "2000": {"stats": second}}
+
+
+def test_the_table_has_a_column_for_each_size_and_says_when_it_was_measured() -> None:
+    uses = {
+        "10000": {"stats": Use(9.0, 20.0, 1500, "2026-11-02", 3.2)},
+        "2000": {"stats": Use(4.0, 2.0, 150, "2026-11-01", 0.5), "measure": Use(4.0, 3.0, 90, "2026-11-03", 7.6)},
+    }
+    head, _, stats, measure, *_, when = growth_table(uses).splitlines()
+    assert head == "| marks | 2,000 | 10,000 |"
+    assert stats == "| `stats` | 2.0 s, 150 MB | 20.0 s, 1,500 MB |"
+    assert measure == "| `measure` | 3.0 s, 90 MB |  |"
+    assert when == "| measured, load | 2026-11-01 to 2026-11-03, 0 to 8 | 2026-11-02, 3 to 3 |"
+
+
+def test_every_command_that_is_measured_has_a_row() -> None:
+    assert {*scale.COMMANDS, "import", "pandas"} == set(scale.TITLES)
