@@ -243,9 +243,9 @@ def _answered(code: str) -> Visit:
 
     def visit(page: Page, server: Server) -> None:
         reader = _joined(page, server)
-        body = ErrorResponse(code=code, say=SAY[code]).model_dump_json()  # type: ignore[arg-type, index]
+        body = ErrorResponse(code=code, say=SAY[code]).model_dump_json()  # type: ignore[index]
         answer = {"status": STATUS[code], "content_type": "application/json", "body": body}  # type: ignore[index]
-        page.route("**/api/tasks/**/marks/**", lambda route: route.fulfill(**answer))  # type: ignore[arg-type]
+        page.route("**/api/tasks/**/marks/**", lambda route: route.fulfill(**answer))
         _mark(reader, "fiftieth year", "incoherent")
         expect(page.locator(f"[data-note={code}], [data-state=refused]").first).to_be_visible(timeout=20_000)
         expect(page.locator(".top [data-state]")).to_contain_text("not accepted", ignore_case=True)
