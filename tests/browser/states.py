@@ -213,6 +213,16 @@ def _crowded(page: Page, server: Server) -> None:
     reader.saved()
 
 
+def _hovered(page: Page, server: Server) -> None:
+    """The pointer on words of several marks."""
+    _crowded(page, server)
+    if _is_phone(page):
+        return
+    page.keyboard.press("Escape")
+    page.locator(".pc[data-mark*=' ']").last.hover()
+    expect(page.locator(".hover")).to_be_visible()
+
+
 def _let_go(reader: Reader) -> None:
     if _is_phone(reader.page):
         reader.action("done")
@@ -229,11 +239,12 @@ def _answered(code: str) -> Visit:
 
     def visit(page: Page, server: Server) -> None:
         reader = _joined(page, server)
-        body = ErrorResponse(code=code, say=SAY[code]).model_dump_json()  # type: ignore[arg-type, index]
+        body = ErrorResponse(code=code, say=SAY[code]).model_dump_json()  # type: ignore[index]
         answer = {"status": STATUS[code], "content_type": "application/json", "body": body}  # type: ignore[index]
-        page.route("**/api/tasks/**/marks/**", lambda route: route.fulfill(**answer))  # type: ignore[arg-type]
+        page.route("**/api/tasks/**/marks/**", lambda route: route.fulfill(**answer))
         _mark(reader, "fiftieth year", "incoherent")
         expect(page.locator(f"[data-note={code}], [data-state=refused]").first).to_be_visible(timeout=20_000)
+        expect(page.locator(".top [data-state]")).to_contain_text("not accepted", ignore_case=True)
 
     return visit
 
@@ -409,6 +420,7 @@ STATES = (
     PageState("marking-list", scarecrow, _listed),
     PageState("marking-offline", scarecrow, _offline),
     PageState("marking-crowded", scarecrow, _crowded),
+    PageState("marking-hovered", scarecrow, _hovered),
     PageState("marking-deleted", scarecrow, _deleted),
     PageState("marking-refused", scarecrow, _answered("refused")),
     PageState("marking-lease-over", scarecrow, _answered("lease-over")),
