@@ -181,7 +181,7 @@ def _reply(body: dict[str, Any], number: int) -> Answer:
     return Answer(json.dumps({"marks": marks}), usage=(640, 60 + 40 * len(marks)))
 
 
-def _said(quote: str, label: str) -> dict[str, Any]:
+def _said(quote: str, label: str | None) -> dict[str, Any]:
     return {"quote": quote, "before": "", "after": "", "label": label, "severity": 2, "explanation": "Does not fit."}
 
 
@@ -189,7 +189,7 @@ def asked() -> Study:
     """The demo study with three language models that can be asked."""
     study = Study.from_items(demo_study(5, 0))
     models = {
-        name: ModelSettings(model=model, base_url=endpoint().url, budget=budget, **_ASKED)  # type: ignore[arg-type]
+        name: ModelSettings(model=model, base_url=endpoint().url, budget=budget, **_ASKED)
         for name, model, budget in (("judge-4", "big", 2.0), ("judge-mini", "mini", 1.0), ("judge-short", "big", 0.045))
     }
     settings = study.settings.model_copy(update={"models": models})
