@@ -22,6 +22,7 @@ from finecomb.agreement.gamma.measured import GammaSettings
 from finecomb.agreement.gamma.pooled import gap, measure_view
 from finecomb.core.study import Study
 from finecomb.engine.engines import LocalEngine
+from finecomb.engine.partitions import WorkSpread
 from finecomb.engine.pool import cores
 from finecomb.measure.view import View, view
 
@@ -74,7 +75,7 @@ def peer(texts: list[Continuum]) -> dict[str, float]:
 def corpus_seconds(count: int) -> dict[str, float]:
     chosen = seen(count, 10, RATE)
     began = time.perf_counter()
-    texts = measure_view(chosen, GammaSettings(), 0, LocalEngine(cores()))
+    texts = measure_view(chosen, GammaSettings(), 0, WorkSpread(LocalEngine(cores())))
     took = time.perf_counter() - began
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     proven = sum(not gap([each]) for each in texts if not each.why)

@@ -211,6 +211,11 @@ def test_importing_finecomb_touches_no_network_and_no_heavy_library() -> None:
     assert done.stdout == "[]\n"
 
 
+def test_the_command_line_is_also_the_module() -> None:
+    result = subprocess.run([sys.executable, "-m", "finecomb", "--version"], capture_output=True, text=True, check=True)
+    assert result.stdout == f"finecomb {fc.__version__}\n"
+
+
 def test_the_app_is_the_one_that_the_script_runs() -> None:
     assert cli.main.__module__ == "finecomb.cli"
 

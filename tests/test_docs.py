@@ -324,6 +324,18 @@ def test_commands_that_are_not_run_have_the_options_that_they_show(path: Path) -
     assert [(words, wrong) for words in unrun_commands(page) if (wrong := wrong_options(words))] == []
 
 
+@pytest.mark.parametrize("option", ["--where", "--drop"])
+def test_the_page_about_choosing_names_every_command_that_chooses(option: str) -> None:
+    (item,) = re.findall(rf"^- `{option}` is .*?\.$", _page("selection.md"), re.MULTILINE | re.DOTALL)
+    having = {name for name, command in COMMANDS.items() if any(option in flag.opts for flag in command.params)}
+    assert set(re.findall(r"`(\w+)`", item)) == having
+
+
+def test_an_option_that_a_command_does_not_have_is_noticed() -> None:
+    assert wrong_options("finecomb stats study --by model --nonsuch") == ["--nonsuch"]
+    assert wrong_options("finecomb nonsuch study") == ["nonsuch"]
+
+
 def test_every_example_in_a_help_text_has_the_options_that_it_shows() -> None:
     examples = [words for command in COMMANDS.values() for words in _SPAN.findall(command.help or "")]
     assert len(examples) >= len(COMMANDS) - 5

@@ -20,6 +20,7 @@ LAYERS: list[set[str]] = [
     {"critics", "detect", "formats", "generate", "llm", "simulate", "store", "stress"},
     {"report", "server"},
     {"__init__", "cli"},
+    {"__main__"},
 ]
 """From the lowest to the highest; packages of one layer stand side by side."""
 SIDEWAYS = {("detect", "critics"), ("formats", "store"), ("generate", "detect"), ("generate", "llm")}

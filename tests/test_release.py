@@ -50,6 +50,11 @@ def test_a_lock_file_has_hashes_and_names_no_registry(purpose: str) -> None:
     assert [pin.name for pin in locks.pins(text) if not pin.hashes] == []
 
 
+def test_all_is_every_extra_but_the_developers() -> None:
+    (line,) = PROJECT["optional-dependencies"]["all"]
+    assert Requirement(line).extras == set(PROJECT["optional-dependencies"]) - {"all", "dev"}
+
+
 def test_a_pin_is_read_with_its_marker_and_hashes() -> None:
     text = "a==1.0 ; sys_platform == 'win32' \\\n    --hash=sha256:12 \\\n    --hash=sha256:34\nb-c==2\n"
     assert list(locks.pins(text)) == [locks.Pin("a", "1.0", ("sha256:12", "sha256:34")), locks.Pin("b-c", "2", ())]

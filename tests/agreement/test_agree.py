@@ -236,6 +236,12 @@ def test_families_are_made_of_measures() -> None:
     assert [each.columns["measure"] for each in found] == [*FAMILIES["one-vs-rest"], *FAMILIES["kappa"]]
 
 
+@pytest.mark.parametrize(("align", "work"), [("gamma", True), ("overlap", False)])
+def test_the_limit_of_an_alignment_is_in_the_signature(align: str, work: bool) -> None:
+    found = agree(many(2), ["alpha"], "item", align=align, draws=0)
+    assert ("|work:60.0|" in str(found[0].estimate.signature)) == work
+
+
 def test_filters_reach_the_signature() -> None:
     seen = view(many(3), Filters(labels=("red",)))
     found = agree(seen, ["f1"], boundaries="union", draws=5, seed=9)[0].estimate.signature

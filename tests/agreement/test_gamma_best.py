@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +15,8 @@ from finecomb.agreement.gamma.continuum import Continuum
 from finecomb.agreement.gamma.dissimilarity import Dissimilarity
 from finecomb.agreement.gamma.problem import problem
 from finecomb.agreement.gamma.samplers import SAMPLERS
-from finecomb.agreement.gamma.search import GaveUpError, Search
+from finecomb.agreement.gamma.search import Search
+from finecomb.agreement.gamma.work_budget import GaveUpError, WorkBudget
 from finecomb.core.errors import FinecombError
 from tests.agreement.gamma_worlds import (
     continuum,
@@ -134,7 +137,7 @@ def test_an_alignment_needs_two_annotators_and_a_mark(marks: Continuum) -> None:
 def test_the_search_finds_all_clusters_below_a_threshold(marks: Continuum, seed: int, threshold: float) -> None:
     own = problem(marks, Dissimilarity())
     prices = np.random.default_rng(seed).uniform(-0.2, 1.0, len(marks))
-    found = Search.of(own).below(prices, threshold, time.monotonic() + 60)
+    found = Search.of(own).below(prices, threshold, WorkBudget.of(60))
     listed = {frozenset(np.flatnonzero(row).tolist()) for row in found}
     for cluster in tuples(marks):
         members = np.isin(np.arange(len(marks)), cluster)
@@ -150,7 +153,7 @@ def test_larger_searches_equal_enumeration() -> None:
         marks = random_continuum(rng, 7, 3)
         own = problem(marks, Dissimilarity())
         prices = rng.uniform(0, 0.6, len(marks))
-        found = Search.of(own).below(prices, 0.0, time.monotonic() + 60)
+        found = Search.of(own).below(prices, 0.0, WorkBudget.of(60))
         every = list(tuples(marks))
         sets = np.zeros((len(every), len(marks)), dtype=bool)
         for row, cluster in zip(sets, every, strict=True):
@@ -164,21 +167,50 @@ def test_the_bound_that_needs_no_search_holds(marks: Continuum) -> None:
     assert pairwise_bound(problem(marks, Dissimilarity())) / marks.mean_marks <= slow_disorder(marks) + 1e-9
 
 
-def test_a_search_stops_when_time_is_up() -> None:
+def test_a_search_stops_when_the_work_allowed_is_done() -> None:
     marks = random_continuum(np.random.default_rng(0), 10, 4)
     own = problem(marks, Dissimilarity())
     with pytest.raises(GaveUpError):
-        Search.of(own).below(np.full(len(marks), 0.5), 0.0, time.monotonic() - 1)
+        Search.of(own).below(np.full(len(marks), 0.5), 0.0, WorkBudget.of(0))
 
 
 @settings(max_examples=10)
 @given(st.integers(0, 100), st.sampled_from([1e-9, 0.01, 0.05]))
-def test_a_stopped_alignment_has_a_gap_around_the_best(seed: int, seconds: float) -> None:
+def test_a_stopped_alignment_has_a_gap_around_the_best(seed: int, work: float) -> None:
     marks = random_continuum(np.random.default_rng(seed), 8, 4)
-    stopped, best = best_alignment(marks, seconds=seconds), best_alignment(marks)
+    stopped, best = best_alignment(marks, work=work), best_alignment(marks)
     assert best.status == "proven"
     assert stopped.lower <= best.upper + 1e-7 <= stopped.upper + 2e-7
     assert (stopped.clusters.sum(axis=0) == 1).all()
+
+
+def test_a_stopped_alignment_is_the_same_however_slow_the_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The limit went by the clock, and so did the number.
+    marks, kept = random_continuum(np.random.default_rng(3), 9, 4), Search._kept
+    quick = best_alignment(marks, work=0.02)
+    calls: list[float] = []
+
+    def slow(*arguments: Any) -> Any:
+        calls.append(time.monotonic())
+        time.sleep(0.005)
+        return kept(*arguments)
+
+    monkeypatch.setattr(Search, "_kept", slow)
+    again = best_alignment(marks, work=0.02)
+    assert calls
+    assert quick.status == "stopped"
+    assert (again.lower, again.upper, again.clusters.tolist()) == (quick.lower, quick.upper, quick.clusters.tolist())
+
+
+@given(small_continua(annotators=5, marks=14), st.integers(0, 2**32 - 1))
+def test_costs_are_exact_so_that_no_order_of_adding_up_changes_them(marks: Continuum, seed: int) -> None:
+    # Libraries add up in another order with another number of threads, and the last digits differed.
+    alignment_problem, rng = problem(marks, Dissimilarity()), np.random.default_rng(seed)
+    clusters = np.array([[rng.random() < 0.5 for _ in marks.owner] for _ in range(5)])
+    for cluster, cost in zip(clusters, alignment_problem.costs(clusters), strict=True):
+        rows = np.flatnonzero(cluster)
+        terms = [Fraction(float(alignment_problem.joint[one, other])) for one in rows for other in rows if other < one]
+        assert Fraction(float(cost)) == 1 + sum(terms)
 
 
 def test_where_clusters_cannot_be_listed_the_gap_stays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,6 +234,6 @@ def test_thousands_of_marks_do_not_hang() -> None:
     marks = random_continuum(np.random.default_rng(0), 5, 600, length=8000)
     assert len(marks) > 1000
     began = time.monotonic()
-    best = best_alignment(marks, seconds=3)
+    best = best_alignment(marks, work=3)
     assert time.monotonic() - began < 120  # no timing test: a guard against a hang
     assert 0 <= best.lower <= best.upper

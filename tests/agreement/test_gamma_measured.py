@@ -24,6 +24,7 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.engine.engines import LocalEngine
+from finecomb.engine.partitions import WorkSpread
 from finecomb.measure.view import view
 from finecomb.protocols import shipped
 from tests.agreement.gamma_worlds import continuum, random_continuum, slow_distance, small_continua
@@ -117,7 +118,7 @@ def test_a_gap_is_printed() -> None:
         {"d": TEXT},
         {("d", person): [(at, at + width, "red") for at in range(0, 12, 2)] for width, person in enumerate("pqrs", 1)},
     )
-    found = agree(one, ["gamma", "gamma-texts"], gamma=GammaSettings(samples=2, seconds=1e-6), draws=0)
+    found = agree(one, ["gamma", "gamma-texts"], gamma=GammaSettings(samples=2, work=1e-6), draws=0)
     assert all("gap" in each.columns and "gap:" in str(each.estimate.signature) for each in found)
 
 
@@ -264,7 +265,7 @@ def test_every_setting_is_in_the_signature() -> None:
         "soft:True",
     ):
         assert part in said
-    for part in ("categories:groups", "delta:1.0", "beta:1.0", "seconds:60.0", "seed:7"):
+    for part in ("categories:groups", "delta:1.0", "beta:1.0", "work:60.0", "seed:7"):
         assert part in said
     assert "tokens" not in said
 
@@ -275,7 +276,8 @@ READ_D = {key: marks for key, marks in READ.items() if key[0] == "d"}
 @pytest.mark.long
 def test_the_result_does_not_depend_on_the_number_of_workers() -> None:
     one = study({"d": TEXT, "e": TEXT}, READ)
-    alone, several = (measure_view(view(one), QUICK, 0, LocalEngine(workers, alone=0.0)) for workers in (1, 2))
+    engines = [LocalEngine(workers, alone=0.0) for workers in (1, 2)]
+    alone, several = (measure_view(view(one), QUICK, 0, WorkSpread(engine)) for engine in engines)
     for one_, other in zip(alone, several, strict=True):
         np.testing.assert_array_equal(one_.expected, other.expected)
 
@@ -370,7 +372,8 @@ def test_settings_are_read_from_the_command_line() -> None:
         ("sampler=shufle", "did you mean 'shuffle'"),
         ("categories=group", "did you mean 'groups'"),
         ("precision=2", "between 0 and 1"),
-        ("seconds=0", "more than 0 seconds"),
+        ("work=0", "more than 0 units of work"),
+        ("seconds=9", "no setting .seconds.; what a clock stops .* work=60"),
     ],
 )
 def test_bad_settings_say_the_way_out(pair: str, told: str) -> None:

@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.browser.served import CHROMIUM, QUIET, Server, serving
 from tests.browser.states import FILES, STATES, PageState, signed_in
@@ -59,8 +59,27 @@ def _take(
         state.visit(page, server)
     except Exception as error:  # a page that cannot be reached is a picture, too
         print(f"{state.name} at {width}, {scheme}: {str(error).splitlines()[0]}", file=sys.stderr)
+    if state.is_for_researchers:
+        unroll(page, width)
     page.screenshot(path=folder / f"{state.name}-{width}-{scheme}.png", animations="disabled")
     context.close()
+
+
+_LONGEST = 6000
+_HIDDEN = """() => Math.max(...[document.documentElement, ...document.querySelectorAll("main, main div, .app > div")]
+  .filter((area) => area === document.documentElement || getComputedStyle(area).overflowY === "auto")
+  .map((area) => area.scrollHeight - area.clientHeight))"""
+
+
+def unroll(page: Page, width: int) -> None:
+    """Make the window so long that the whole page is in view: these pages are read from top to bottom."""
+    for _ in range(3):
+        hidden = int(page.evaluate(_HIDDEN))
+        height = (page.viewport_size or {"height": WIDTHS[width]})["height"]
+        if hidden <= 0 or height >= _LONGEST:
+            return
+        page.set_viewport_size({"width": width, "height": min(height + hidden, _LONGEST)})
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def _take_files(browser: Browser, folder: Path, wanted: list[str]) -> None:
@@ -69,6 +88,7 @@ def _take_files(browser: Browser, folder: Path, wanted: list[str]) -> None:
             for width, scheme in product(WIDTHS, SCHEMES):
                 page = browser.new_context(**window(width, scheme)).new_page()
                 page.goto(state.make(Path(place)).as_uri())
+                unroll(page, width)
                 page.screenshot(path=folder / f"{state.name}-{width}-{scheme}.png", animations="disabled")
                 page.context.close()
 

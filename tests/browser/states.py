@@ -18,9 +18,9 @@ from finecomb.server.annotators.schema import ErrorResponse
 from finecomb.server.problems import SAY, STATUS
 from finecomb.simulate.demo import demo_study
 from tests.browser import arrival
+from tests.browser.researcher_studies import ask_models, asked, designed, judged, let_them_come
 from tests.browser.served import Reader, Server
 from tests.browser.studies import BOX, FERRY, PROMPT, REPORT, STORY, box_game, text
-from tests.server.researchers.test_calibration_routes import with_judge
 from tests.walking import Knows, everything, nothing
 
 LONG = " ".join([FERRY] * 6)
@@ -111,10 +111,6 @@ def demo() -> Study:
     models = {"judge-4": ModelSettings(model="big", base_url="http://127.0.0.1:9/v1", price=(1, 2), budget=2.0)}
     settings = study.settings.model_copy(update={"models": models})
     return Study.from_items([settings, *(item for item in study.items() if not isinstance(item, Settings))])
-
-
-def judged() -> Study:
-    return Study.from_items(with_judge(fc.demo(readers=4)))
 
 
 def empty() -> Study:
@@ -217,6 +213,16 @@ def _crowded(page: Page, server: Server) -> None:
     reader.saved()
 
 
+def _hovered(page: Page, server: Server) -> None:
+    """The pointer on words of several marks."""
+    _crowded(page, server)
+    if _is_phone(page):
+        return
+    page.keyboard.press("Escape")
+    page.locator(".pc[data-mark*=' ']").last.hover()
+    expect(page.locator(".hover")).to_be_visible()
+
+
 def _let_go(reader: Reader) -> None:
     if _is_phone(reader.page):
         reader.action("done")
@@ -233,11 +239,12 @@ def _answered(code: str) -> Visit:
 
     def visit(page: Page, server: Server) -> None:
         reader = _joined(page, server)
-        body = ErrorResponse(code=code, say=SAY[code]).model_dump_json()  # type: ignore[arg-type, index]
+        body = ErrorResponse(code=code, say=SAY[code]).model_dump_json()  # type: ignore[index]
         answer = {"status": STATUS[code], "content_type": "application/json", "body": body}  # type: ignore[index]
-        page.route("**/api/tasks/**/marks/**", lambda route: route.fulfill(**answer))  # type: ignore[arg-type]
+        page.route("**/api/tasks/**/marks/**", lambda route: route.fulfill(**answer))
         _mark(reader, "fiftieth year", "incoherent")
         expect(page.locator(f"[data-note={code}], [data-state=refused]").first).to_be_visible(timeout=20_000)
+        expect(page.locator(".top [data-state]")).to_contain_text("not accepted", ignore_case=True)
 
     return visit
 
@@ -360,12 +367,36 @@ def _adjudication(page: Page, server: Server) -> None:
     page.wait_for_load_state("networkidle")
 
 
+def _designed(page: Page, server: Server) -> None:
+    """A design that fills, with the cell that is paid least."""
+    let_them_come(server)
+    _researcher("design", "[data-cell]")(page, server)
+    expect(page.locator(".days")).to_be_visible(timeout=30_000)
+
+
+def _cell_chosen(page: Page, server: Server) -> None:
+    _designed(page, server)
+    page.locator("[data-cell='none/school/human']").click()
+    expect(page.locator("[data-chosen]")).to_be_visible()
+
+
+def _failure_opened(page: Page, server: Server) -> None:
+    """A run's replies that are of no use, opened under it."""
+    ask_models(page, server)
+    page.locator("[data-run=judge-4] [data-action=failures]").click()
+    expect(page.locator("[data-failures] [data-raw]")).to_be_visible(timeout=30_000)
+
+
+def _not_calibrated(page: Page, server: Server) -> None:
+    _researcher("calibrate/judge-4", "[data-action=check]")(page, server)
+
+
 def _calibrated(page: Page, server: Server) -> None:
-    _researcher("calibrate/judge", "main")(page, server)
-    check = page.locator("[data-action=check]").first
-    if not page.locator("[data-judge=judge] h1", has_text="judge may").count():
-        check.click(timeout=30_000)
-    expect(page.locator("[data-judge=judge] h1")).to_contain_text("judge may", timeout=60_000)
+    _not_calibrated(page, server)
+    title = page.locator("[data-judge=judge-4] h1")
+    if not title.count():
+        page.locator("[data-action=check]").click()
+    expect(title).to_contain_text("judge-4 may", timeout=120_000)
 
 
 def _address(path: str) -> Visit:
@@ -389,6 +420,7 @@ STATES = (
     PageState("marking-list", scarecrow, _listed),
     PageState("marking-offline", scarecrow, _offline),
     PageState("marking-crowded", scarecrow, _crowded),
+    PageState("marking-hovered", scarecrow, _hovered),
     PageState("marking-deleted", scarecrow, _deleted),
     PageState("marking-refused", scarecrow, _answered("refused")),
     PageState("marking-lease-over", scarecrow, _answered("lease-over")),
@@ -444,6 +476,12 @@ STATES = (
     PageState("settings", demo, _researcher("settings", ".card"), True),
     PageState("export", demo, _researcher("export", ".card"), True),
     PageState("log", demo, _researcher("log", "main"), True),
+    PageState("design-filling", designed, _designed, True),
+    PageState("design-cell", designed, _cell_chosen, True),
+    PageState("annotators-recruited", designed, _researcher("annotators", "table"), True),
+    PageState("runs-done", asked, ask_models, True),
+    PageState("runs-failure", asked, _failure_opened, True),
+    PageState("calibrate-unchecked", judged, _not_calibrated, True),
     PageState("calibrate", judged, _calibrated, True),
     PageState("overview-empty", empty, _researcher("overview", "h1"), True),
     PageState("document-empty", empty, _researcher("documents/d1", ".txt"), True),

@@ -152,3 +152,26 @@ def test_settings_tick_what_is_there_and_exports_begin_with_three(running: tuple
     expect(page.locator("[data-exports=rest] li").first).to_be_hidden()
     page.locator("summary").click()
     expect(page.locator("[data-format=brat]")).to_be_visible()
+
+
+def test_work_on_a_text_is_excluded_in_one_folded_place(running: tuple[Page, Server]) -> None:
+    """A button stood under everything that anybody said, gold included."""
+    page, server = running
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"{server.address}/admin#/documents/bakery-b")
+    page.locator(".txt .heat").first.click(timeout=30_000)
+    panel = page.locator("aside.side")
+    expect(panel.get_by_role("button", name="Let go")).to_be_visible()
+    expect(panel.get_by_role("button", name="Exclude")).to_have_count(0)
+    panel.locator("[data-exclusions] summary").click()
+    names = panel.locator("[data-exclusions] option").all_inner_texts()
+    assert "truth" not in names
+    panel.locator("[data-exclusions] select").select_option(label=names[-1])
+    expect(panel.get_by_role("button", name=f"Exclude what {names[-1]} said")).to_be_visible()
+
+
+def test_systems_stand_by_their_estimate_people_last(running: tuple[Page, Server]) -> None:
+    page, server = running
+    page.goto(f"{server.address}/admin#/overview")
+    expect(page.locator(".model a.name").first).to_be_visible(timeout=30_000)
+    assert page.locator(".model a.name").all_inner_texts() == ["comb-small", "comb-medium", "comb-large", "human"]

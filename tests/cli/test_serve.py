@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx2 as httpx
@@ -17,7 +17,9 @@ from typer.testing import CliRunner, Result
 import finecomb as fc
 from finecomb.cli import app
 from finecomb.core.errors import FinecombError
+from finecomb.formats import folder
 from finecomb.store.location import FILE, is_url, place
+from finecomb.store.store import open_store
 
 
 def run(*arguments: object) -> Result:
@@ -162,3 +164,11 @@ def test_a_path_is_not_a_url() -> None:
     assert not is_url(Path("postgresql-notes/study"))
     assert place(Path("a.db#b")) == place("a.db#b")
     assert (place("a.db#b").file, place("a.db#b").study) == (Path("a.db"), "b")
+
+
+def test_a_study_without_a_title_is_called_by_its_folder(tmp_path: Path) -> None:
+    """It was called study, as its database is."""
+    (tmp_path / "texts.csv").write_text("id,text\na,One lake.\n", encoding="utf-8")
+    run("new", tmp_path / "lake", "-p", "likert", "-d", tmp_path / "texts.csv")
+    with closing(open_store(place(tmp_path / "lake" / FILE), list(folder.files(tmp_path / "lake")))) as store:
+        assert store.title == "lake"

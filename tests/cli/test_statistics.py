@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 import finecomb as fc
+from finecomb.agreement.gamma.measured import GammaSettings
 from finecomb.core.errors import FinecombError
+from finecomb.engine.partitions import WorkSpread
+from tests.engine.works import InterruptedEngine
 from tests.test_cli import refused, run
 
 
@@ -181,3 +184,35 @@ def test_one_word_for_what_is_counted(demo: Path) -> None:
     assert {row["level"] for row in measured} == {"char"}
     assert {row["level"] for row in agreed} == {"char"}
     assert all(row["why"] == "no resamples were drawn, so no interval" for row in agreed if row["value"] is not None)
+
+
+def test_gamma_that_was_cut_off_goes_on_from_its_partitions(demo: Path, tmp_path: Path) -> None:
+    words: list[str | Path] = ["agree", demo, "-m", "gamma", "--gamma", "samples=2", "--draws", "9", "--json"]
+    folder, expected = tmp_path / "kept", run(*words).stdout
+    spread = WorkSpread.into(InterruptedEngine(3), folder)
+    with pytest.raises(KeyboardInterrupt):
+        fc.agree(fc.read(demo), ["gamma"], gamma=GammaSettings(samples=2), spread=spread)
+    result = run(*words, "--partitions", folder)
+    assert result.stdout == expected
+    assert "3 texts done by an earlier run that was cut off" in result.stderr
+    assert not folder.exists()
+
+
+def test_comparisons_that_were_cut_off_go_on_from_their_partitions(demo: Path, tmp_path: Path) -> None:
+    words: list[str | Path] = ["test", demo, "--measure", "count", "--draws", "50", "--json"]
+    folder, expected = tmp_path / "kept", run(*words).stdout
+    spread = WorkSpread.into(InterruptedEngine(2), folder)
+    with pytest.raises(KeyboardInterrupt):
+        fc.compare(fc.read(demo), statistic="count", draws=50, spread=spread)
+    result = run(*words, "--partitions", folder)
+    assert result.stdout == expected
+    assert "2 comparisons done by an earlier run that was cut off" in result.stderr
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "name"), [(["agree"], "alpha, two-agree"), (["test", "--what", "metrics"], "metrics")]
+)
+def test_only_what_is_spread_out_has_partitions(demo: Path, tmp_path: Path, words: list[str], name: str) -> None:
+    message = refused(words[0], demo, *words[1:], "--partitions", tmp_path / "kept")
+    assert message.startswith(f"--partitions does not apply to {name}")

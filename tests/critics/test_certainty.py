@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,17 @@ import pytest
 from finecomb.critics.certainty import NOT_SAID, certainty, certainty_row
 from finecomb.critics.posteriors import Dirichlet, Factorised, Gaussian, Point, Samples
 from finecomb.critics.priors import DirichletPrior, GaussianPrior
+from finecomb.engine.partitions import WorkSpread
 from tests.critics.test_sections import articles, fit
+from tests.engine.works import (
+    DeadlyEngine,
+    InterruptedEngine,
+    MischiefOptions,
+    MischievousCritic,
+    PicklingEngine,
+    records,
+)
+from tests.engine.works import documents as texts
 
 
 def with_prior(prior: object) -> Any:
@@ -35,6 +46,29 @@ def test_a_critic_that_reads_the_likeliest_types_still_says_how_sure_it_is() -> 
     row = certainty_row(critic, "real", articles(3, 30))
     assert 0.5 < float(str(row["lowest 5%"])) <= float(str(row["certainty"])) < 1
     assert row["what"] == "mean probability of the most probable state"
+
+
+def test_certainty_is_the_same_whoever_works_and_goes_on_after_a_run_was_cut_off(tmp_path: Path) -> None:
+    critic, documents = fit(articles(0, 30)), articles(3, 10)
+    critic.batch = 2
+    alone = certainty_row(critic, "real", documents)
+    assert certainty_row(critic, "real", documents, WorkSpread(PicklingEngine())) == alone
+    with pytest.raises(KeyboardInterrupt):
+        certainty_row(critic, "real", documents, WorkSpread.into(InterruptedEngine(3), tmp_path / "p"))
+    spread = WorkSpread.into(InterruptedEngine(), tmp_path / "p")
+    assert certainty_row(critic, "real", documents, spread) == alone
+    assert spread.found == 6
+    other = WorkSpread.into(InterruptedEngine(), tmp_path / "p")
+    certainty_row(fit(articles(1, 30)), "real", documents, other)
+    assert other.found == 0
+
+
+def test_documents_at_which_a_critic_breaks_down_are_left_out() -> None:
+    documents = records(texts(4, d1="poison here", d3="death"))
+    critic = MischievousCritic(MischiefOptions())
+    assert certainty_row(critic, "real", documents[:3])["documents"] == 2
+    lost = certainty_row(critic, "real", documents[2:], WorkSpread(DeadlyEngine()))
+    assert lost["documents"] == 1
 
 
 def test_a_critic_that_believes_titles_cannot_say() -> None:

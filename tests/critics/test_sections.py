@@ -293,6 +293,16 @@ def test_names_in_the_graph_are_escaped() -> None:
     assert any("<system>" in text for text in drawn)
 
 
+def test_long_names_beside_the_graph_are_not_cut() -> None:
+    names = ["a", "b", "c", "material and method"]  # the last stands left of the circle
+    changes = [(first, "a", 0.5, 0.5) for first in names]
+    drawn = ElementTree.fromstring(transition_graph("model", changes, names))
+    left, _, width, _ = (float(part) for part in drawn.attrib["viewBox"].split())
+    (name,) = (text for text in drawn.iter("{http://www.w3.org/2000/svg}text") if text.text == names[-1])
+    assert (name.attrib["text-anchor"], width) == ("end", float(drawn.attrib["width"]))
+    assert float(name.attrib["x"]) - 7 * len(names[-1]) >= left
+
+
 def test_every_option_is_described() -> None:
     page = (Path(__file__).parents[2] / "docs" / "critics" / "sections.md").read_text(encoding="utf-8")
     assert [name for name in option_names(Sections.fit) if f"`{name}`" not in page] == []

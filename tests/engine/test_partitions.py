@@ -9,7 +9,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from finecomb.core.errors import FinecombError
 from finecomb.engine.engines import LocalEngine, LostItem
+from finecomb.engine.options import PartitionOptions
 from finecomb.engine.partitions import PartitionFolder, PartitionRun, Tables, partition_name, partition_rows
 
 ROWS = pl.DataFrame({"id": range(10)})
@@ -86,3 +88,17 @@ def test_of_a_partition_that_kills_workers_only_the_culprit_is_lost(tmp_path: Pa
 def test_partitions_are_small_but_not_too_many() -> None:
     assert all(partition_rows(rows) % 16 == 0 for rows in (0, 1, 10**5, 10**7, 10**10))
     assert partition_name(2, "a", ROWS) != partition_name(2, "b", ROWS)
+
+
+def test_a_folder_with_anything_else_in_it_is_refused_since_it_would_be_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "p"
+    list(run(folder).rows_done(ROWS.iter_slices(3)))
+    (folder / f".{'0' * 32}").mkdir()
+    with PartitionOptions(partitions=folder).spread():
+        pass
+    assert not folder.exists()
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("years of work")
+    with pytest.raises(FinecombError, match=r"holds 'thesis\.txt', which is no part of a run"):
+        PartitionOptions(partitions=folder).spread().__enter__()
+    assert (folder / "thesis.txt").exists()

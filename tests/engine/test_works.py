@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 from finecomb.core.errors import FinecombError
-from finecomb.engine.engines import LocalEngine, LostItem
+from finecomb.engine.engines import LocalEngine
 from finecomb.engine.partitions import WorkSpread
-from tests.engine.works import PARTITIONS, WORKS, MischiefOptions, PicklingEngine, documents, poisoned
-
-
-@dataclass
-class InterruptedEngine:
-    """Stops after some items, as when somebody presses Ctrl-C; notes what it was given."""
-
-    most: int = 10**9
-    items: list[Any] = field(default_factory=list)
-
-    def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
-        for item in items:
-            if len(self.items) == self.most:
-                raise KeyboardInterrupt
-            self.items.append(item)
-            yield work(item)
+from tests.engine.works import (
+    PARTITIONS,
+    WORKS,
+    DeadlyEngine,
+    InterruptedEngine,
+    MischiefOptions,
+    PicklingEngine,
+    documents,
+    poisoned,
+)
 
 
 @pytest.mark.parametrize("name", WORKS)
@@ -59,14 +50,6 @@ def test_a_run_that_was_cut_off_does_only_what_is_left(name: str, tmp_path: Path
     assert len(engine.items) == PARTITIONS - 3
     assert spread.found == 3 * WORKS[name].rows
     assert table.equals(WORKS[name].result(poisoned(name), WorkSpread(), MischiefOptions()))
-
-
-class DeadlyEngine:
-    """Loses every item in which there is the text that kills."""
-
-    def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
-        for rows in items:
-            yield LostItem("died") if "death" in rows["text"] else work(rows)
 
 
 @pytest.mark.parametrize("name", WORKS)

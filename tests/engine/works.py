@@ -7,7 +7,7 @@ import pickle
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,7 +22,7 @@ from finecomb.critics import Markov, Point, Posterior, PriorCritic
 from finecomb.critics.priors import State
 from finecomb.critics.scoring import scores
 from finecomb.detect.marking import DocumentMarking, MarkedCorpus, mark_corpus
-from finecomb.engine.engines import engine_named
+from finecomb.engine.engines import LostItem, engine_named
 from finecomb.engine.partitions import WorkSpread
 from finecomb.protocols import load
 from finecomb.stress.metrics import Candidate, Metric
@@ -55,6 +55,29 @@ class PicklingEngine:
         sent = pickle.loads(pickle.dumps(work))
         results = [pickle.dumps(sent(pickle.loads(pickle.dumps(item)))) for item in reversed(list(items))]
         yield from map(pickle.loads, reversed(results))
+
+
+@dataclass
+class InterruptedEngine:
+    """Stops after some items, as when somebody presses Ctrl-C; notes what it was given."""
+
+    most: int = 10**9
+    items: list[Any] = field(default_factory=list)
+
+    def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        for item in items:
+            if len(self.items) == self.most:
+                raise KeyboardInterrupt
+            self.items.append(item)
+            yield work(item)
+
+
+class DeadlyEngine:
+    """Loses every item in which there is the text that kills."""
+
+    def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        for rows in items:
+            yield LostItem("died") if "death" in rows["text"] else work(rows)
 
 
 # --- a detector, a metric and a critic ---------------------------------------------------------------------------

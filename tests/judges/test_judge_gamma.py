@@ -29,3 +29,4 @@ def test_a_judge_of_noise_agrees_less_by_gamma() -> None:
 def test_at_most_so_many_texts_are_drawn() -> None:
     rows = judge_gamma(people_and_judges(crowd(20), ["judge"]), "judge", draws=10, texts=9)
     assert "texts:9|" in str(rows[0].estimate.signature)
+    assert "|work:60.0|" in str(rows[0].estimate.signature)

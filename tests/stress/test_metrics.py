@@ -85,7 +85,7 @@ def test_mauve_is_asked_for_corpora_where_it_is_installed(monkeypatch: pytest.Mo
 
 def test_mauve_that_is_not_installed_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mauve", None)
-    with pytest.raises(FinecombError, match="pip install mauve-text"):
+    with pytest.raises(FinecombError, match="needs the package mauve-text; pip install mauve-text"):
         metric_named("mauve:any").score([Candidate("a", ("b",), DOCUMENT)])
 
 

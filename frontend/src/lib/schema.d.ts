@@ -2007,6 +2007,13 @@ export interface components {
             cells: components["schemas"]["DesignCellRow"][];
             /** Currency */
             currency: string;
+            /**
+             * Titles
+             * @description Of the protocol's conditions, by their names.
+             */
+            titles: {
+                [key: string]: string;
+            };
         };
         /**
          * Did

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from finecomb.agreement.agree_options import AgreementLevel, AgreeOptions
+from finecomb.agreement.gamma.best import WORK
 from finecomb.agreement.gamma.measured import GammaSettings
 from finecomb.agreement.measures import FAMILIES, MEASURES, AgreementMeasure, MeasureResult
 from finecomb.agreement.sources import SOURCES, ItemLabels, Source, source_of, source_type
@@ -132,6 +133,7 @@ def _signature(source: Source, name: str, columns: Mapping[str, object]) -> Sign
         question=options.question or None,
         tokens=options.tokens if options.level == "token" and not MEASURES[name].unit else None,
         align=options.align if items else None,
+        work=WORK if items and options.align == "gamma" else None,
         convention=options.convention if isinstance(source, ItemLabels) else None,
         overlap=options.overlap if name.startswith("f1") else None,
         rest=options.rest if name.startswith("one-vs-rest") else None,

@@ -11,7 +11,7 @@ from finecomb.agreement.gamma.measured import GammaSettings
 from finecomb.agreement.repairs import Repairs
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.options import option
-from finecomb.engine.engines import Engine
+from finecomb.engine.partitions import WorkSpread
 
 AgreementLevel = Literal["token", "char", "sentence", "segment", "document", "item"]
 Boundaries = Literal["marked", "union"]
@@ -84,8 +84,8 @@ class AgreeOptions(RestOptions, OverlapOptions, ItemOptions, UnitOptions, Agreem
     """One row for each label beside `any`."""
     gamma: GammaSettings = field(default_factory=GammaSettings)
     """For gamma: dissimilarities, samples of chance, and limits."""
-    engine: Engine | None = None
-    """For gamma: who works on texts, this process where there is none; changes no number."""
+    spread: WorkSpread | None = None
+    """For gamma: who works on texts, this process where there is none, and where those done are; changes no number."""
     watch: gammas.Watch | None = None
     """For gamma: sees texts as they are done, e.g. to show progress; changes no number."""
 

@@ -70,7 +70,7 @@ def _by_item(rows: pl.DataFrame, study: Study) -> Ints:
 
 
 def _by_gamma(rows: pl.DataFrame, study: Study) -> Ints:
-    """Where the proof would take longer than a minute for a text, the best alignment found."""
+    """Where the proof would take more work for a text than is allowed, the best alignment found."""
     cluster = np.arange(len(rows))
     place = {mark: at for at, mark in enumerate(rows["mark"])}
     for text in continua(study, tuple(rows["label"].drop_nulls().unique().sort())):

@@ -12,12 +12,13 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
 from finecomb.core.options import option
 from finecomb.core.study import Study
-from finecomb.engine.engines import Engine
+from finecomb.engine.partitions import WorkSpread
 from finecomb.measure.annotation_matrix import Overlap
-from finecomb.measure.compare import Pairing, compare
+from finecomb.measure.compare import compare
 from finecomb.measure.metrics import metrics
 from finecomb.measure.permutation import Correction
 from finecomb.measure.registry import Statistic
+from finecomb.measure.system_pairs import Pairing
 from finecomb.measure.view import ANY, View
 
 
@@ -68,8 +69,8 @@ class SystemsOptions(TableOptions):
     each_label: bool = option(False, "For systems: every label too.")
     tokens: str = option("words", "words, whitespace, or spacy:NAME.")
     overlap: Overlap = option("add", "A token in two marks counts twice, or once.")
-    engine: Engine | None = None
-    """Who makes the comparisons; None: this process."""
+    spread: WorkSpread | None = None
+    """Who makes the comparisons, this process where there is none, and where those made are."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def _systems(view: View, options: SystemsOptions) -> list[Finding]:
         options.overlap,
         options.draws,
         options.seed,
-        options.engine,
+        options.spread,
     )
 
 

@@ -107,7 +107,7 @@ class UnitMarks:
     def texts(self) -> list[Measured]:
         """Gamma of each text."""
         options = self.options
-        return gammas.measure_view(self.view, options.gamma, options.seed, options.engine, options.watch)
+        return gammas.measure_view(self.view, options.gamma, options.seed, options.spread, options.watch)
 
     def why(self, label: str) -> str:
         """Why something about a label has no value."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -17,18 +17,17 @@ from finecomb.agreement.registry import TESTS
 from finecomb.agreement.sources import SOURCES, source_type
 from finecomb.cli.filters import FilterOptions, names
 from finecomb.cli.options import NoOptions, is_given, with_options
-from finecomb.cli.shared import AsJson, From, StudyPath, app, draw, err, print_table, read, say_all
+from finecomb.cli.shared import AsJson, From, StudyPath, app, draw, err, print_table, read, say_all, went_on
 from finecomb.cli.statistics import print_findings
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
 from finecomb.core.findings import Findings
 from finecomb.core.options import OptionValues, option, refuse_others
-from finecomb.engine.options import EngineOptions
+from finecomb.engine.options import PartitionOptions
 from finecomb.measure.view import View, view
 from finecomb.people.trust import trust
 from finecomb.report.tables import Row
 
-T = TypeVar("T")
 if TYPE_CHECKING:
     TestName = str
 else:
@@ -55,7 +54,7 @@ def test_choices() -> dict[str, type]:
 
 
 @app.command()
-@with_options([*agree_choices().values(), FilterOptions, EngineOptions])
+@with_options([*agree_choices().values(), FilterOptions, PartitionOptions])
 def agree(
     context: typer.Context,
     study: StudyPath,
@@ -75,10 +74,10 @@ def agree(
     if who and is_given(context, "measures"):
         raise FinecombError("--measure does not apply to --who; leave one of the two out")
     wanted = [] if who else measure_names(names(measures))
-    spread_out = {name: EngineOptions for name in AGREEMENTS if name.startswith("gamma")}
+    spread_out = {name: PartitionOptions for name in AGREEMENTS if name.startswith("gamma")}
     refuse_others(values.given, {name: spread_out.get(name, NoOptions) for name in wanted or ["--who"]}, spread_out)
     gamma = GammaSettings.parsed(values.given.get("settings", ()))
-    options = values.of(AgreeOptions, gamma=gamma, engine=values.of(EngineOptions).chosen(), watch=_texts)
+    options = values.of(AgreeOptions, gamma=gamma, watch=_texts)
     refuse_others(values.given, _chosen_agreements(wanted, options), agree_choices())
     part = view(read(study, from_), values.of(FilterOptions).filters())
     say_all(part.notes)
@@ -89,8 +88,10 @@ def agree(
         )
         return
     given = {name: getattr(options, name) for name in values.given if hasattr(options, name)}
-    more: dict[str, Any] = {"gamma": gamma, "engine": options.engine, "watch": options.watch}
-    print_findings(agreed(part, wanted, **{**given, **more}), as_json_, "Agreement", protocol=part.protocol)
+    with values.of(PartitionOptions).spread() as spread:
+        findings = agreed(part, wanted, **{**given, "gamma": gamma, "watch": options.watch, "spread": spread})
+        say_all(went_on(spread.found, "text"))
+        print_findings(findings, as_json_, "Agreement", protocol=part.protocol)
 
 
 def _chosen_agreements(wanted: Sequence[str], options: AgreeOptions) -> dict[str, type]:
@@ -101,17 +102,20 @@ def _chosen_agreements(wanted: Sequence[str], options: AgreeOptions) -> dict[str
     return {**{name: AGREEMENTS[name].options for name in wanted}, source.noun: source.options_type}
 
 
-def _texts(done: Iterable[T], total: int) -> Iterator[T]:
-    """Pass results on with a bar on standard error, shown only to people."""
+def _texts(done: Iterable[int], total: int) -> Iterator[int]:
+    """Pass on how many texts are done, with a bar on standard error, shown only to people."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(), TextColumn("{task.completed:,} of {task.total:,} texts"), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        yield from progress.track(done, total=total)
+        bar = progress.add_task("", total=total)
+        for count in done:
+            progress.advance(bar, count)
+            yield count
 
 
 @app.command("test")
-@with_options([*test_choices().values(), FilterOptions, EngineOptions])
+@with_options([*test_choices().values(), FilterOptions, PartitionOptions])
 def run_tests(
     study: StudyPath,
     values: OptionValues,
@@ -138,7 +142,7 @@ def run_tests(
     refuse_others(values.given, {what: row.options}, test_choices())
     readers = {name: FilterOptions for name, test in TESTS.items() if test.reads is View}
     refuse_others(values.given, {what: readers.get(what, NoOptions)}, readers)
-    spread_out = {name: EngineOptions for name, test in TESTS.items() if hasattr(test.options, "engine")}
+    spread_out = {name: PartitionOptions for name, test in TESTS.items() if hasattr(test.options, "spread")}
     refuse_others(values.given, {what: spread_out.get(what, NoOptions)}, spread_out)
     whole = read(study, from_)
     part = view(whole, values.of(FilterOptions).filters()) if row.reads is View else whole
@@ -146,18 +150,24 @@ def run_tests(
         say_all(part.notes)
         if part.study.annotations.is_empty():
             raise FinecombError(f"{study}: has no annotations to test")
-    options: Any = values.of(row.options, engine=values.of(EngineOptions).chosen())
-    findings, title = row.run(part, options), _TITLES.get(what, what.capitalize())
     if grid and what != "human-or-machine":
         raise FinecombError(f"--grid does not apply to {what}; it applies to human-or-machine")
-    if grid and not as_json_:
-        draw(findings)
-        by = values.given.get("by", ())
-        overall = row.run(part, values.of(row.options, by=by[:1])) if len(by) > 1 else []
-        print_table(wide_rows(findings, overall), title)
-        say_all(findings.notes if isinstance(findings, Findings) else ())
-    else:
-        print_findings(findings, as_json_, title, protocol=part.protocol if isinstance(part, View) else None)
+    with values.of(PartitionOptions).spread() as spread:
+        options: Any = values.of(row.options, spread=spread)
+        findings, title = row.run(part, options), _TITLES.get(what, what.capitalize())
+        say_all(went_on(spread.found, "comparison"))
+        if grid and not as_json_:
+            by = values.given.get("by", ())
+            _print_grid(findings, row.run(part, values.of(row.options, by=by[:1])) if len(by) > 1 else [], title)
+        else:
+            print_findings(findings, as_json_, title, protocol=part.protocol if isinstance(part, View) else None)
+
+
+def _print_grid(findings: Sequence[Finding], overall: Sequence[Finding], title: str) -> None:
+    """Groups down and measures across; `overall` as for `wide_rows`."""
+    draw(findings)
+    print_table(wide_rows(findings, overall), title)
+    say_all(findings.notes if isinstance(findings, Findings) else ())
 
 
 def wide_rows(findings: Sequence[Finding], overall: Sequence[Finding] = ()) -> list[Row]:

@@ -301,10 +301,10 @@ class _Ability:
         """For `--show certainty`: real documents and every system, by every critic."""
         rows: list[Row] = []
         for result, held_out in self._held_out():
-            rows.append(certainty_row(result.critic, REAL, held_out))
+            rows.append(certainty_row(result.critic, REAL, held_out, self.spread))
             documents = sorted(self.corpora.generated_documents(), key=lambda pair: pair[0])
             for system, pairs in itertools.groupby(documents, key=lambda pair: pair[0]):
-                rows.append(certainty_row(result.critic, system, [document for _, document in pairs]))
+                rows.append(certainty_row(result.critic, system, [document for _, document in pairs], self.spread))
         return rows
 
     def _held_out(self) -> Iterator[tuple[Criticism, list[Document]]]:

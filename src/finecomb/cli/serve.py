@@ -80,10 +80,10 @@ def serve(
     with _alone(study, db), _opened(study, db) as store, _listening(host, port) as (listening, address):
         address = public_url.rstrip("/") or address
         documents = len(store.plan().documents)
-        title = store.head.settings.title or store.name
         annotators = counted(store.head.annotators, "annotator")
         out.print(
-            f"{title}: {counted(documents, 'text')}, {annotators} per text, {store.head.protocol.id}", soft_wrap=True
+            f"{store.title}: {counted(documents, 'text')}, {annotators} per text, {store.head.protocol.id}",
+            soft_wrap=True,
         )
         link = _researchers_link(store, address)
         _line("researchers", f"{link}  (works once)")

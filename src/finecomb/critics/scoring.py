@@ -52,7 +52,7 @@ def scores(
     spread, scoring = spread or WorkSpread(), DocumentScoring(critic, statistic or critic.statistic, cluster)
     run = spread.run(scoring, scoring.lost, scoring.key() if spread.goes_on else "")
     first: list[Document] = []
-    for _ in run.rows_done(_batches(documents, critic.batch, first)):
+    for _ in run.rows_done(document_batches(_noted(documents, first), critic.batch)):
         pass
     table = run.table("scores").collect() if run.names else pl.DataFrame(schema=_COLUMNS)
     _refuse_if_all_broke(table, critic)
@@ -72,12 +72,27 @@ def scores(
     )
 
 
-def _batches(documents: Iterable[Document], size: int, first: list[Document]) -> Iterator[pl.DataFrame]:
-    """Documents as frames of `size` rows; the first thousand are noted on the way."""
+def _noted(documents: Iterable[Document], first: list[Document]) -> Iterator[Document]:
+    """The same documents; the first thousand are noted on the way."""
+    for document in documents:
+        if len(first) < _FIRST:
+            first.append(document)
+        yield document
+
+
+def document_batches(documents: Iterable[Document], size: int) -> Iterator[pl.DataFrame]:
+    """Documents as frames of `size` rows."""
     source = iter(documents)
     while batch := list(itertools.islice(source, size)):
-        first += batch[: max(0, _FIRST - len(first))]
         yield frames.frame(frames.DOCUMENTS, map(frames.document_row, batch))
+
+
+def critic_identity(critic: Critic) -> str:
+    """The same for critics that say the same; never the same for a critic without a state."""
+    try:
+        return state_digest(critic)
+    except FinecombError:  # it cannot be saved, so a later run cannot tell that it is the same
+        return uuid.uuid4().hex
 
 
 def _familiarity(critic: Critic, documents: Sequence[Document], scored: set[str]) -> float:
@@ -108,12 +123,8 @@ class DocumentScoring:
         return self.critic.uses_all_cores
 
     def key(self) -> str:
-        """All that a document's score depends on beside the document; never the same for a critic without a state."""
-        try:
-            digest = state_digest(self.critic)
-        except FinecombError:  # it cannot be saved, so a later run cannot tell that it is the same
-            digest = uuid.uuid4().hex
-        return "\x1f".join(["criticize", digest, self.statistic, self.cluster, __version__])
+        """All that a document's score depends on beside the document."""
+        return "\x1f".join(["criticize", critic_identity(self.critic), self.statistic, self.cluster, __version__])
 
     def __call__(self, rows: pl.DataFrame) -> Tables:
         """The scores of a batch; a document at which the critic breaks down is set aside with the reason."""

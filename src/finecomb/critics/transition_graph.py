@@ -13,6 +13,7 @@ Change = tuple[str, str, float, float]
 Place = tuple[float, float]
 
 _SIZE, _RADIUS, _EDGES, _VISIBLE = 720, 240, 30, 0.02
+_GAP, _LETTER = 14, 7.4  # from the circle to a name; most that one letter of it takes
 _MIDDLE = _SIZE / 2 + 24  # of the circle, below the title
 
 
@@ -28,16 +29,24 @@ def transition_graph(system: str, changes: Sequence[Change], order: Sequence[str
     place = {state: _on_circle(at, len(nodes)) for at, state in enumerate(nodes)}
     drawn = "".join(_edge(place[first], place[second], change, p) for first, second, change, p in reversed(edges))
     labels = "".join(_label(state, at, total=len(nodes)) for at, state in enumerate(nodes))
+    beside = _room(nodes)
     title = f"Section transitions of {escape(system)}, against real documents"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_SIZE} {_SIZE}" width="{_SIZE}" height="{_SIZE}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{-beside} 0 {_SIZE + 2 * beside} {_SIZE}" '
+        f'width="{_SIZE + 2 * beside}" height="{_SIZE}" '
         'font-family="sans-serif" font-size="12">'
         f"<title>{title}</title>{_MARKERS}"
-        f'<rect width="{_SIZE}" height="{_SIZE}" fill="white"/>'
+        f'<rect x="{-beside}" width="{_SIZE + 2 * beside}" height="{_SIZE}" fill="white"/>'
         f'<text x="16" y="24" font-size="14" font-weight="bold">{title}</text>'
         f'<text x="16" y="42" fill="#555">edge: P generated - P real; red: P &lt; {UNLIKELY} under the critic; '
         f"dashed: rarer than in real text</text>{drawn}{labels}</svg>\n"
     )
+
+
+def _room(nodes: Sequence[str]) -> int:
+    """How much wider than the circle's square the picture is on each side, so that no name beside it is cut."""
+    longest = max((len(node) for node in nodes), default=0)
+    return max(0, math.ceil(_LETTER * longest - (_SIZE / 2 - _RADIUS - _GAP)))
 
 
 def _marker(id: str, colour: str) -> str:
@@ -97,7 +106,7 @@ def _moved(point: Place, direction: Place, far: float, side: float) -> Place:
 def _label(state: str, at: int, total: int) -> str:
     """A state's name outside the circle, and its dot."""
     x, y = _on_circle(at, total)
-    far = _on_circle(at, total, _RADIUS + 14)
+    far = _on_circle(at, total, _RADIUS + _GAP)
     side = "middle" if abs(far[0] - _SIZE / 2) < 20 else "start" if far[0] > _SIZE / 2 else "end"
     dot = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="#222"/>'
     return f'{dot}<text x="{far[0]:.0f}" y="{far[1] + 4:.0f}" text-anchor="{side}">{escape(state)}</text>'

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from finecomb.core.options import option
 from finecomb.engine.engines import Engine, engine_named, held
-from finecomb.engine.partitions import WorkSpread
+from finecomb.engine.partitions import WorkSpread, refuse_other_contents
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ class PartitionOptions(EngineOptions):
     @contextmanager
     def spread(self, folder: Path | None = None) -> Iterator[WorkSpread]:
         """How work is spread; `folder` is for partitions where no other is named. It goes when all went well."""
+        if self.partitions:
+            refuse_other_contents(self.partitions)
         spread = WorkSpread.into(self.chosen(), self.partitions or folder)
         with held(spread.engine):
             yield spread

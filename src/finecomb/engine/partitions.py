@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import typing
 import uuid
@@ -15,6 +16,7 @@ from typing import Self
 
 import polars as pl
 
+from finecomb.core.errors import FinecombError
 from finecomb.engine.engines import Engine, LocalEngine, LostItem
 
 Tables = Mapping[str, pl.DataFrame]
@@ -48,6 +50,20 @@ def partition_name(number: int, key: str, rows: pl.DataFrame) -> str:
     """A name that only the same rows under the same key have; names are in the order of the numbers."""
     digest = hashlib.blake2b(key.encode() + b"\0" + rows.write_ndjson().encode(), digest_size=8).hexdigest()
     return f"{number:07}-{digest}"
+
+
+_OURS = re.compile(r"\d{7}-[0-9a-f]{16}|\.[0-9a-f]{32}")  # a finished partition, or a half-written one
+
+
+def refuse_other_contents(folder: Path) -> None:
+    """An error where a folder for partitions holds anything else: it would be removed with them when all is done."""
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    other = next((name for name in names if not _OURS.fullmatch(name)), "")
+    if other:
+        raise FinecombError(
+            f"--partitions {folder}: holds {other!r}, which is no part of a run; the folder goes when all is done, "
+            "so name one that is empty or not there yet"
+        )
 
 
 class PartitionStore(typing.Protocol):

@@ -51,7 +51,7 @@ def judge_gamma(
     values["difference"] = values["judge"] - values["people"]
     why = next((why_undefined(rows, 0) for who, rows in measured.items() if not np.isfinite(values[who][0])), "")
     fields = {"judge": judge, "people": len(sides.people), **sides.seen.fields, "who": None, "texts": len(drawn)}
-    fields |= {"samples": SAMPLES, "margin": margin, "draws": draws, "seed": seed}
+    fields |= {"samples": SAMPLES, "work": settings.work, "margin": margin, "draws": draws, "seed": seed}
     return _findings(values, fields, why or "chance has no disorder", margin)
 
 

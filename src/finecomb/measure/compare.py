@@ -5,29 +5,27 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.estimate import Finding, Signature
 from finecomb.core.findings import Findings
 from finecomb.core.frames import entries, meta
 from finecomb.core.options import listed
 from finecomb.core.study import Study
-from finecomb.engine.engines import Engine, LocalEngine, LostItem
+from finecomb.engine.partitions import WorkSpread
 from finecomb.measure.annotation_matrix import Overlap, read_view
 from finecomb.measure.answers import answer_values
 from finecomb.measure.inference import ratio
 from finecomb.measure.measures import MEASURES, MeasureOptions
-from finecomb.measure.permutation import Correction, Difference, Values, adjusted, paired, unpaired
+from finecomb.measure.permutation import Correction, adjusted
+from finecomb.measure.system_pairs import ComparisonWork, Pairing, SystemPair, compared_systems
 from finecomb.measure.view import ANY, View, as_view
 
-Pairing = Literal["auto", "yes", "no"]
 PerAnnotation = Callable[[View], pl.DataFrame]
 """Columns `annotation`, `document` and `value`, one row per annotation; those without a value are left out.
 
@@ -84,7 +82,7 @@ def compare(
     overlap: Overlap = "add",
     draws: int = 10_000,
     seed: int = 0,
-    engine: Engine | None = None,
+    spread: WorkSpread | None = None,
 ) -> Findings:
     """Every two systems compared: difference of means over documents, interval, p, and p corrected for all rows.
 
@@ -94,7 +92,7 @@ def compare(
     document meta; else `prompt_id`, else the text of the context `prompt`, `source` or `headline`; the document itself
     where systems share documents, as when `by` is `condition`), and several of one system with the same key are
     averaged. With `auto` a comparison is paired when every key of one system is found in the other. NaN with fewer than
-    two documents or pairs. Comparisons, each with random numbers of its own, are done by `engine`.
+    two documents or pairs. Comparisons, each with random numbers of its own, are made as `spread` says.
     """
     if pairing not in ("auto", "yes", "no"):
         raise FinecombError(f"pairing is auto, yes or no, not {pairing!r}")
@@ -118,16 +116,9 @@ def compare(
                 draws=draws, seed=seed,
             )  # fmt: skip
             columns: dict[str, object] = {"measure": name, "label": label, "a": a, "b": b}
-            comparisons.append(SystemPair(columns, values[a], values[b], pairing, draws, seed, signature))
-    rows = [_survived(result) for result in (engine or LocalEngine()).map(SystemPair.compared, comparisons)]
-    return Findings(corrected(rows, correction))
-
-
-def _survived(result: Finding | LostItem) -> Finding:
-    """A result; where no process survives a comparison, p of the others cannot be corrected either."""
-    if isinstance(result, LostItem):
-        raise FinecombError(f"two systems cannot be compared: {result.reason}; ask for fewer --draws")
-    return result
+            comparisons.append(SystemPair(columns, values[a], values[b], signature))
+    work = ComparisonWork(pairing, draws, seed)
+    return Findings(corrected(list(compared_systems(comparisons, work, spread or WorkSpread())), correction))
 
 
 def _refuse_unused(name: str, options: Mapping[str, tuple[str, str]]) -> None:
@@ -191,69 +182,3 @@ def _keyed(values: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
     defined = values.filter(pl.col("value").is_not_null() & pl.col("value").is_not_nan())
     means = defined.group_by("document", maintain_order=True).agg(pl.col("value").cast(pl.Float64).mean())
     return means.join(keys, on="document", how="left", maintain_order="left")
-
-
-def _pairs(a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
-    """One row per shared key: the mean value of each system."""
-    sides = [
-        side.filter(pl.col("key").is_not_null()).group_by("key").agg(pl.col("value").mean().alias(name))
-        for side, name in ((a, "a"), (b, "b"))
-    ]
-    return sides[0].join(sides[1], on="key").sort("key")
-
-
-def _all_paired(a: pl.DataFrame, b: pl.DataFrame) -> bool:
-    """Whether every document of one of the two systems has its key in the other."""
-    sides = [set(side["key"].to_list()) for side in (a, b)]
-    return any(one and None not in one and one <= other for one, other in (sides, sides[::-1]))
-
-
-@dataclass(frozen=True, slots=True)
-class SystemPair:
-    """One comparison of two systems: all that it needs, so that any process can make it."""
-
-    columns: Mapping[str, object]
-    """Measure, label and the systems `a` and `b`."""
-    a: pl.DataFrame
-    """Columns document, value and key of the first system."""
-    b: pl.DataFrame
-    pairing: Pairing
-    draws: int
-    seed: int
-    signature: Signature
-
-    def compared(self) -> Finding:
-        """The difference of the two with its interval and p."""
-        a, b = self.a, self.b
-        together = self.pairing == "yes" or (self.pairing == "auto" and _all_paired(a, b))
-        pairs = _pairs(a, b)
-        first, second = (
-            (pairs[side].to_numpy() for side in "ab") if together else (side["value"].to_numpy() for side in (a, b))
-        )
-        test = (paired if together else unpaired)(first, second, self.draws, self._rng())
-        columns = {
-            **self.columns,
-            "a_mean": _mean_of(first),
-            "b_mean": _mean_of(second),
-            "test": f"{'paired' if together else 'unpaired'} permutation{', exact' if test.exact else ''}",
-            "n": str(len(pairs)) if together else f"{len(a)}+{len(b)}",
-            "p": test.p,
-        }
-        return Finding(columns, _estimate(test, together, self.signature))
-
-    def _rng(self) -> np.random.Generator:
-        """Random numbers that depend on the names of systems and label alone."""
-        names = "\x1f".join(str(self.columns[name]) for name in ("a", "b", "label"))
-        return np.random.default_rng([self.seed, zlib.crc32(names.encode())])
-
-
-def _mean_of(values: Values) -> float:
-    return float(values.mean()) if len(values) else math.nan
-
-
-def _estimate(test: Difference, together: bool, signature: Signature) -> Estimate:
-    why = ""
-    if math.isnan(test.p):
-        why = "fewer than two prompts are shared" if together else "a system has fewer than two documents with a value"
-        return Estimate(math.nan, math.nan, math.nan, signature, why)
-    return Estimate(test.difference, test.low, test.high, signature, why)

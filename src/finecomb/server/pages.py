@@ -96,7 +96,7 @@ def sign_in_page(request: Request, token: str) -> Response:
         )
     say = "<p>You come in as a researcher. This link works once; the next time you need a new one.</p>"
     form = '<form method="post"><button autofocus>Sign in</button></form>'
-    return plain_page(store.head.settings.title or store.name, say + form)
+    return plain_page(store.title, say + form)
 
 
 @router.post("/sign-in/{token}")

@@ -136,7 +136,7 @@ def researcher_me(request: Request, session: Annotated[Session, Depends(research
     return ResearcherMe(
         researcher=session.who,
         role=session.role,
-        title=head.settings.title or auth_of(request).store.name,
+        title=auth_of(request).store.title,
         state=head.state,
         csrf=auth_of(request).csrf(session),
     )

@@ -24,7 +24,7 @@ from finecomb.store.access import Session, count_change
 from finecomb.store.backup import back_up, backup_name
 from finecomb.store.database import Database, Transaction
 from finecomb.store.importing import take
-from finecomb.store.location import StudyLocation
+from finecomb.store.location import FILE, StudyLocation
 from finecomb.store.studies import find, find_or_make
 from finecomb.store.tables import given
 from finecomb.store.unreadable import WRONG, RowReader, reason
@@ -124,6 +124,13 @@ class Store:
             if self._writer is None:
                 self._writer = Writer(self.database, self._catch_up, lambda is_kept: self.on_commit(is_kept))
             return self._writer
+
+    @property
+    def title(self) -> str:
+        """What people call the study: its title, else the name of its folder, else its name in the database."""
+        file = self.database.place.file
+        folder = file.resolve().parent.name if file and file.name == FILE else ""
+        return self.head.settings.title or folder or self.name
 
     async def do(self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs) -> T:
         """Run `job(store, transaction, ...)` in the writer; returns when what it did is on disk."""

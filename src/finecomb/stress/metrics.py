@@ -7,6 +7,7 @@ chrF by sacrebleu, sentence by sentence; BERTScore and perplexity by any model t
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,6 +20,7 @@ from rapidfuzz.distance import LCSseq
 
 from finecomb.core import tokens
 from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.packages import optional_package
 from finecomb.core.records import Document
 
 Floats = NDArray[np.float64]
@@ -116,7 +118,7 @@ class SacrebleuScores:
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[float]:
         """NaN for a candidate without references."""
-        metrics: Any = _imported("sacrebleu.metrics", "sacrebleu")
+        metrics: Any = _imported("sacrebleu.metrics")
         metric = metrics.BLEU(effective_order=True) if self.name == "bleu" else metrics.CHRF()
         return [
             metric.sentence_score(candidate.text, list(candidate.references)).score / 100
@@ -174,7 +176,10 @@ def corpus_perplexity(model: str, texts: Iterable[str], words: bool = True) -> f
 
 def mauve(model: str, real: Sequence[str], generated: Sequence[str]) -> float:
     """MAUVE (Pillutla et al. 2021) of two corpora, by the package of its authors and any encoder's mean states."""
-    package = _imported("mauve", "mauve-text")
+    try:
+        package = importlib.import_module("mauve")
+    except ImportError:
+        raise FinecombError("this metric needs the package mauve-text; pip install mauve-text") from None
     encoder = _encoder(model)
     features = [np.stack([encoder(text).mean(axis=0) for text in texts if text.strip()]) for texts in (real, generated)]
     return float(package.compute_mauve(p_features=features[0], q_features=features[1], verbose=False).mauve)
@@ -189,18 +194,13 @@ def mauve_scores(model: str) -> Callable[[Sequence[Candidate]], list[float]]:
     ]
 
 
-def _imported(module: str, package: str) -> Any:
-    import importlib
-
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise FinecombError(f"this metric needs {package}: pip install {package}") from None
+def _imported(module: str) -> Any:
+    return optional_package("this metric needs", module)
 
 
 @functools.lru_cache(maxsize=2)
 def _encoder(model: str) -> Callable[[str], Floats]:
-    torch, transformers = _imported("torch", "torch"), _imported("transformers", "transformers")
+    torch, transformers = _imported("torch"), _imported("transformers")
     tokenizer, network = _loaded(transformers.AutoTokenizer, model), _loaded(transformers.AutoModel, model).eval()
 
     @functools.lru_cache(maxsize=4096)
@@ -216,7 +216,7 @@ def _encoder(model: str) -> Callable[[str], Floats]:
 @functools.lru_cache(maxsize=2)
 def _surprisal(model: str) -> Callable[[str], tuple[float, int, int]]:
     """From a text to the nats of its tokens after the first, how many these are, and how many words they are."""
-    torch, transformers = _imported("torch", "torch"), _imported("transformers", "transformers")
+    torch, transformers = _imported("torch"), _imported("transformers")
     tokenizer = _loaded(transformers.AutoTokenizer, model)
     network = _loaded(transformers.AutoModelForCausalLM, model).eval()
 

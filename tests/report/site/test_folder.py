@@ -14,7 +14,7 @@ from finecomb.core.study import Study
 from finecomb.formats import read
 from finecomb.protocols import load
 from finecomb.report.site.content import Source, source
-from finecomb.report.site.folder import verified, write_report
+from finecomb.report.site.folder import data_hash, data_hashes, verified, write_report
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'=cmd|"
 
@@ -50,6 +50,12 @@ def test_every_link_of_the_first_page_leads_somewhere(folder: Path) -> None:
             assert (folder / href).exists(), href
     assert len(list((folder / "texts").glob("*.html"))) == 16
     assert (folder / "figures" / "systems.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_paper_and_the_last_section_name_the_hash_of_the_data(folder: Path) -> None:
+    data = data_hash(data_hashes(folder))
+    assert f'· data {data}"' in (folder / "assets" / "report.css").read_text()
+    assert f"sha256 {data}" in (folder / "index.html").read_text()
 
 
 def test_nothing_is_fetched_and_no_script_is_inside_a_page(folder: Path) -> None:

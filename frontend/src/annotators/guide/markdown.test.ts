@@ -27,6 +27,18 @@ describe("markdown", () => {
       },
     ]);
   });
+  test("a quote, with a line of context above it", () => {
+    expect(blocks("> *Prompt*: A ferry.\n>\n> It leaves **60**.\n\nForty are gone.")).toMatchObject([
+      {
+        type: "quote",
+        paragraphs: [
+          [{ text: "Prompt", style: "emphasis" }, {}],
+          [{}, { text: "60" }, {}],
+        ],
+      },
+      { type: "paragraph" },
+    ]);
+  });
   test("what looks like HTML stays text", () => {
     expect(runs("x<y and <b>bold</b>")).toEqual([{ text: "x<y and <b>bold</b>", style: "plain" }]);
   });

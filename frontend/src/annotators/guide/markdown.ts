@@ -16,11 +16,12 @@ export interface Item {
 export type Block =
   | { readonly type: "heading" | "paragraph"; readonly runs: readonly Run[] }
   | List
+  | { readonly type: "quote"; readonly paragraphs: readonly (readonly Run[])[] }
   | { readonly type: "table"; readonly rows: readonly (readonly (readonly Run[])[])[] };
 
 const ITEM = /^\s*(?:[-*]|(\d+)\.)\s+/;
 
-/** Headings, paragraphs, lists and tables; anything else is a paragraph. */
+/** Headings, paragraphs, lists, quotes and tables; anything else is a paragraph. */
 export const blocks = (markdown: string): Block[] =>
   markdown
     .split(/\n\s*\n/)
@@ -34,9 +35,17 @@ function block(chunk: string): Block {
   if (/^#{1,6}\s/.test(chunk)) return { type: "heading", runs: runs(chunk.replace(/^#+\s*/, "")) };
   if (lines.every((line) => line.trim().startsWith("|")))
     return { type: "table", rows: lines.filter(isRow).map(cells) };
+  if (lines.every((line) => line.trim().startsWith(">"))) return { type: "quote", paragraphs: quoted(lines) };
   if (ITEM.test(chunk)) return list(lines);
   return { type: "paragraph", runs: runs(lines.join(" ")) };
 }
+
+const quoted = (lines: readonly string[]) =>
+  lines
+    .map((line) => line.trim().replace(/^>\s?/, ""))
+    .join("\n")
+    .split(/\n\s*\n/)
+    .map((paragraph) => runs(paragraph.replaceAll("\n", " ")));
 
 const isRow = (line: string): boolean => !/^[\s|:-]+$/.test(line);
 const cells = (line: string) =>

@@ -26,6 +26,7 @@ export default {
   changeLabel: "Change the label",
   deleteMark: "Delete this mark",
   markDeleted: "Mark deleted",
+  lastChange: "Last change",
   addWords: "Add words",
   spans: { one: "{n} span", other: "{n} spans" },
   quoted: "“{words}”",

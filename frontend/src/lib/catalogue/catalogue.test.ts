@@ -73,3 +73,27 @@ test("what a language lacks is said in English", () => {
   say.speak({ b: { few: "{n} veci", other: "{n} vecí" } }, "sk");
   expect([say("a"), say("b", { n: 2 }), say("b", { n: 9 })]).toEqual(["one", "2 veci", "9 vecí"]);
 });
+
+const catalogues = import.meta.glob<Record<string, Record<string, Message>>>("./*.en.ts", { eager: true });
+const sources = Object.entries(
+  import.meta.glob<string>("../../**/*.{svelte,ts}", { query: "?raw", import: "default", eager: true }),
+)
+  .filter(([name]) => !name.startsWith("./") && !/schema\.d|\.test\.ts$/.test(name))
+  .map(([, text]) => text)
+  .join("\n");
+/** Keys that are put together of parts: `noted-${kind}`. */
+const built = [...sources.matchAll(/`([^`\n]*\$\{[^`\n]*)`/g)]
+  .map(([, text]) => text!.split(/\$\{[^}]*\}/))
+  .filter((parts) => /[a-z]/i.test(parts.join("")))
+  .map((parts) => new RegExp(`^${parts.map((part) => part.replace(/[^\w-]/g, "\\$&")).join(".+")}$`));
+/** Those of `${edge}-${way}`, and reasons that the server names. */
+const BY_VALUE = /^(?:(?:start|end)-(?:back|on)|fast|few)$/;
+
+test.each(Object.entries(catalogues))("every message of %s is said somewhere", (_, module) => {
+  const keys = Object.values(module).flatMap((part) => (typeof part === "object" ? Object.keys(part) : []));
+  const isSaid = (key: string) =>
+    BY_VALUE.test(key) ||
+    [`"${key}"`, `'${key}'`, `\`${key}\``].some((word) => sources.includes(word)) ||
+    built.some((pattern) => pattern.test(key));
+  expect(keys.filter((key) => !isSaid(key))).toEqual([]);
+});

@@ -1,5 +1,14 @@
 import { describe, expect, test } from "vitest";
-import { axisEnd, inOrder, ratioEnd, ratioPlace, ticks, type Estimate } from "./calibration";
+import {
+  axisEnd,
+  inOrder,
+  ratioEnd,
+  ratioPlace,
+  ticks,
+  verdictCounts,
+  type Calibration,
+  type Estimate,
+} from "./calibration";
 
 const number = (value: number | null, low: number | null = null, high: number | null = null): Estimate => ({
   value,
@@ -35,4 +44,16 @@ describe("axes", () => {
 test("labels stand in the order of the protocol, all together last", () => {
   const rows = ["any", "b", "strange", "a"].map((label) => ({ label }));
   expect(inOrder(rows, ["a", "b"]).map(({ label }) => label)).toEqual(["a", "b", "strange", "any"]);
+});
+
+test("labels are counted by what can be said of them", () => {
+  const row = (label: string, verdict: string) => ({ level: "word", measure: "alpha", label, verdict });
+  const agreement = [
+    row("a", "no less than people"),
+    row("b", "less than people"),
+    row("c", "cannot tell"),
+    row("d", "cannot tell, few marks"),
+    row("any", "less than people"),
+  ];
+  expect(verdictCounts({ agreement } as unknown as Calibration)).toEqual({ labels: 4, same: 1, less: 1, open: 2 });
 });

@@ -11,6 +11,14 @@ export function agreementRows(record: Calibration, labels: readonly string[]): C
   return inOrder(rows, labels);
 }
 
+/** For how many labels the judge agrees no less than people, less than people, and for how many that cannot be told. */
+export function verdictCounts(record: Calibration): { labels: number; same: number; less: number; open: number } {
+  const rows = agreementRows(record, []).filter(({ label }) => label !== "any");
+  const same = rows.filter(({ verdict }) => verdict === "no less than people").length;
+  const less = rows.filter(({ verdict }) => verdict === "less than people").length;
+  return { labels: rows.length, same, less, open: rows.length - same - less };
+}
+
 /** Rows with a label in the order of the protocol; what is no label of it comes after, `any` last. */
 export function inOrder<T extends { label: string }>(rows: readonly T[], labels: readonly string[]): T[] {
   const place = ({ label }: T) =>

@@ -1,6 +1,18 @@
 import { describe, expect, test } from "vitest";
 import type { DesignCellRow, Recruit } from "../api-types";
-import { arrivals, exclusions, filled, hourly, matrix, median, needed, projection, teeth } from "./design-matrix";
+import {
+  arrivals,
+  exclusions,
+  filled,
+  hourly,
+  matrix,
+  median,
+  needed,
+  payDots,
+  plural,
+  projection,
+  teeth,
+} from "./design-matrix";
 
 const cell = (
   condition: string,
@@ -96,6 +108,25 @@ describe("what is to come", () => {
     expect(exclusions(people, "Not qualified").map(([why, who]) => [why, who.length])).toEqual([
       ["Not qualified", 2],
       ["too fast", 1],
+    ]);
+  });
+});
+
+describe("pay per cell", () => {
+  test("close dots stand on top of each other, between whole numbers", () => {
+    const { dots, high, ticks } = payDots([15, 15.01, 16.2, 17.9])!;
+    expect(dots.map(({ level }) => level)).toEqual([0, 1, 0, 0]);
+    expect(high).toBe(2);
+    expect(ticks.map(({ value }) => value)).toEqual([15, 16, 17, 18]);
+    expect([ticks[0]!.place, ticks.at(-1)!.place]).toEqual([0, 1]);
+  });
+  test("nothing is drawn of nothing", () => expect(payDots([])).toBeUndefined());
+  test("factors are counted in words", () => {
+    expect([plural(2, "condition"), plural(1, "topic"), plural(3, "category"), plural(2, "day")]).toEqual([
+      "2 conditions",
+      "1 topic",
+      "3 categories",
+      "2 days",
     ]);
   });
 });

@@ -74,6 +74,38 @@ export function median(values: readonly number[]): number | undefined {
 export const hourly = (people: readonly Recruit[], cell: string): number | undefined =>
   median(people.flatMap((one) => (one.cell === cell && !one.excluded && one.per_hour !== null ? [one.per_hour] : [])));
 
+/** Where dots stand on one axis: on top of each other where they are close, from the whole number below the lowest on. */
+export interface PayDots {
+  readonly dots: readonly { readonly place: number; readonly level: number }[];
+  /** How many stand on top of each other where most do. */
+  readonly high: number;
+  readonly ticks: readonly { readonly place: number; readonly value: number }[];
+}
+const BINS = 24;
+
+export function payDots(rates: readonly number[]): PayDots | undefined {
+  if (rates.length === 0) return undefined;
+  const low = Math.floor(Math.min(...rates));
+  const high = Math.max(low + 1, Math.ceil(Math.max(...rates)));
+  const place = (value: number) => (value - low) / (high - low);
+  const stacks = new Map<number, number>();
+  const dots = [...rates]
+    .sort((one, other) => one - other)
+    .map((rate) => {
+      const bin = Math.round(place(rate) * BINS);
+      const level = stacks.get(bin) ?? 0;
+      stacks.set(bin, level + 1);
+      return { place: bin / BINS, level };
+    });
+  const step = Math.ceil((high - low) / 5);
+  const ticks = Array.from({ length: Math.floor((high - low) / step) + 1 }, (_, at) => low + at * step);
+  return { dots, high: Math.max(...stacks.values()), ticks: ticks.map((value) => ({ value, place: place(value) })) };
+}
+
+/** `2 conditions`, `4 categories`, `1 topic`: factors are named in English. */
+export const plural = (count: number, name: string): string =>
+  `${count} ${count === 1 ? name : /[^aeiou]y$/.test(name) ? name.replace(/y$/, "ies") : `${name}s`}`;
+
 // --- arrivals and what is to come -----------------------------------------------------------------------------------
 
 const DAY = 86_400_000;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { clock, decimal, money } from "./format";
+import { clock, day, decimal, moment, money } from "./format";
 import { address, parse } from "../route";
 import { fields } from "./signature";
 import { stableOrder } from "./stable-order";
@@ -30,6 +30,11 @@ describe("small things", () => {
     expect(money(1214.4, "USD")).toBe("$1,214");
     expect(decimal(-0.001, 2)).toBe("0.00");
     expect(money(3, "pebbles")).toBe("3.00 pebbles");
+  });
+  test("a minus is as wide as a digit, and the day comes before the month", () => {
+    expect(decimal(-0.014, 2)).toBe("−0.01");
+    expect(day(Date.UTC(2026, 10, 17))).toBe("17 Nov");
+    expect(moment("2026-11-17T05:12:00")).toBe("17 Nov, 05:12");
   });
   test("fields of a signature", () =>
     expect(fields("statistic:alpha|of:model=a:b|version:1")).toEqual([

@@ -1,6 +1,7 @@
 import type { Figure } from "../api-types";
 
 const LOCALE = "en";
+const DATES = "en-GB"; // the day before the month, as everywhere in Finecomb
 
 /** `4:12`: minutes and seconds; hours where there are some. */
 export function clock(seconds: number): string {
@@ -10,13 +11,15 @@ export function clock(seconds: number): string {
   return hours > 0 ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
 }
 
-/** A number with so many digits after the point. */
+/** A number with so many digits after the point, and a minus sign that is as wide as a digit. */
 export const decimal = (value: number, digits: number): string =>
   new Intl.NumberFormat(LOCALE, {
     minimumFractionDigits: digits,
     maximumFractionDigits: digits,
     signDisplay: "negative", // no -0.00
-  }).format(value);
+  })
+    .format(value)
+    .replace("-", "−");
 
 /** Money, without cents from a thousand on. */
 export function money(value: number, currency: string): string {
@@ -33,15 +36,19 @@ export function money(value: number, currency: string): string {
   }
 }
 
-/** `30 June, 14:05` in the reader's own time. */
+/** `30 Jun, 14:05` in the reader's own time. */
 export const moment = (time: string): string =>
-  new Intl.DateTimeFormat(LOCALE, {
+  new Intl.DateTimeFormat(DATES, {
     day: "numeric",
     month: "short",
     hour: "2-digit",
     minute: "2-digit",
     hourCycle: "h23",
   }).format(new Date(time));
+
+/** `30 Jun`: a day, counted in UTC as the study's days are. */
+export const day = (time: number): string =>
+  new Intl.DateTimeFormat(DATES, { day: "numeric", month: "short", timeZone: "UTC" }).format(time);
 
 /** Both ends of an interval, or null where there is none. */
 export const ends = ({ low, high }: Pick<Figure, "low" | "high">, digits: number): [string, string] | null =>

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,15 +14,19 @@ from finecomb.agreement.gamma.dissimilarity import Dissimilarity
 from finecomb.agreement.gamma.master import Master
 from finecomb.agreement.gamma.pricing import descent
 from finecomb.agreement.gamma.problem import AlignmentProblem, problem
-from finecomb.agreement.gamma.search import GaveUpError, Search
+from finecomb.agreement.gamma.search import Search
 from finecomb.agreement.gamma.upper import good_alignments
+from finecomb.agreement.gamma.work_budget import CALL, GaveUpError, WorkBudget
 from finecomb.core.errors import FinecombError
 
 _NEGATIVE = 1e-8  # a reduced cost of less than minus this is below zero
 _SAME = 1e-6  # relative difference between bounds that are the same
 _USED = 1e-3  # share of a cluster in a relaxed alignment that is worth a descent
-_COARSER = (0.3, 0.1, 0.03, 0.01)  # relative gaps that are tried for when a proof takes too long
+_COARSER = (0.3, 0.1, 0.03, 0.01)  # relative gaps that are tried for when a proof takes too much work
+_KEPT = 0.3  # share of the work that is for what can be had without a proof
 MOST_MARKS = 4000
+WORK = 60.0
+"""Units of work for the alignment of a text, unless somebody says otherwise."""
 
 Status = Literal["proven", "stopped"]
 
@@ -35,7 +38,7 @@ class Best:
     clusters: Bools
     """(K, marks): with soft gamma a mark may be in several clusters, else it is in one."""
     status: Status
-    """`proven`: nothing is better. `stopped`: time was up, and something between `lower` and `upper` may be."""
+    """`proven`: nothing is better. `stopped`: the work allowed was done; one between `lower` and `upper` may be."""
     lower: float
     """No alignment has a lower disorder."""
     upper: float
@@ -48,9 +51,9 @@ class Best:
 
 
 def best_alignment(
-    marks: Continuum, dissimilarity: Dissimilarity | None = None, soft: bool = False, seconds: float = 60.0
+    marks: Continuum, dissimilarity: Dissimilarity | None = None, soft: bool = False, work: float = WORK
 ) -> Best:
-    """The alignment of least disorder (Mathet et al. 2015, section 5.1), within about so many seconds.
+    """The alignment of least disorder (Mathet et al. 2015, section 5.1), within about so many units of work.
 
     With `soft` a mark may be in several clusters and must be in one (soft-gamma of pygamma-agreement). Needs two
     annotators and one mark.
@@ -59,7 +62,7 @@ def best_alignment(
         raise FinecombError("an alignment needs two annotators and a mark")
     dissimilarity = dissimilarity or Dissimilarity()
     alignment_problem = problem(marks, dissimilarity)
-    solver = _Solver(alignment_problem, soft, seconds)
+    solver = _Solver(alignment_problem, soft, WorkBudget.of(work))
     clusters, lower, upper = solver.solved()
     proven = upper - lower <= _SAME * max(upper, 1.0)
     scale = dissimilarity.delta / marks.mean_marks
@@ -74,23 +77,17 @@ def _in_order(clusters: Bools) -> Bools:
 class _Solver:
     """Column generation: a linear program over clusters, priced by descent and in the end by exact search."""
 
-    def __init__(self, alignment_problem: AlignmentProblem, soft: bool, seconds: float) -> None:
+    def __init__(self, alignment_problem: AlignmentProblem, soft: bool, budget: WorkBudget) -> None:
         self.problem, self.soft = alignment_problem, soft
-        self.deadline = time.monotonic() + seconds
-        self.proof_until = self.deadline - 0.3 * seconds  # the rest is for what can be had without a proof
+        self.budget = budget
         self.master = Master(alignment_problem, soft)
         self.search = Search.of(alignment_problem)
         self.prices: Floats = np.zeros(len(alignment_problem))
         self.lower = -math.inf
 
-    @property
-    def left(self) -> float:
-        """Seconds."""
-        return max(self.deadline - time.monotonic(), 0.0)
-
     def solved(self) -> tuple[Bools, float, float]:
         """Clusters, a bound below every alignment, and their cost."""
-        start = good_alignments(self.problem, np.random.default_rng(0), self.deadline)
+        start = good_alignments(self.problem, np.random.default_rng(0), self.budget)
         self.best = start[-1]
         self.master.add(np.eye(len(self.problem), dtype=bool))
         self.master.add(np.concatenate(start))
@@ -117,15 +114,15 @@ class _Solver:
     def _generate(self) -> None:
         """Add clusters until none is worth more than it costs."""
         while True:
-            prices, used = self.master.prices(self.left)
-            if time.monotonic() > self.proof_until:
-                raise GaveUpError
+            prices, used = self.master.prices(self.budget)
+            self.budget.check(_KEPT)
             self.prices = prices
             starts = np.concatenate([np.eye(len(self.problem), dtype=bool), self.master.clusters[used > _USED]])
+            self.budget.spend(CALL + len(starts) * len(self.problem) ** 2 / 3)
             clusters, reduced = descent(self.problem, self.prices, starts)
             if self.master.add(clusters[reduced < -_NEGATIVE]):
                 continue
-            if not self.master.add(self.search.some_below(self.prices, -_NEGATIVE, self.proof_until)):
+            if not self.master.add(self.search.some_below(self.prices, -_NEGATIVE, self.budget, _KEPT)):
                 self._bound(_NEGATIVE)
                 return
 
@@ -137,9 +134,9 @@ class _Solver:
     def _round(self) -> None:
         """From the relaxed alignment to a good alignment of the clusters known."""
         if self._open:
-            self._take(self.master.corner(self.left / 2))
+            self._take(self.master.corner(self.budget))
         if self._open:
-            self._take(self.master.chosen(np.ones(len(self.master.costs), dtype=bool), self.left / 2)[0])
+            self._take(self.master.chosen(np.ones(len(self.master.costs), dtype=bool), self.budget, 0.5)[0])
 
     def _close(self) -> None:
         """List all clusters that could close the gap, and pick the best alignment of these.
@@ -148,17 +145,17 @@ class _Solver:
         zero. So none of a better alignment is above the gap.
         """
         gap = self.upper - self.lower + _SAME
-        self.master.add(self.search.below(self.prices, gap, self.deadline))
+        self.master.add(self.search.below(self.prices, gap, self.budget))
         within = self.master.costs - self.master.clusters @ self.prices < gap
-        clusters, bound = self.master.chosen(within, self.left)
+        clusters, bound = self.master.chosen(within, self.budget)
         self._take(clusters)
         self.lower = max(self.lower, min(bound, self.upper))
 
     def _settle(self) -> None:
-        """When the proof took too long: show that no alignment is much better, less and less while time lasts."""
+        """When the proof took too much work: show that no alignment is much better, less and less while any is left."""
         for share in _COARSER:
             short = share * self.upper / self.problem.most_clusters(self.upper)
-            if len(self.search.some_below(self.prices, -short, self.deadline)):
+            if len(self.search.some_below(self.prices, -short, self.budget)):
                 return
             self._bound(short)
 

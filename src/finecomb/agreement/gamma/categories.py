@@ -18,7 +18,8 @@ def category_sums(marks: Continuum, clusters: Bools, dissimilarity: Dissimilarit
     """
     near = np.maximum(0.0, 1 - dissimilarity.alpha * dissimilarity.positional(marks) / dissimilarity.delta)
     several = clusters[clusters.sum(axis=1) > 1].astype(np.float64)
-    weights = near * (several.T @ (several / (several.sum(axis=1, keepdims=True) - 1)))
+    shares = several / (several.sum(axis=1, keepdims=True) - 1)
+    weights = near * np.einsum("ku,kv->uv", several, shares)  # a matrix product may round otherwise with other threads
     np.fill_diagonal(weights, 0.0)
     apart = weights * dissimilarity.categorical(marks.category[:, None], marks.category[None, :]) / dissimilarity.delta
     return np.stack([_by_category(table, marks, categories) for table in (apart, weights)], axis=1)
@@ -26,6 +27,6 @@ def category_sums(marks: Continuum, clusters: Bools, dissimilarity: Dissimilarit
 
 def _by_category(pairs: Floats, marks: Continuum, categories: int) -> Floats:
     """Sums of a symmetric matrix over pairs: all, and those where one mark or both have each category."""
-    of = (marks.category[:, None] == np.arange(categories)).astype(np.float64)  # (marks, categories)
-    within = ((of.T @ pairs) * of.T).sum(axis=1) / 2
-    return np.concatenate([[pairs.sum() / 2], of.T @ pairs.sum(axis=1) - within])
+    members = [np.flatnonzero(marks.category == category) for category in range(categories)]
+    sums = [pairs[rows].sum() - pairs[np.ix_(rows, rows)].sum() / 2 for rows in members]
+    return np.array([pairs.sum() / 2, *sums])

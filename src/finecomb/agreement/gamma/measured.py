@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from finecomb.agreement.gamma.best import MOST_MARKS, Best, best_alignment
+from finecomb.agreement.gamma.best import MOST_MARKS, WORK, Best, best_alignment
 from finecomb.agreement.gamma.categories import category_sums
 from finecomb.agreement.gamma.continuum import Continuum, Floats
 from finecomb.agreement.gamma.dissimilarity import Dissimilarity
@@ -40,8 +40,9 @@ class GammaSettings:
     precision: float = 0.0
     """Draw more samples until the chance disorder of a text is known to this share of itself (e.g. 0.02) with 95%
     confidence; 0 draws no more."""
-    seconds: float = 60.0
-    """Limit for the alignment of a text, and for all of its samples together; where it is reached, the gap is told."""
+    work: float = WORK
+    """Limit for the alignment of a text, and for all of its samples together, in units of about a second that are
+    counted and not timed; where it is reached, the gap is told."""
 
     def __post_init__(self) -> None:
         Dissimilarity(self.delta, self.alpha, self.beta)
@@ -54,8 +55,8 @@ class GammaSettings:
             raise FinecombError(f"gamma needs 2 samples of chance or more, not {self.samples}")
         if not 0 <= self.precision < 1:
             raise FinecombError(f"gamma's precision lies between 0 and 1, e.g. 0.02, not {self.precision:g}")
-        if not self.seconds > 0:
-            raise FinecombError(f"gamma's limit is more than 0 seconds, not {self.seconds:g}")
+        if not self.work > 0:
+            raise FinecombError(f"gamma's limit is more than 0 units of work, not {self.work:g}")
 
     @classmethod
     def parsed(cls, pairs: Iterable[str]) -> GammaSettings:
@@ -65,9 +66,13 @@ class GammaSettings:
         for pair in pairs:
             name, equals, value = pair.partition("=")
             if name not in kinds:
-                raise FinecombError(f"gamma has no setting {name!r}{did_you_mean(name, kinds)}")
+                way_out = _NO_CLOCK if name == "seconds" else did_you_mean(name, kinds)
+                raise FinecombError(f"gamma has no setting {name!r}{way_out}")
             settings[name] = _value(name, value if equals else "", kinds[name])
         return cls(**settings)  # type: ignore[arg-type]
+
+
+_NO_CLOCK = "; what a clock stops depends on how busy the machine is, so work is limited instead: work=60"
 
 
 def _value(name: str, value: str, kind: type) -> object:
@@ -119,7 +124,7 @@ def measured(job: Job) -> Measured:
     if why := _why(job.marks):
         nothing = np.full(2 + job.categories, np.nan)
         return Measured(job.document, 0 * nothing, nothing, nothing, nothing, (math.nan, math.nan), why=why)
-    best = _best(job, job.marks, job.settings.seconds)
+    best = _best(job, job.marks, job.settings.work)
     sums = category_sums(job.marks, best.clusters, job.dissimilarity, job.categories)
     chance, lower = _chance(job)
     count = np.isfinite(chance).sum(axis=0).astype(np.float64)
@@ -144,8 +149,8 @@ def _why(marks: Continuum) -> str:
     return f"it has more than {MOST_MARKS:,} marks" if len(marks) > MOST_MARKS else ""
 
 
-def _best(job: Job, marks: Continuum, seconds: float) -> Best:
-    return best_alignment(marks, job.dissimilarity, job.settings.soft, seconds)
+def _best(job: Job, marks: Continuum, work: float) -> Best:
+    return best_alignment(marks, job.dissimilarity, job.settings.soft, work)
 
 
 def _disorders(best: Best, sums: Floats) -> Floats:
@@ -163,7 +168,7 @@ def _chance(job: Job) -> tuple[Floats, Floats]:
 
 def _sample(job: Job, rng: np.random.Generator) -> tuple[Floats, float]:
     marks = SAMPLERS[job.settings.sampler](job.marks, rng)
-    best = _best(job, marks, job.settings.seconds / job.settings.samples)
+    best = _best(job, marks, job.settings.work / job.settings.samples)
     return _disorders(best, category_sums(marks, best.clusters, job.dissimilarity, job.categories)), best.lower
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from finecomb.agreement.gamma.continuum import Floats, continua
 from finecomb.agreement.gamma.dissimilarity import Dissimilarity, group_distances
-from finecomb.agreement.gamma.measured import GammaSettings, Job, Measured, measured
-from finecomb.core.errors import FinecombError
-from finecomb.engine.engines import Engine, LocalEngine, LostItem
+from finecomb.agreement.gamma.gamma_work import GammaWork, measured_texts, text_rows
+from finecomb.agreement.gamma.measured import GammaSettings, Measured
+from finecomb.engine.partitions import WorkSpread, partition_rows
 from finecomb.measure.inference import ratio
 from finecomb.measure.view import View
 
-Watch = Callable[[Iterable[Measured], int], Iterable[Measured]]
+Watch = Callable[[Iterator[int], int], Iterable[int]]
+"""Sees how many texts are done with each partition, and is told how many there are."""
+_STEP = 1  # texts of a partition: one with its samples of chance takes a second, or minutes
 
 
 def dissimilarity_of(view: View, settings: GammaSettings) -> Dissimilarity:
@@ -24,23 +26,16 @@ def dissimilarity_of(view: View, settings: GammaSettings) -> Dissimilarity:
 
 
 def measure_view(
-    view: View, settings: GammaSettings, seed: int, engine: Engine | None = None, watch: Watch | None = None
+    view: View, settings: GammaSettings, seed: int, spread: WorkSpread | None = None, watch: Watch | None = None
 ) -> list[Measured]:
-    """Each text of a view; `watch` sees them come, and is told how many there are."""
-    distances = dissimilarity_of(view, settings)
-    jobs = [
-        Job(text.document, text.continuum, settings, distances, len(view.categories), seed)
-        for text in continua(view.study, view.categories)
-    ]
-    done = map(_survived, (engine or LocalEngine()).map(measured, jobs))
-    return list(watch(done, len(jobs)) if watch else done)
-
-
-def _survived(result: Measured | LostItem) -> Measured:
-    """A result; a text that no process survives has none, and a number without it would be another number."""
-    if isinstance(result, LostItem):
-        raise FinecombError(f"gamma of a text cannot be computed: {result.reason}; leave it out with --where")
-    return result
+    """Each text of a view, worked on as `spread` says."""
+    work = GammaWork(settings, dissimilarity_of(view, settings), len(view.categories), seed)
+    rows = text_rows(continua(view.study, view.categories))
+    run = (spread or WorkSpread()).run(work, work.lost, work.key())
+    done = run.rows_done(rows.iter_slices(partition_rows(len(rows), _STEP)))
+    for _ in watch(done, len(rows)) if watch else done:
+        pass
+    return list(measured_texts(run.table("texts").collect())) if run.names else []
 
 
 def _table(texts: Sequence[Measured], name: str) -> Floats:

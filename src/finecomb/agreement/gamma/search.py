@@ -15,7 +15,6 @@ With T the part that is decided and j marks still to come, the pairs among those
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -24,16 +23,13 @@ import numpy as np
 
 from finecomb.agreement.gamma.continuum import Bools, Floats, Ints
 from finecomb.agreement.gamma.problem import AlignmentProblem
+from finecomb.agreement.gamma.work_budget import CALL, GaveUpError, WorkBudget
 
 _BLOCK = 64  # medoids whose bounds are computed at once
 _MARKS = 400  # marks open for all the medoids that are searched side by side
 _ROWS = 4096  # partial clusters taken further at once
 _ENOUGH = 50_000  # clusters
 _SAFE = 1e-9  # against rounding, wherever something is ruled out
-
-
-class GaveUpError(Exception):
-    """Time is up, or there are too many clusters to list."""
 
 
 class _Roots(NamedTuple):
@@ -115,26 +111,27 @@ class Search:
         distance, far = np.zeros((size + 1, size + 1)), np.full((size + 1, size + 1), np.inf)
         distance[:-1, :-1] = far[:-1, :-1] = alignment_problem.distance
         k = np.arange(m + 2)
-        return cls(alignment_problem, table, distance, far, 1 - k * (k - 1) / (2 * alignment_problem.pairs))
+        return cls(alignment_problem, table, distance, far, 1 - k * (k - 1) / 2 * alignment_problem.gain)
 
-    def below(self, prices: Floats, threshold: float, deadline: float) -> Bools:
+    def below(self, prices: Floats, threshold: float, budget: WorkBudget) -> Bools:
         """All clusters whose reduced cost is less than `threshold`, (found, U)."""
         batches: list[Bools] = [np.zeros((0, len(self.problem)), dtype=bool)]
-        for batch in self._found(prices, threshold, deadline):
+        for batch in self._found(prices, threshold, budget):
             batches.append(batch)
             if sum(map(len, batches)) > _ENOUGH:
                 raise GaveUpError
         return np.unique(np.concatenate(batches), axis=0)
 
-    def some_below(self, prices: Floats, threshold: float, deadline: float) -> Bools:
-        """Some of them, as soon as there are any; none when there are none."""
+    def some_below(self, prices: Floats, threshold: float, budget: WorkBudget, kept: float = 0.0) -> Bools:
+        """Some of them, as soon as there are any; none when there are none. A share `kept` of the budget stays."""
         none = np.zeros((0, len(self.problem)), dtype=bool)
-        return next((batch for batch in self._found(prices, threshold, deadline) if len(batch)), none)
+        return next((batch for batch in self._found(prices, threshold, budget, kept) if len(batch)), none)
 
-    def _found(self, prices: Floats, threshold: float, deadline: float) -> Iterator[Bools]:
+    def _found(self, prices: Floats, threshold: float, budget: WorkBudget, kept: float = 0.0) -> Iterator[Bools]:
         """All of them, group by group of medoids."""
+        budget.spend(2 * (CALL + len(self.problem) * len(self.table) * self.table.size))
         for medoids in self._groups(prices, threshold):
-            near = self._around(medoids, prices, threshold, deadline)
+            near = self._around(medoids, prices, threshold, budget, kept)
             yield near[self.problem.costs(near) - near @ prices < threshold]
 
     def _groups(self, prices: Floats, threshold: float) -> list[Ints]:
@@ -147,7 +144,7 @@ class Search:
         group = np.cumsum(count[order]) // _MARKS
         return [members for members in np.split(order, np.flatnonzero(np.diff(group)) + 1) if len(members)]
 
-    def _around(self, medoids: Ints, prices: Floats, threshold: float, deadline: float) -> Bools:
+    def _around(self, medoids: Ints, prices: Floats, threshold: float, budget: WorkBudget, kept: float) -> Bools:
         """Those with one of these medoids, depth first."""
         todo = self._open(medoids, self._roots(medoids, prices), prices, threshold)
         batches = [np.zeros((0, len(self.problem)), dtype=bool)]
@@ -155,8 +152,7 @@ class Search:
         stack = [(0, self._start(todo.medoids, prices))]
         while stack:
             depth, rows = stack.pop()
-            if time.monotonic() > deadline:
-                raise GaveUpError
+            budget.check(kept)
             if len(rows.of) > _ROWS:
                 stack += [(depth, rows.take(slice(_ROWS, None))), (depth, rows.take(slice(_ROWS)))]
             elif depth == todo.marks.shape[1]:
@@ -164,9 +160,21 @@ class Search:
             elif len(rows.of):
                 if depth not in rests:
                     rests[depth] = self._rest(todo, depth + 1)
+                    budget.spend(self._steps_of_rest(rests[depth]))
                 more = self._expanded(rows, todo, depth, prices)
+                budget.spend(self._steps_of_rows(len(more.of), rests[depth]))
                 stack.append((depth + 1, self._kept(more, rests[depth], threshold)))
         return np.concatenate(batches)
+
+    def _steps_of_rest(self, rest: _Rest) -> float:
+        """What it takes to work out the bounds on what is open."""
+        marks = int(rest.marks[0].size)
+        return CALL / 3 + len(rest.medoids) * marks * (marks + len(self.problem)) / 2
+
+    def _steps_of_rows(self, rows: int, rest: _Rest) -> float:
+        """What it takes to expand partial clusters to so many, and to see which of them are kept."""
+        left, width = (int(size) for size in rest.marks.shape[1:])
+        return CALL + rows * (2 * len(self.problem) + left * left * width / 2)
 
     # --- with nothing but the medoid ---------------------------------------------------------------------------------
 

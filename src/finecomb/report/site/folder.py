@@ -9,6 +9,7 @@ import itertools
 import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from finecomb.report.site.change import change_figure
 from finecomb.report.site.content import MACHINES, PEOPLE, Source, evidence, report, systems_of, text_influences
 from finecomb.report.site.model import CombFigure, Report, ReportFigure, TableFigure
 from finecomb.report.site.model_replies import ModelReply, model_replies
-from finecomb.report.site.pages import asset, first_page, page, single_figure, style_sheet
+from finecomb.report.site.pages import asset, first_page, page, print_margin, single_figure, style_sheet
 from finecomb.report.site.text_page import Reader, StaffLayout, TextPage, text_page
 from finecomb.version import __version__
 
@@ -44,8 +45,11 @@ def write_report(
     if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
         raise FinecombError(f"{folder}: is there already and is no report; name another folder with -o")
     pages = text_pages(made_from.study)
-    content = report(made_from, date, lambda id: pages.get(id, "texts.html"))
-    files = dict(_files(content, staff_tokens(made_from)))
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_data(made_from, folder)
+    data = data_hash(data_hashes(folder))
+    content = _content(made_from, date, pages, data)
+    files = dict(_files(content, staff_tokens(made_from), data))
     for name, text in files.items():
         _write(folder / name, text)
     for number, (name, text) in enumerate(_text_files(made_from, content, pages), 1):
@@ -55,9 +59,14 @@ def write_report(
     for name, text in _sheets(made_from, content):
         _write(folder / name, text)
     _write_images(content, folder, images)
-    _write_data(made_from, folder)
     _write(folder / MANIFEST, json.dumps(_manifest(made_from, content, date, folder), ensure_ascii=False, indent=1))
     return content
+
+
+def _content(made_from: Source, date: str, pages: Mapping[str, str], data: str) -> Report:
+    """What the report says, with the hash of its data among the facts."""
+    content = report(made_from, date, lambda id: pages.get(id, "texts.html"))
+    return replace(content, facts=(*content.facts, ("Data", f"{content.counts} sha256 {data}")))
 
 
 def write_changes(findings: list[Finding], names: tuple[str, str], folder: Path) -> None:
@@ -101,9 +110,9 @@ def staff_tokens(made_from: Source) -> dict[str, str]:
     return {name: value for layout in ordered for name, value in layout.tokens().items()}
 
 
-def _files(content: Report, tokens: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _files(content: Report, tokens: Mapping[str, str], data: str) -> Iterator[tuple[str, str]]:
     yield "index.html", first_page(content)
-    yield "assets/report.css", style_sheet(tokens)
+    yield "assets/report.css", style_sheet(tokens) + print_margin(f"Report on {content.title} · data {data}")
     yield "assets/report.js", asset("report.js")
     for figure in content.figures:
         yield f"tables/{figure.id}.csv", table_csv(figure.table)
@@ -287,6 +296,12 @@ def data_hashes(folder: Path) -> dict[str, str]:
     return {file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
+def data_hash(hashes: Mapping[str, str]) -> str:
+    """All files of a report's data as eight letters and digits, e.g. `a83f 21c2`: the same data, the same letters."""
+    letters = hashlib.sha256(json.dumps(dict(hashes), sort_keys=True).encode()).hexdigest()
+    return f"{letters[:4]} {letters[4:8]}"
+
+
 def _manifest(made_from: Source, content: Report, date: str, folder: Path) -> dict[str, object]:
     return {
         "finecomb": __version__,
@@ -327,7 +342,8 @@ def verified(
     study = read(folder / DATA)
     pages = text_pages(study)
     made_from = again(study, manifest)
-    content = report(made_from, manifest["date"], lambda id: pages.get(id, "texts.html"))
+    data = data_hash(hashes_then or hashes_now)
+    content = _content(made_from, manifest["date"], pages, data)
     hashes = {figure.id: figure_hash(figure) for figure in content.figures}
     differing = [f"{name}: is not the file that the report was made from" for name in other_files]
     differing += [
@@ -343,7 +359,7 @@ def verified(
         differing.append("the answer is not that of the data")
     if manifest["finecomb"] == __version__:
         page_texts = itertools.chain(
-            _files(content, staff_tokens(made_from)),
+            _files(content, staff_tokens(made_from), data),
             _text_files(made_from, content, pages),
             _sheets(made_from, content),
         )

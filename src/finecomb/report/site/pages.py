@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib import resources
@@ -26,7 +27,9 @@ from finecomb.report.site.model import (
 )
 
 _MOST_ROWS = 500  # of a table on the page; all of them are in its CSV
+_FEW_ROWS = 16  # of a figure; more of them are drawn closer together
 _FEW_TEETH = 18  # of a comb; more of them are drawn thinner
+_LONG_NAME = 10  # letters; longer ones would be cut on a phone where two panels stand side by side
 DEPTHS = 16
 """Shades of grey behind words, from nobody to everybody."""
 BRAND = '<div class="brand">Finecomb</div>'
@@ -56,6 +59,12 @@ def style_sheet(tokens: Mapping[str, str] | None = None) -> str:
     depths += "".join(f"--D{depth}:var(--d{depth}) 0 0/100% 29px no-repeat;" for depth in range(DEPTHS + 1))
     more = "".join(f"--{name}:{value};" for name, value in (tokens or {}).items())
     return f":root{{{light}{strokes}{depths}{more}}}{slots}\n{asset('report.css')}\n{night}\n"
+
+
+def print_margin(words: str) -> str:
+    """A rule that prints words at the foot of each sheet of paper, left of the page's number."""
+    quoted = words.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    return f'@page{{@bottom-left{{content:"{quoted}";font:400 9px var(--sans);color:#666}}}}\n'
 
 
 def _stroke(colour: str, line: str) -> str:
@@ -240,7 +249,7 @@ def _spread(figure: DotFigure) -> str:
 
 
 def _dot_row(row: DotRow, figure: DotFigure, width: int) -> str:
-    height = 48 if row.teeth else 36
+    height = 48 if row.teeth else 36 if len(figure.rows) <= _FEW_ROWS else 24
     colour = "var(--ink)"
     name = f"{flag(row.look)} {escape(row.name)}" if row.look else f'<b class="val">{escape(row.name)}</b>'
     plot = _plot(
@@ -261,10 +270,18 @@ def _dot_row(row: DotRow, figure: DotFigure, width: int) -> str:
 
 
 def _panels(figure: PanelFigure) -> str:
-    longest = max((len(row.short or row.name) for panel in figure.panels for row in panel.rows), default=0)
+    drawn, unused = svg.used_panels(figure)
+    longest = max((len(row.short or row.name) for panel in drawn for row in panel.rows), default=0)
     wide = min(150, max(48, 8 * longest + 10))
-    panels = "".join(_panel(panel, figure.axis) for panel in figure.panels)
-    return f'<div class="mult" style="--pn:{wide}px">{panels}</div>'
+    panels = "".join(_panel(panel, figure.axis) for panel in drawn)
+    kind = "mult long" if longest > _LONG_NAME else "mult"
+    never = f'<p class="note">{escape(svg.never_used(unused))}</p>' if unused else ""
+    return f'<div class="{kind}" style="--pn:{wide}px">{panels}</div>{never}'
+
+
+def breakable(name: str) -> str:
+    """A name as HTML that breaks after `/`, `_` and `-` rather than within a word."""
+    return re.sub(r"([/_-])(?=\w)", r"\1<wbr>", escape(name))
 
 
 def _plot(estimate: Estimate, axis: Axis, width: int, height: int, **look: Any) -> str:
@@ -296,7 +313,8 @@ def _panel(panel: LabelPanel, axis: Axis) -> str:
         for row in panel.rows
     )
     return (
-        f'<div class="pan s-{panel.look.slot.name}"><h3>{flag(panel.look)} {escape(panel.look.title)}</h3>'
+        f'<div class="pan s-{panel.look.slot.name}">'
+        f"<h3>{flag(panel.look)} <span>{breakable(panel.look.title)}</span></h3>"
         '<div class="pin">'
         f'<div class="pn" aria-hidden="true">{names}</div>'
         f'<div class="pp">{rows}{_ticks(axis, 120, "%" if axis.percent else "")}</div></div></div>'
@@ -317,17 +335,18 @@ def _bars(figure: BarFigure) -> str:
 
 
 def _combs(figure: CombFigure) -> str:
-    most = max((tooth.value for _, teeth in figure.combs for tooth in teeth), default=0.0)
+    joined = [(name, texts, svg.joined_teeth(texts)) for name, texts in figure.combs]
+    most = max((tooth.value for _, _, teeth in joined for tooth in teeth), default=0.0)
     parts = []
-    for name, teeth in figure.combs:
+    for name, texts, teeth in joined:
         drawn = "".join(
             f'<a href="{escape(tooth.page, quote=True)}" style="height:{length:.0f}px" '
             f'title="{escape(tooth.document, quote=True)}: {tooth.value:.1f}">'
             f'<span class="vh">{escape(tooth.document)}</span></a>'
-            for tooth, length in zip(teeth[:_MOST_ROWS], svg.tooth_heights(teeth[:_MOST_ROWS], most), strict=True)
+            for tooth, length in zip(teeth, svg.tooth_heights(teeth, most), strict=True)
         )
         comb = "tcomb many" if len(teeth) > _FEW_TEETH else "tcomb"
-        about = f'<p class="cap"><b>{escape(name)}</b> {len(teeth):,} texts</p>'
+        about = f'<p class="cap"><b>{escape(name)}</b> {svg.comb_size(texts)}</p>'
         parts.append(f'<div><div class="{comb}">{drawn}</div>{about}</div>')
     return f'<div class="combs">{"".join(parts)}</div>'
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from html import escape
@@ -11,7 +12,17 @@ from html import escape
 from finecomb.core.estimate import Estimate
 from finecomb.core.palette import UNLABELLED, Look
 from finecomb.report.page import LIGHT
-from finecomb.report.site.model import Axis, BarFigure, CombFigure, DotFigure, DotRow, PanelFigure, ReportFigure, Tooth
+from finecomb.report.site.model import (
+    Axis,
+    BarFigure,
+    CombFigure,
+    DotFigure,
+    DotRow,
+    LabelPanel,
+    PanelFigure,
+    ReportFigure,
+    Tooth,
+)
 
 _COMB = 76  # px of the longest tooth
 
@@ -235,12 +246,26 @@ def shown(estimate: Estimate, axis: Axis) -> str:
     return f"{axis.number(estimate.value)}  {axis.number(estimate.low)} to {axis.number(estimate.high)}"
 
 
+def used_panels(figure: PanelFigure) -> tuple[tuple[LabelPanel, ...], tuple[LabelPanel, ...]]:
+    """The panels to draw, and those of labels that nobody used in any system; all are drawn where all are unused."""
+    unused = tuple(panel for panel in figure.panels if panel.rows and all(row.nothing for row in panel.rows))
+    if len(unused) == len(figure.panels):
+        return figure.panels, ()
+    return tuple(panel for panel in figure.panels if panel not in unused), unused
+
+
+def never_used(panels: Sequence[LabelPanel]) -> str:
+    """The names of labels without a mark in any system, as one sentence."""
+    return f"Never used, in any system: {', '.join(panel.look.title for panel in panels)}."
+
+
 def _panel_figure(figure: PanelFigure) -> tuple[str, int, int]:
     across, width, gap = 5, 130, 16
-    names = _column([row.name for panel in figure.panels for row in panel.rows], 12, bold=False)
+    panels, unused = used_panels(figure)
+    names = _column([row.name for panel in panels for row in panel.rows], 12, bold=False)
     parts = []
-    tall = 28 + 20 * max((len(panel.rows) for panel in figure.panels), default=0) + 28
-    for number, panel in enumerate(figure.panels):
+    tall = 28 + 20 * max((len(panel.rows) for panel in panels), default=0) + 28
+    for number, panel in enumerate(panels):
         column, line = number % across, number // across
         x, y = names + column * (width + gap), line * tall
         parts.append(_panel_title(x, y, panel.look))
@@ -254,8 +279,11 @@ def _panel_figure(figure: PanelFigure) -> tuple[str, int, int]:
         parts.append(
             _moved(x, y + 24 + 20 * len(panel.rows), axis_plot(figure.axis, width, "%" if figure.axis.percent else ""))
         )
-    lines = math.ceil(len(figure.panels) / across)
-    return "".join(parts), names + across * (width + gap), lines * tall
+    lines = math.ceil(len(panels) / across)
+    wide = names + across * (width + gap)
+    notes = textwrap.wrap(never_used(unused), int(wide / text_width("n"))) if unused else []
+    parts += [_text(0, lines * tall + 14 + 16 * at, words, colour="var(--ink-3)") for at, words in enumerate(notes)]
+    return "".join(parts), wide, lines * tall + 16 * len(notes)
 
 
 def _panel_title(x: float, y: float, look: Look) -> str:
@@ -285,21 +313,51 @@ def _bar_figure(figure: BarFigure) -> tuple[str, int, int]:
     return "".join(parts), _NAMES + 500, end + 28
 
 
+_MOST_TEETH = 60  # of one comb; a tooth of more texts than that stands for several
+
+
+def joined_teeth(teeth: Sequence[Tooth]) -> tuple[Tooth, ...]:
+    """The teeth of one comb, at most 60: with more texts than that, each stands for several neighbours and their mean.
+
+    It opens the first text that it stands for.
+    """
+    size = _together(teeth)
+    if size == 1:
+        return tuple(teeth)
+    groups = [teeth[start : start + size] for start in range(0, len(teeth), size)]
+    return tuple(
+        Tooth(f"{len(group)} texts from {group[0].document}", sum(t.value for t in group) / len(group), group[0].page)
+        for group in groups
+    )
+
+
+def comb_size(teeth: Sequence[Tooth]) -> str:
+    """How many texts a comb has, and how many one tooth stands for where that is more than one."""
+    size = _together(teeth)
+    return f"{len(teeth):,} texts" + (f", {size} to a tooth" if size > 1 else "")
+
+
+def _together(teeth: Sequence[Tooth]) -> int:
+    return max(1, math.ceil(len(teeth) / _MOST_TEETH))
+
+
 def tooth_heights(teeth: Iterable[Tooth], most: float) -> list[float]:
     """How long each tooth of a comb is, in px."""
     return [max(2.0, _COMB * tooth.value / most) if most > 0 else 2.0 for tooth in teeth]
 
 
 def _comb_figure(figure: CombFigure) -> tuple[str, int, int]:
-    most = max((tooth.value for _, teeth in figure.combs for tooth in teeth), default=0.0)
+    joined = [(name, texts, joined_teeth(texts)) for name, texts in figure.combs]
+    most = max((tooth.value for _, _, teeth in joined for tooth in teeth), default=0.0)
     parts, x = [], 0.0
-    for name, teeth in figure.combs:
-        wide = max(60, 12 * len(teeth))
+    for name, texts, teeth in joined:
+        words = f"{name} {comb_size(texts)}"
+        wide = max(60, 12 * len(teeth), int(text_width(words)))
         parts.append(f'<rect x="{x:.1f}" y="0" width="{wide}" height="2" fill="var(--ink)"/>')
         for number, length in enumerate(tooth_heights(teeth, most)):
             parts.append(
                 f'<rect x="{x + 12 * number:.1f}" y="2" width="8" height="{length:.1f}" rx="2" fill="var(--ink-2)"/>'
             )
-        parts.append(_text(x, _COMB + 22, f"{name} {len(teeth)} texts"))
+        parts.append(_text(x, _COMB + 22, words))
         x += wide + 24
     return "".join(parts), int(x) + 40, _COMB + 30

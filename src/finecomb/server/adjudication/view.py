@@ -131,7 +131,7 @@ def _row(id: str, text: str, readers: int, count: DisputeCount, gold: Annotation
     done = gold is not None and gold.status == "submitted" and not count.disputes
     return schema.Wanting(
         id=id,
-        start=shorten(text, 80),
+        start=shorten(text, 160),
         places=count.disputes,
         decided=0,
         discuss=0,
@@ -149,7 +149,7 @@ def _decided_row(
     open_ = [decided.dispute for decided in standing if decided.decision is None]
     return schema.Wanting(
         id=id,
-        start=shorten(text, 80),
+        start=shorten(text, 160),
         places=len(standing),
         decided=len(standing) - len(open_),
         discuss=sum(decided.decision is not None and not decided.settled for decided in standing),

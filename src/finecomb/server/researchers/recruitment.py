@@ -100,7 +100,8 @@ def design(snapshots: Snapshots, _: Viewer) -> schema.DesignPage:
         )
         for state in states
     )
-    return schema.DesignPage(cells=tuple(rows), currency=store.head.settings.money)
+    titles = {condition.name: condition.title for condition in store.head.protocol.conditions if condition.title}
+    return schema.DesignPage(cells=tuple(rows), currency=store.head.settings.money, titles=titles)
 
 
 def _recruit(

@@ -196,3 +196,5 @@ class DesignPage(Sent):
 
     cells: tuple[DesignCellRow, ...]
     currency: Text
+    titles: Mapping[Text, Text]
+    """Of the protocol's conditions, by their names."""

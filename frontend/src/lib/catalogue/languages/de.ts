@@ -44,6 +44,7 @@ export default {
     changeLabel: "Art ändern",
     deleteMark: "Diese Markierung löschen",
     markDeleted: "Markierung gelöscht",
+    lastChange: "Letzte Änderung",
     addWords: "Wörter hinzufügen",
     spans: { one: "{n} Stelle", other: "{n} Stellen" },
     quoted: "„{words}“",

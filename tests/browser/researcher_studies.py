@@ -1,0 +1,231 @@
+"""Studies that only researchers look at: a design that fills, runs of language models, judges to be calibrated."""
+
+from __future__ import annotations
+
+import functools
+import json
+import random
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from playwright.sync_api import Page, expect
+
+import finecomb as fc
+from finecomb.core.design import DesignCell, design_cells
+from finecomb.core.protocol import Work
+from finecomb.core.records import (
+    PHASES,
+    Annotation,
+    Annotator,
+    Design,
+    Document,
+    Exclusion,
+    ModelSettings,
+    Settings,
+)
+from finecomb.core.study import Study
+from finecomb.people.arrivals import ArrivalSource
+from finecomb.people.design import assigned
+from finecomb.protocols import shipped
+from finecomb.simulate.annotators import Simulated, simulate
+from finecomb.simulate.demo import demo_study, demo_texts, document_of, truth_of
+from finecomb.store import recruits, tables
+from finecomb.store.location import place
+from finecomb.store.store import open_store
+from tests.browser.served import Server
+from tests.llm.scripted import Answer, ScriptedServer, text_of
+
+DAY = 86_400.0
+
+# --- a design that fills -----------------------------------------------------------------------------------------
+
+DESIGN = Design(
+    cross={
+        "condition": ("examples", "none"),
+        "topic": ("harbour", "market", "school", "weather"),
+        "model": ("comb-small", "comb-medium", "comb-large", "human"),
+    },
+    people=8,
+    pay=2.0,
+    currency="USD",
+    texts=2,
+)
+REASONS = ("Much too fast", "Missed planted errors", "Much too fast", "Asked to leave")
+
+
+@dataclass(frozen=True)
+class Comer:
+    """Somebody who came to a study with a design."""
+
+    annotator: Annotator
+    texts: int
+    """How many they handed in."""
+    seconds: float
+    """For each text."""
+    is_working: bool = False
+
+
+def designed() -> Study:
+    """A study with a design whose cells are filled to a different degree, with people lost, excluded and at work."""
+    protocol = fc.protocol("turing").model_copy(update={"work": Work(texts=2)})
+    settings = Settings(title="Harbour news", protocols=(protocol.id,), design=DESIGN, skip=PHASES, fees=0.2, lease=45)
+    documents = [
+        Document(id=f"{topic}-{model}-{number}", text="word " * 120, meta={"topic": topic, "model": model})
+        for topic in DESIGN.cross["topic"]
+        for model in DESIGN.cross["model"]
+        for number in range(2)
+    ]
+    people = comers()
+    work = [annotation for comer in people for annotation in _ratings(comer, protocol.id)]
+    return Study.from_items([settings, protocol, *documents, *(comer.annotator for comer in people), *work])
+
+
+@functools.cache
+def comers() -> tuple[Comer, ...]:
+    """Everybody who came, in the order in which they came."""
+    chance = random.Random(7)
+    cells = design_cells(DESIGN)
+    people = [person for at, cell in enumerate(cells) for person in _cell_people(cell, at, chance)]
+    chance.shuffle(people)
+    return tuple(people)
+
+
+def _cell_people(cell: DesignCell, at: int, chance: random.Random) -> list[Comer]:
+    block, row, column = at // 16, at % 16 // 4, at % 4
+    accepted = max(0, min(8, 10 - 2 * row - column - 2 * block + chance.randrange(3))) if at < 31 else 0
+    slow = cell.name == "none/school/human"
+    people = [_comer(cell, at, number, 2, 310 if slow else chance.uniform(205, 235)) for number in range(accepted)]
+    if 0 < accepted < 8 and chance.random() < 0.4:
+        people.append(_comer(cell, at, 8, 1, 220, is_working=True))
+    if chance.random() < 0.5:
+        people.append(_comer(cell, at, 9, 2, 40, why=chance.choice(REASONS)))
+    if chance.random() < 0.4:
+        people.append(_comer(cell, at, 10, 1, 200))
+    return people
+
+
+def _comer(
+    cell: DesignCell, at: int, number: int, texts: int, seconds: float, why: str = "", is_working: bool = False
+) -> Comer:
+    excluded = Exclusion(by="ed", reason=why) if why else None
+    person = Annotator(id=f"reader-{at + 1}-{number + 1}", kind="human", platform="prolific", excluded=excluded)
+    return Comer(assigned(person, cell), texts, seconds, is_working)
+
+
+def _ratings(comer: Comer, protocol: str) -> list[Annotation]:
+    who, factors = comer.annotator.id, comer.annotator.factors
+    return [
+        Annotation(
+            id=f"{who}/{number}",
+            document=f"{factors['topic']}-{factors['model']}-{number}",
+            annotator=who,
+            protocol=protocol,
+            answers={"rating": 1 + number},
+            active_seconds=comer.seconds,
+        )
+        for number in range(comer.texts)
+    ]
+
+
+def let_them_come(server: Server, days: int = 11) -> None:
+    """Write down when everybody came, over the days before now, and who is at work; the server starts with that."""
+    if (server.folder / "came").exists():
+        return
+    server.stop()
+    (server.folder / "came").touch()
+    moment = [0.0]
+    store = open_store(place(server.folder / "study.db"), clock=lambda: moment[0])
+    try:
+        with store.database.writing() as transaction:
+            for number, comer in enumerate(comers()):
+                moment[0] = time.time() - days * DAY * (1 - ((number + 1) / len(comers())) ** 0.8)
+                recruits.arrive(store, transaction, comer.annotator.id, ArrivalSource(platform="prolific"))
+                if comer.is_working:
+                    here = sa.and_(tables.annotator.c.study == store.key, tables.annotator.c.id == comer.annotator.id)
+                    transaction.run(sa.update(tables.annotator).where(here).values(held=time.time() + DAY))
+    finally:
+        store.close()
+    server.start()
+
+
+# --- runs of language models -------------------------------------------------------------------------------------
+
+_ASKED = {"price": (3.0, 6.0), "attempts": 1, "concurrency": 1}
+
+
+@functools.cache
+def endpoint() -> ScriptedServer:
+    """A model that reads the demo's texts: it knows most errors, and now and then its reply is of no use."""
+    server = ScriptedServer(_reply)
+    server.__enter__()  # until the tests end
+    return server
+
+
+def _reply(body: dict[str, Any], number: int) -> Answer:
+    text = text_of(body)
+    at = next((at for at, demo in enumerate(demo_texts()) if demo.text.strip() == text.strip()), 0)
+    marks = [_said(error.quote, error.label) for error in demo_texts()[at].errors]
+    if body["model"] == "mini":
+        if at % 3 == 1:
+            return Answer("Here are the errors I found: the second sentence repeats the first.", usage=(640, 40))
+        marks = [{**mark, "quote": mark["quote"].replace(" the ", " that ")} for mark in marks]
+    if at == 2:
+        return Answer("I'm sorry, but I can't help with that.", usage=(640, 20))
+    if at == 5:
+        reply = json.dumps({"marks": [*marks, _said("a line", "incoherent")]}, indent=1)
+        return Answer(reply[: len(reply) * 3 // 5], finish="length", usage=(640, 1200))
+    if at == 7:
+        return Answer("", usage=(640, 0))
+    return Answer(json.dumps({"marks": marks}), usage=(640, 60 + 40 * len(marks)))
+
+
+def _said(quote: str, label: str) -> dict[str, Any]:
+    return {"quote": quote, "before": "", "after": "", "label": label, "severity": 2, "explanation": "Does not fit."}
+
+
+def asked() -> Study:
+    """The demo study with three language models that can be asked."""
+    study = Study.from_items(demo_study(5, 0))
+    models = {
+        name: ModelSettings(model=model, base_url=endpoint().url, budget=budget, **_ASKED)  # type: ignore[arg-type]
+        for name, model, budget in (("judge-4", "big", 2.0), ("judge-mini", "mini", 1.0), ("judge-short", "big", 0.045))
+    }
+    settings = study.settings.model_copy(update={"models": models})
+    return Study.from_items([settings, *(item for item in study.items() if not isinstance(item, Settings))])
+
+
+_START = """async (models) => {
+  const me = await (await fetch("/api/admin/session")).json();
+  const headers = { "X-Finecomb-Token": me.csrf, "Content-Type": "application/json" };
+  for (const model of models)
+    await fetch("/api/admin/runs", { method: "POST", headers, body: JSON.stringify(model) });
+}"""
+
+
+def ask_models(page: Page, server: Server) -> None:
+    """Three runs, the last of which stops at its budget; made once for each server."""
+    page.goto(f"{server.address}/admin#/runs")
+    expect(page.locator("[data-sent]")).to_be_visible(timeout=60_000)
+    if page.locator("[data-run]").count() == 0:
+        runs = [("judge-4", 2.0, 2048), ("judge-mini", 1.0, 2048), ("judge-short", 0.045, 2048)]
+        page.evaluate(_START, [{"model": name, "budget": sum, "max_tokens": most} for name, sum, most in runs])
+        page.reload()
+    for name, state in (("judge-4", "finished"), ("judge-mini", "finished"), ("judge-short", "stopped")):
+        expect(page.locator(f"[data-run={name}][data-state={state}]")).to_be_visible(timeout=60_000)
+
+
+# --- a judge to be calibrated ------------------------------------------------------------------------------------
+
+
+def judged() -> Study:
+    """The demo with ten readers and a language model that finds some kinds of errors and misses others."""
+    protocol = shipped("scarecrow")
+    texts = demo_texts()
+    documents = [document_of(text) for text in texts]
+    truth = {text.id: truth_of(text, protocol) for text in texts}
+    judge = Simulated("judge-4", recall=0.6, precision=0.8, jitter=0.5, confusion=0.15)
+    machine = Annotator(id="judge-4", kind="llm", meta={"model": "big-2026-08-01", "prompt": "3f2a77d1"})
+    work = simulate(documents, truth, [judge], protocol, seed=3)
+    return Study.from_items([*demo_study(10, 0), machine, *work])
