@@ -24,7 +24,8 @@ from pathlib import Path
 
 from benchmarks._docs import markdown, write_table
 from benchmarks._large_corpus import lines_study, parquet_study
-from benchmarks._ratios import conditions, note_ratio
+from benchmarks._ratios import conditions, measured, note_ratio
+from benchmarks._ratios import keep as keep_ratios
 from finecomb.formats.seal import set_seal
 
 SIZES = (125_000, 250_000, 500_000, 1_000_000)
@@ -164,3 +165,4 @@ def main(sizes: Sequence[int] = SIZES, wanted: Sequence[str] = ()) -> None:
 
 if __name__ == "__main__":
     main((int(sys.argv[1]),) if sys.argv[1:] else SIZES, tuple(sys.argv[2:]))
+    keep_ratios(measured)

@@ -711,5 +711,7 @@ def parts_of(mark: Mark) -> Iterator[tuple[Span, str]]:
     located = zip(mark.spans, mark.quotes, strict=False)
     if mark.antecedents is None and not mark.alternatives:
         return located
-    others = [*([mark.antecedents] if mark.antecedents else []), *itertools.chain.from_iterable(mark.alternatives)]
+    others: list[Antecedents | AlternativeMark] = list(itertools.chain.from_iterable(mark.alternatives))
+    if mark.antecedents:
+        others.insert(0, mark.antecedents)
     return itertools.chain(located, *(zip(other.spans, other.quotes, strict=False) for other in others))
