@@ -81,6 +81,22 @@ def test_a_phone_marks_by_touch(browser: Browser, tmp_path: Path) -> None:
     ]
 
 
+def test_a_phone_says_why_a_text_cannot_be_judged(browser: Browser, tmp_path: Path) -> None:
+    """There was no way to say it on a phone."""
+    with serving(study_of("accuracy", text("r1", REPORT)), tmp_path / "study") as server:
+        reader = new_reader(browser, server, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+        reader.action("list")
+        reader.action("cannot")
+        reader.page.locator("#because").fill("No data were shown.")
+        assert violations(reader.page) == []
+        reader.action("cannot-save")
+        reader.finish()
+        reader.sees_the_end()
+        reader.checks_out()
+        (annotation,) = work(server)
+    assert annotation.answers["cannot_judge"] == "No data were shown."
+
+
 def test_nothing_in_the_page_breaks_the_content_policy(browser: Browser, tmp_path: Path) -> None:
     """Inline scripts and styles are refused by the browser, which says so; we hear of none."""
     with serving(study_of("accuracy", text("r1", REPORT, data=BOX)), tmp_path / "study") as server:

@@ -26,6 +26,8 @@ export class NextStep {
     const answers = this.part ? (state.work[this.part.key]?.answers ?? {}) : whole.answers;
     return answers.cannot_judge as string | undefined;
   });
+  /** What one presses to say it, or to change what was said. */
+  readonly cannotWords: string = $derived(t(this.cannot ? "cannotSaid" : this.part ? "cannotPart" : "cannotText"));
   readonly cannotAsk: string = $derived.by(() => {
     const { guide } = this.session;
     const questions = this.part ? guide.unit_questions : guide.document_questions;
