@@ -13,5 +13,7 @@ test("from line to line a thread goes through the margin", () => {
 
 test("on one line it runs below the words", () => {
   const from = { left: 130, right: 160, bottom: 150 };
-  expect(threadPath(from, { left: 300, right: 350, bottom: 152 }, margin, origin)).toBe("M30 100V103H200V102");
+  expect(threadPath(from, { left: 300, right: 350, bottom: 152 }, margin, origin)).toBe("M30 100V105H200V102");
+  const underOthers = { left: 300, right: 350, bottom: 162 };
+  expect(threadPath(from, underOthers, margin, origin)).toBe("M30 100V115H200V112");
 });

@@ -6,6 +6,7 @@ interface Rectangle {
 
 const BELOW = 3; // px under the underlines of a line
 const OUT = 12; // px into the margin beside the text
+const LANES = 18; // px by which underlines of other marks may push a mark's own down; lines are farther apart
 
 /**
  * The way of a thread, as the `d` of a path: under the earlier words into the margin, along it, and under the line of
@@ -21,9 +22,10 @@ export function threadPath(
   const x = (value: number) => Math.round((value - origin.left) * 10) / 10;
   const y = (value: number) => Math.round((value - origin.top) * 10) / 10;
   const edge = isRightToLeft ? "right" : "left";
-  const start = `M${x(from[edge])} ${y(from.bottom)}V${y(from.bottom + BELOW)}`;
+  const start = `M${x(from[edge])} ${y(from.bottom)}`;
   const end = `H${x(to[edge])}V${y(to.bottom)}`;
-  if (Math.abs(from.bottom - to.bottom) < 2 * BELOW) return `${start}${end}`;
+  const isOneLine = Math.abs(from.bottom - to.bottom) < LANES;
+  if (isOneLine) return `${start}V${y(Math.max(from.bottom, to.bottom) + BELOW)}${end}`;
   const side = isRightToLeft ? margin.right + OUT : margin.left - OUT;
-  return `${start}H${x(side)}V${y(to.bottom + BELOW)}${end}`;
+  return `${start}V${y(from.bottom + BELOW)}H${x(side)}V${y(to.bottom + BELOW)}${end}`;
 }
