@@ -126,6 +126,7 @@ def _why(source: Source, measure: AgreementMeasure, label: str) -> str:
 def _signature(source: Source, name: str, columns: Mapping[str, object]) -> Signature:
     options, study = source.options, source.view.study
     items = options.level == "item"
+    by_gamma = items and options.align == "gamma"
     return Signature.of(
         statistic=name,
         unit=MEASURES[name].unit or options.level,
@@ -133,12 +134,11 @@ def _signature(source: Source, name: str, columns: Mapping[str, object]) -> Sign
         question=options.question or None,
         tokens=options.tokens if options.level == "token" and not MEASURES[name].unit else None,
         align=options.align if items else None,
-        work=WORK if items and options.align == "gamma" else None,
         convention=options.convention if isinstance(source, ItemLabels) else None,
         overlap=options.overlap if name.startswith("f1") else None,
         rest=options.rest if name.startswith("one-vs-rest") else None,
         pooled=_pooled_votes(source),
-        **(_gamma_fields(source) if name.startswith("gamma") else {}),
+        **(_gamma_fields(source) if name.startswith("gamma") else {"work": WORK if by_gamma else None}),
         **source.view.fields,
         annotators=study.annotations["annotator"].n_unique(),
         documents=len(study.documents),

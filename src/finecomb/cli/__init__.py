@@ -7,7 +7,6 @@ import sys
 
 from finecomb.cli.commands import app
 from finecomb.core.errors import FinecombError
-from finecomb.core.packages import EXTRA_OF, missing_package
 
 __all__ = ["app", "main"]
 
@@ -37,6 +36,8 @@ def main() -> None:
         _print_error(str(error))
         sys.exit(1)
     except ModuleNotFoundError as error:
+        from finecomb.core.packages import EXTRA_OF, missing_package
+
         if (error.name or "").partition(".")[0] not in EXTRA_OF:
             raise
         _print_error(str(missing_package("this command needs", str(error.name))))
