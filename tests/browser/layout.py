@@ -28,9 +28,13 @@ _CUT = f"""() => {{ {_SHOWN}
   }};
   const isShort = (each) => each.scrollWidth > each.clientWidth + 1 &&
     getComputedStyle(each).overflowX !== "visible" && !each.querySelector(".vh");
+  // what lies over its neighbour, since nothing clips it
+  const isOver = (each) => each.matches("td, th, dd, dt, li, p") && each.clientWidth > 0 &&
+    each.scrollWidth > each.clientWidth + 2 && getComputedStyle(each).overflowX === "visible" &&
+    !each.closest("[data-scrolls]") && !each.querySelector(".vh");
   const words = "a, button, label, summary, select, input, textarea, h1, h2, h3, th, td, dt, dd, p, li";
   const labels = "button, label, h1, h2, h3, th, [data-label], [data-label] *, .btn, .name";
-  const isWanted = (each) => isCut(each) || (each.matches(labels) && isShort(each));
+  const isWanted = (each) => isCut(each) || isOver(each) || (each.matches(labels) && isShort(each));
   return [...document.querySelectorAll(words)].filter((each) => isShown(each) && isWanted(each)).map(named);
 }}"""
 

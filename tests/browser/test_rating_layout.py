@@ -35,7 +35,7 @@ def stands_above_the_fold(page: Page) -> None:
     assert violations(page) == []
 
 
-@pytest.mark.parametrize(("width", "height"), [(1440, 900), (768, 1024)])
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1024, 768), (768, 1024)])
 def test_a_preference_is_answered_above_the_fold(browser: Browser, tmp_path: Path, width: int, height: int) -> None:
     pair = text("p1", "", context={"prompt": PROMPT, "a": LONG, "b": LONG.upper()})
     with serving(study_of("preference", pair), tmp_path / "study") as server:

@@ -9,7 +9,7 @@ from finecomb.core.errors import FinecombError, FormatError
 from finecomb.core.records import Document
 from finecomb.formats import Options, convert, format_for_writing, format_of, formats, save, stream
 from finecomb.formats.atomic_file import replacing
-from finecomb.formats.features import EVERYTHING, FeatureCounter, features
+from finecomb.formats.features import EVERYTHING, IN_WORDS, FeatureCounter, features
 
 
 def test_every_format_is_described_and_promises_only_known_features() -> None:
@@ -37,6 +37,11 @@ def test_the_formats_of_the_issue_are_all_there() -> None:
         "model-criticism",
     ]
     assert {*ours, *others} <= set(formats())
+
+
+def test_every_feature_can_be_said_in_plain_words() -> None:
+    assert set(IN_WORDS) == EVERYTHING
+    assert [words for words in IN_WORDS.values() if "_" in words] == []
 
 
 def test_the_features_of_the_demo_are_known() -> None:

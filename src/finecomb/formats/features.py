@@ -34,6 +34,61 @@ EVERYTHING = frozenset(
 )
 """Every feature there is."""
 
+IN_WORDS = {
+    "document context": "contexts of texts",
+    "document references": "reference texts",
+    "document segments": "where parts of texts begin",
+    "document data": "data that texts were made from",
+    "document meta": "facts about texts",
+    "annotator kind": "who is a machine",
+    "annotator condition": "conditions of people",
+    "annotator cell": "people's cells of the design",
+    "annotator factors": "people's factors of the design",
+    "annotator survey": "answers to the survey",
+    "annotator qualification": "results of the test",
+    "annotator platform": "where people came from",
+    "annotator excluded": "why people are excluded",
+    "annotator meta": "facts about people",
+    "annotation id": "ids of annotations",
+    "annotation round": "which round it was",
+    "annotation phase": "what is practice and what work",
+    "annotation status": "what is a draft",
+    "annotation without marks": "texts in which nothing was marked",
+    "annotation about": "judgements of others' work",
+    "annotation answers": "answers about whole texts",
+    "annotation made_from": "what annotations were made from",
+    "annotation readers": "how many readers there were",
+    "annotation excluded": "why annotations are excluded",
+    "annotation started": "when texts were begun",
+    "annotation submitted": "when texts were handed in",
+    "annotation seconds": "time on texts",
+    "annotation active_seconds": "active time on texts",
+    "annotation meta": "facts about annotations",
+    "mark id": "ids of marks",
+    "mark antecedents": "earlier words that marks refer to",
+    "mark confidence": "confidence of marks",
+    "mark votes": "votes for marks",
+    "mark label_votes": "votes for labels",
+    "mark item": "which marks are one error",
+    "mark made_from": "which marks others were made from",
+    "mark alternatives": "other readings of the same mistake",
+    "mark basis": "what marks rest on",
+    "mark unlocated": "marks without a place in the text",
+    "mark meta": "facts about marks",
+    "mark severity": "severities",
+    "mark explanation": "explanations",
+    "mark correction": "corrections",
+    "mark comment": "comments",
+    "mark other answers": "other answers about marks",
+    "mark without label": "marks without a label",
+    "mark several spans": "marks in several pieces",
+    "mark omission": "marks where something is missing",
+    "mark on context": "marks on contexts",
+    "unit": "answers about parts of texts",
+    "protocol": "the protocol",
+}
+"""Every feature as somebody says it who does not know the fields."""
+
 
 def features(item: Item) -> Iterator[str]:
     """What `item` has beyond the bare minimum, by name; a format says which of these it can hold."""
@@ -102,10 +157,13 @@ class FeatureCounter:
                 self.counts.update(features(item))
             yield item
 
+    def lost(self, target: Format) -> dict[str, int]:
+        """How often the stream has each feature that `target` could not hold."""
+        counts = sorted(self.counts.items())
+        return {name: count for name, count in counts if name not in target.holds and not name.endswith(" id")}
+
     def losses(self, target: Format) -> str:
         """One line that says what `target` could not hold, or an empty string."""
-        lost = {
-            name: count for name, count in self.counts.items() if name not in target.holds and not name.endswith(" id")
-        }
-        listed = ", ".join(f"{name} ({count:,})" for name, count in sorted(lost.items()))
+        lost = self.lost(target)
+        listed = ", ".join(f"{name} ({count:,})" for name, count in lost.items())
         return f"{target.title} cannot hold these, which were left out: {listed}" if lost else ""

@@ -407,7 +407,8 @@ def test_every_format_is_on_offer_with_what_it_loses(owner: Client) -> None:
     offered = {each["format"]: each for each in get(owner, "exports")}
     assert set(offered) == {name for name, each in formats.formats().items() if each.write}
     assert offered["jsonl"]["loses"] == offered["folder"]["loses"] == ""
-    assert "protocol (1)" in offered["csv"]["loses"]
+    assert "the protocol (1)" in offered["csv"]["loses"]
+    assert not any("_" in each["loses"] for each in offered.values())
     assert offered["folder"]["file"] == "saltby-the-demo-study.folder.zip"
 
 

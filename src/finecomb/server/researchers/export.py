@@ -12,7 +12,7 @@ from finecomb import formats
 from finecomb.core.errors import FormatError, did_you_mean
 from finecomb.core.study import Study
 from finecomb.formats.base import Format
-from finecomb.formats.features import FeatureCounter
+from finecomb.formats.features import IN_WORDS, FeatureCounter
 from finecomb.server.researchers.schema import Export
 
 _ZIP = ".zip"
@@ -36,7 +36,7 @@ def exports(study: Study) -> Iterator[Export]:
     tally = FeatureCounter()
     deque(tally.watch(study.items()), maxlen=0)
     for name, format in writable().items():
-        lost = tally.losses(format).partition("left out: ")[2]
+        lost = ", ".join(f"{IN_WORDS[feature]} ({count:,})" for feature, count in tally.lost(format).items())
         yield Export(format=name, title=format.title, file=_download(study, format), loses=lost)
 
 
