@@ -31,7 +31,7 @@ _CUT = f"""() => {{ {_SHOWN}
   // what lies over its neighbour, since nothing clips it
   const isOver = (each) => each.matches("td, th, dd, dt, li, p") && each.clientWidth > 0 &&
     each.scrollWidth > each.clientWidth + 2 && getComputedStyle(each).overflowX === "visible" &&
-    !each.closest("[data-scrolls]") && !each.querySelector(".vh");
+    !each.closest("[data-scrolls]") && !each.querySelector(".vh, [data-flag]");
   const words = "a, button, label, summary, select, input, textarea, h1, h2, h3, th, td, dt, dd, p, li";
   const labels = "button, label, h1, h2, h3, th, [data-label], [data-label] *, .btn, .name";
   const isWanted = (each) => isCut(each) || isOver(each) || (each.matches(labels) && isShort(each));
