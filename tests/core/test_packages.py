@@ -26,7 +26,13 @@ COMES_WITH = {"pydantic_core": "pydantic", "starlette": "fastapi"}
 
 WITHOUT_EXTRAS = f"""
 import sys
-sys.modules.update(dict.fromkeys({sorted(EXTRA_OF)!r}))
+
+class Without:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {sorted(EXTRA_OF)!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Without())
 from finecomb.cli import main
 main()
 """

@@ -354,7 +354,10 @@ app.add_typer(prompts_app, name="prompts")
 
 @prompts_app.callback()
 def prompts() -> None:
-    """What language models are asked: the prompt written from a protocol, and the template behind it."""
+    """What language models are asked: the prompt written from a protocol, and the template behind it.
+
+    Examples: finecomb prompts show scarecrow · finecomb prompts export mine.txt
+    """
 
 
 @prompts_app.command("show")

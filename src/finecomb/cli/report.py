@@ -103,10 +103,8 @@ def report(
 ) -> None:
     """The study told in pictures: a folder of pages that opens with a double click, also without a connection.
 
-    finecomb report STUDY -o report
-    finecomb report STUDY --export pdf --export png
-    finecomb report after --compare before -o changes
-    finecomb report report --verify
+    Examples: finecomb report demo-study -o report · finecomb report demo-study --export pdf --export png ·
+    finecomb report after --compare before -o changes · finecomb report report --verify
     """
     if verify:
         _verify(study)

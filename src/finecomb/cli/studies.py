@@ -99,7 +99,10 @@ def _model_reads_one(folder: Path, model: str) -> None:
 
 @app.command("formats")
 def list_formats(as_json_: AsJson = False) -> None:
-    """Every format that can be read or written."""
+    """Every format that can be read or written.
+
+    Examples: finecomb formats · finecomb formats --json
+    """
     rows: list[Row] = [
         {"name": format.name, "what": format.title, "read": format.read is not None, "write": format.write is not None}
         | {
