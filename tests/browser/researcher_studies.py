@@ -70,7 +70,16 @@ class Comer:
 def designed() -> Study:
     """A study with a design whose cells are filled to a different degree, with people lost, excluded and at work."""
     protocol = fc.protocol("turing").model_copy(update={"work": Work(texts=2)})
-    settings = Settings(title="Harbour news", protocols=(protocol.id,), design=DESIGN, skip=PHASES, fees=0.2, lease=45)
+    settings = Settings(
+        title="Harbour news",
+        protocols=(protocol.id,),
+        design=DESIGN,
+        skip=PHASES,
+        fees=0.2,
+        lease=45,
+        pay_floor=15,
+        budget=750,
+    )
     documents = [
         Document(id=f"{topic}-{model}-{number}", text="word " * 120, meta={"topic": topic, "model": model})
         for topic in DESIGN.cross["topic"]
@@ -96,7 +105,7 @@ def _cell_people(cell: DesignCell, at: int, chance: random.Random) -> list[Comer
     block, row, column = at // 16, at % 16 // 4, at % 4
     accepted = max(0, min(8, 10 - 2 * row - column - 2 * block + chance.randrange(3))) if at < 31 else 0
     slow = cell.name == "none/school/human"
-    people = [_comer(cell, at, number, 2, 310 if slow else chance.uniform(205, 235)) for number in range(accepted)]
+    people = [_comer(cell, at, number, 2, 251 if slow else chance.uniform(205, 235)) for number in range(accepted)]
     if 0 < accepted < 8 and chance.random() < 0.4:
         people.append(_comer(cell, at, 8, 1, 220, is_working=True))
     if chance.random() < 0.5:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.served import FIND, Server, new_reader
+from tests.browser.served import FIND, Server, new_reader, serving
+from tests.browser.studies import study_of, text
 
 pytestmark = pytest.mark.long
 
@@ -179,3 +182,37 @@ def test_notes_leave_labels_and_panel_where_they_are(
     reader.answer("severity", "3")
     expect(page.locator("[data-note=offline]")).to_be_visible(timeout=20_000)
     assert panel.bounding_box() == before
+
+
+LINES_OF = """words => {
+    const shown = document.querySelector("[data-part=text]"), nodes = [];
+    const walker = document.createTreeWalker(shown, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) nodes.push(walker.currentNode);
+    const characters = nodes.flatMap((node) => [...node.data].map((_, at) => [node, at]));
+    const start = nodes.map((node) => node.data).join("").indexOf(words);
+    return [...new Set(characters.slice(start, start + words.length).map(([node, at]) => {
+        const range = document.createRange();
+        range.setStart(node, at);
+        range.setEnd(node, at + 1);
+        return Math.round(range.getBoundingClientRect().top);
+    }))];
+}"""
+
+
+@pytest.mark.parametrize("marked", ["98", "104-98", "104", "Millers by 104-98 on"])
+def test_a_score_stays_on_its_line_however_it_is_marked(browser: Browser, tmp_path: Path, marked: str) -> None:
+    """A mark on one half of a score let the line end in its middle, and the text moved under the hand."""
+    words = "The Gulls beat the Millers by 104-98 on Saturday, and nobody had expected them to."
+    with serving(study_of("accuracy", text("r1", words)), tmp_path / "study") as server:
+        reader = new_reader(browser, server)
+        reader.select(marked)
+        reader.label("number")
+        text_of = reader.page.locator("[data-part=text]")
+        expect(text_of.locator(".pc").first).to_be_visible()
+        assert reader.page.evaluate(LINES_OF, "104-98 on")  # found at all
+        lines = set()
+        for width in range(240, 480, 4):
+            text_of.evaluate("(each, width) => each.style.width = `${width}px`", width)
+            assert len(reader.page.evaluate(LINES_OF, "104-98")) == 1, width
+            lines.add(len(reader.page.evaluate(LINES_OF, words)))
+        assert len(lines) > 1  # the text did wrap in different ways

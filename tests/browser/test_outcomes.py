@@ -35,6 +35,8 @@ def test_a_failed_test_names_the_kinds_to_read_again_and_explains_points(browser
         assert named == [label for label in titles if label in named]  # in the order of the protocol
         for label in LOST.values():
             expect(page.locator(f"[data-kind-again={label}]")).to_contain_text(titles[label])
+        tasks = page.locator("[data-item]").evaluate_all("all => all.map((each) => each.dataset.item)")
+        assert len(tasks) == len(set(tasks))  # an exercise with errors of several kinds was listed under each of them
         parts = page.locator(".made-of .part-row")
         assert protocol.qualification
         expect(parts).to_have_count(len(protocol.qualification.parts))

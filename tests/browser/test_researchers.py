@@ -13,6 +13,7 @@ from finecomb.core.study import Study
 from finecomb.simulate.demo import demo_study
 from tests.browser.accessibility import violations
 from tests.browser.layout import cut
+from tests.browser.researcher_studies import designed, let_them_come
 from tests.browser.served import Server, serving
 from tests.browser.studies import REPORT, study_of, text
 
@@ -175,3 +176,29 @@ def test_systems_stand_by_their_estimate_people_last(running: tuple[Page, Server
     page.goto(f"{server.address}/admin#/overview")
     expect(page.locator(".model a.name").first).to_be_visible(timeout=30_000)
     assert page.locator(".model a.name").all_inner_texts() == ["comb-small", "comb-medium", "comb-large", "human"]
+
+
+def test_a_design_says_what_it_pays_what_it_costs_and_what_puts_it_right(browser: Browser, tmp_path: Path) -> None:
+    with serving(designed(), tmp_path / "study") as server:
+        let_them_come(server)
+        page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+        page.goto(server.admin_link)
+        page.get_by_role("button").first.click()
+        page.wait_for_load_state("networkidle")
+        page.goto(f"{server.address}/admin#/design")
+        low = page.locator("[data-cell='none/school/human'] .low")
+        expect(low).to_have_text("$14.34", timeout=60_000)
+        expect(page.locator(".under .low")).to_have_count(1)
+        expect(page.locator("svg.budget")).to_have_attribute("aria-label", re.compile("750"))
+        below = page.locator("[data-below]")
+        expect(below).to_contain_text("A bonus of $0.10")
+        below.get_by_role("button").click()
+        expect(below).to_have_count(0)
+        expect(page.locator("[data-cell='none/school/human']")).to_contain_text("$15.06")
+        needed = page.get_by_role("heading", level=1).locator("+ span")
+        before = needed.inner_text()
+        page.get_by_role("switch").uncheck()
+        expect(needed).not_to_have_text(before)  # places of people who were excluded are no longer needed
+        page.get_by_role("switch").check()
+        expect(needed).to_have_text(before)
+        assert violations(page) == []

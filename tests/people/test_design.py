@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,6 +41,17 @@ def test_somebody_excluded_reopens_a_place_and_a_full_cell_is_not_given_out() ->
     (reopened,) = cell_states(only, [*people[:2], person(3, only[0], submitted=5, excluded=True)], NEEDED, now=0)
     assert (reopened.open_places, reopened.excluded) == (1, 1)
     assert choose_cell([reopened], {}, 0, "reader-9") is only[0]
+
+
+def test_the_place_of_somebody_excluded_stays_closed_where_the_design_says_so() -> None:
+    closed = [replace(cell, reopen=False) for cell in CELLS[:1]]
+    people = [person(0, closed[0], submitted=5), person(1, closed[0], submitted=5, excluded=True)]
+    (state,) = cell_states(closed, people, NEEDED, now=0)
+    assert (state.closed, state.open_places, state.is_full) == (1, 1, False)
+    (full,) = cell_states(closed, [*people, person(2, closed[0], submitted=5)], NEEDED, now=0)
+    assert (full.closed, full.open_places, full.is_full) == (1, 0, True)
+    more = [person(number, closed[0], submitted=5) for number in range(2, 5)]
+    assert cell_states(closed, [*people, *more], NEEDED, now=0)[0].closed == 0  # nobody lacks
 
 
 def test_people_at_work_take_a_place_until_it_is_no_longer_held() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import statistics
 
 import pytest
 from hypothesis import given
@@ -62,6 +63,43 @@ def test_cost_is_pay_and_bonus_with_fees_and_staff() -> None:
     assert found.total == pytest.approx(68.4)
     assert found.per_hour == pytest.approx(7)  # of 6 and 8; who is not paid does not count
     assert cost(Settings(), []).per_hour is None
+
+
+def timed(minutes: float, pay: float = 2, cell: str = "c", excluded: bool = False, bonus: float = 0) -> Earned:
+    return Earned("a", "w", "s", "done", excluded, 2, minutes, pay, Bonus(bonus, "r" if bonus else ""), cell=cell)
+
+
+def test_the_bonus_that_brings_the_median_of_a_cell_up_to_the_floor() -> None:
+    people = [timed(10), timed(8), timed(5), timed(60, excluded=True), timed(5, cell="quick"), timed(9, cell="")]
+    slow, quick = pay.cell_pay(people, 16)
+    assert (slow.cell, slow.lacking, len(slow.people)) == ("c", 0.14, 4)
+    assert slow.per_hour == pytest.approx(15)
+    assert (quick.cell, quick.lacking) == ("quick", 0)
+    assert [row.lacking for row in pay.cell_pay(people, None)] == [0, 0]
+    assert pay.cell_pay([timed(0)], 16)[0].per_hour is None
+    assert pay.cell_pay([timed(5, cell="")], 16) == []
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.5, 200), st.floats(0, 50)), min_size=1, max_size=9),
+    st.floats(1, 40).map(lambda value: round(value, 2)),
+)
+def test_the_bonus_is_the_least_in_cents_that_is_enough(work: list[tuple[float, float]], floor: float) -> None:
+    (row,) = pay.cell_pay([timed(minutes, amount) for minutes, amount in work], floor)
+
+    def median_with(bonus: float) -> float:
+        return statistics.median(60 * (amount + bonus) / minutes for minutes, amount in work)
+
+    if row.lacking:
+        assert median_with(row.lacking) >= floor - 1e-9
+        assert median_with(row.lacking - 0.01) < floor
+    else:
+        assert median_with(0) >= floor - 0.005
+
+
+def test_what_lacks_to_the_floor_comes_on_top_of_a_bonus() -> None:
+    assert pay.with_floor(Bonus(), 0.5) == Bonus(0.5, "pay for the time that it took")
+    assert pay.with_floor(Bonus(1, "well done"), 0.5) == Bonus(1.5, "well done; pay for the time that it took")
 
 
 def test_files_for_platforms() -> None:

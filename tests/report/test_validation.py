@@ -106,7 +106,7 @@ def test_no_name_hides_another_and_pictures_come_before_tables(tmp_path: Path) -
     write_report(scores, tmp_path)
     assert collisions((tmp_path / "precision-recall.svg").read_text(encoding="utf-8")) == []
     page = (tmp_path / "index.html").read_text(encoding="utf-8").partition("<main>")[2]
-    assert page.index('id="precision-recall"') < page.index("<table")
+    assert page.index('id="precision-recall-0"') < page.index("<table")
     assert page.index('class="legend"') < page.index("<table")
 
 

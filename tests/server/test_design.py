@@ -12,7 +12,7 @@ from finecomb import protocols
 from finecomb.core.records import Design, Document, Recruitment, Settings
 from finecomb.core.study import Item
 from finecomb.people import pay
-from finecomb.store import access, recruits, researcher_actions
+from finecomb.store import access, annotators, recruits, researcher_actions
 from finecomb.store.location import place
 from finecomb.store.store import Store
 from tests.databases import Client, Clocked, opened
@@ -164,6 +164,48 @@ def test_pay_is_that_of_the_cell_and_a_share_for_who_left(client: Client, store:
     whole = {(by_cell[one.annotator], one.pay) for one in earned if one.texts == 2}
     assert half in ([0.625], [0.875])
     assert whole == {(NAMES[0], 1.25), (NAMES[1], 1.25), (NAMES[2], 1.75)}
+
+
+def test_a_place_stays_closed_where_the_design_says_so_until_it_is_opened(client: Client, store: Store) -> None:
+    fill(client)
+    client.cookies.clear()
+    editor = Client(store).researching("editor", "ed")
+    assert editor.put("/api/admin/design/reopen", json={"reopen": False}).status_code == 200
+    out = next(one for one in store.annotators() if one.cell == NAMES[1])
+    store.do_now(researcher_actions.exclude_annotator, "r", out.id, "too fast")
+    page = editor.get("/api/admin/design").json()
+    assert not page["reopen"]
+    assert [row["closed"] for row in page["cells"]] == [0, 1, 0]
+    assert fill(client) == 0
+    assert editor.put("/api/admin/design/reopen", json={"reopen": True}).status_code == 200
+    assert fill(client) == 1
+    assert cells(store) == Counter(dict.fromkeys(NAMES, 2))
+
+
+def test_a_cell_below_the_floor_is_paid_once(client: Client, store: Store) -> None:
+    join(client)
+    rate(client)
+    client.cookies.clear()
+    (person,) = store.annotators()
+    steps: Any = person.meta["steps"]
+    slow = [{**step, "seconds": 300} for step in steps]
+    store.do_now(annotators.replace, person.model_copy(update={"meta": {**person.meta, "steps": slow}}))
+    editor = Client(store).researching("editor", "ed")
+    assert editor.patch("/api/admin/settings", json={"pay_floor": 12, "budget": 9}).status_code == 200
+    page = editor.get("/api/admin/recruiting").json()
+    (row,) = page["cells"]
+    minutes = page["people"][0]["minutes"]
+    assert (page["pay_floor"], page["budget"], row["cell"], row["people"]) == (12, 9, person.cell, 1)
+    lacking = 12 * minutes / 60 - page["people"][0]["pay"]
+    assert lacking <= row["lacking"] < lacking + 0.01
+    asked = {"cell": person.cell}
+    assert Client(store).researching("viewer").post("/api/admin/design/bonus", params=asked).status_code == 403
+    assert editor.post("/api/admin/design/bonus", params=asked).json()["lacking"] == row["lacking"]
+    (paid,) = editor.get("/api/admin/recruiting").json()["people"]
+    assert paid["bonus"] == {"amount": row["lacking"], "reason": "pay for the time that it took"}
+    assert paid["per_hour"] >= 12
+    again = editor.post("/api/admin/design/bonus", params=asked)
+    assert (again.status_code, "paid it already" in again.text) == (409, True)
 
 
 def test_nobody_takes_part_twice_within_a_study(store: Store, client: Client) -> None:

@@ -909,6 +909,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/design/reopen": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set Reopen
+         * @description Give the places of people who are excluded to others, or keep them closed.
+         */
+        put: operations["set_reopen_api_admin_design_reopen_put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/attempts": {
         parameters: {
             query?: never;
@@ -1023,6 +1043,26 @@ export interface paths {
          */
         put: operations["set_bonus_api_admin_annotator_bonus_put"];
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/design/bonus": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pay Floor
+         * @description Give everybody who is done in a cell the bonus that brings its median pay per hour up to the study's floor.
+         */
+        post: operations["pay_floor_api_admin_design_bonus_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1832,6 +1872,29 @@ export interface components {
             };
         };
         /**
+         * CellPayRow
+         * @description What those who are done in one cell of the design were paid for an hour.
+         */
+        CellPayRow: {
+            /** Cell */
+            cell: string;
+            /**
+             * Per Hour
+             * @description Median; null where no time is known.
+             */
+            per_hour: number | null;
+            /**
+             * Lacking
+             * @description The bonus for each of them that brings the median up to the floor; 0 where nothing lacks.
+             */
+            lacking: number;
+            /**
+             * People
+             * @description How many would get it.
+             */
+            people: number;
+        };
+        /**
          * Costs
          * @description What the study costs so far.
          */
@@ -1943,6 +2006,12 @@ export interface components {
              */
             requirements: string;
             /**
+             * Reopen
+             * @description Whether the place of somebody who is excluded is given to somebody else.
+             * @default true
+             */
+            reopen: boolean;
+            /**
              * Apart From
              * @description Studies whose people may not take part here: `#name` in the same database, a study's folder or its URL.
              * @default []
@@ -1983,6 +2052,11 @@ export interface components {
             /** Excluded */
             excluded: number;
             /**
+             * Closed
+             * @description Places of excluded people that stay closed.
+             */
+            closed: number;
+            /**
              * Open
              * @description How many more people can be assigned to it now.
              */
@@ -2014,6 +2088,16 @@ export interface components {
             titles: {
                 [key: string]: string;
             };
+            /**
+             * Reopen
+             * @description Whether the place of somebody who is excluded is given to somebody else.
+             */
+            reopen: boolean;
+            /**
+             * Lease
+             * @description Minutes that a place is held for somebody who does nothing.
+             */
+            lease: number;
         };
         /**
          * Did
@@ -3481,6 +3565,29 @@ export interface components {
             aliases: string[];
         };
         /**
+         * OtherPrompt
+         * @description A prompt of an earlier run, and the words in which the one to be sent differs from it.
+         */
+        OtherPrompt: {
+            /**
+             * Run
+             * @description Name of the last run with that prompt.
+             */
+            run: string;
+            /**
+             * Prompt
+             * @description Its hash.
+             */
+            prompt: string;
+            /**
+             * Is Same Name
+             * @description Whether it is the last run under the name that is to be used.
+             */
+            is_same_name: boolean;
+            /** Changes */
+            changes: string[];
+        };
+        /**
          * Overview
          * @description The researcher's first page.
          */
@@ -4522,6 +4629,16 @@ export interface components {
             costs: components["schemas"]["Costs"];
             /** Currency */
             currency: string;
+            /**
+             * Cells
+             * @description Of the study's design, those in which somebody is done.
+             * @default []
+             */
+            cells: components["schemas"]["CellPayRow"][];
+            /** Pay Floor */
+            pay_floor: number | null;
+            /** Budget */
+            budget: number | null;
             /** @description None where the protocol has none. */
             qualification: components["schemas"]["QualificationScores"] | null;
             /** As Of */
@@ -4579,6 +4696,14 @@ export interface components {
              * @description What the platform itself pays for one finished task; what is owed beyond that is a bonus.
              */
             reward?: number | null;
+        };
+        /**
+         * Reopening
+         * @description Whether places of people who are excluded are given to others.
+         */
+        Reopening: {
+            /** Reopen */
+            reopen: boolean;
         };
         /**
          * ResearcherMe
@@ -4727,10 +4852,10 @@ export interface components {
              */
             clash: string;
             /**
-             * Changes
-             * @description Words in which the prompt differs from the last one under the same name.
+             * Others
+             * @description Other prompts of earlier runs, the last one under the same name first.
              */
-            changes: string[];
+            others: components["schemas"]["OtherPrompt"][];
         };
         /**
          * RunRow
@@ -5075,6 +5200,11 @@ export interface components {
              */
             base_pay: number;
             /**
+             * Pay Floor
+             * @description What an hour of work pays at least; where the people of a cell got less, its page names the bonus they lack.
+             */
+            pay_floor?: number | null;
+            /**
              * Fees
              * @description The platform's share on top of pay, e.g. 0.2.
              * @default 0
@@ -5092,6 +5222,11 @@ export interface components {
              * @default 0
              */
             staff_rate: number;
+            /**
+             * Budget
+             * @description What the people may cost in all; cost is drawn against it, and nothing stops when it is spent.
+             */
+            budget?: number | null;
             /**
              * Currency
              * @description Of all amounts; that of a design which pays people goes before it.
@@ -5846,6 +5981,7 @@ export type BulkDecision = components['schemas']['BulkDecision'];
 export type CalibrationPage = components['schemas']['CalibrationPage'];
 export type CalibrationRecord = components['schemas']['CalibrationRecord'];
 export type CellBlock = components['schemas']['CellBlock'];
+export type CellPayRow = components['schemas']['CellPayRow'];
 export type Costs = components['schemas']['Costs'];
 export type Count = components['schemas']['Count'];
 export type DataView = components['schemas']['DataView'];
@@ -5903,6 +6039,7 @@ export type Noticed = components['schemas']['Noticed'];
 export type Offer = components['schemas']['Offer'];
 export type Offered = components['schemas']['Offered'];
 export type Option = components['schemas']['Option'];
+export type OtherPrompt = components['schemas']['OtherPrompt'];
 export type Overview = components['schemas']['Overview'];
 export type Page = components['schemas']['Page'];
 export type PartResult = components['schemas']['PartResult'];
@@ -5939,6 +6076,7 @@ export type RecordedWorth = components['schemas']['RecordedWorth'];
 export type Recruit = components['schemas']['Recruit'];
 export type Recruiting = components['schemas']['Recruiting'];
 export type Recruitment = components['schemas']['Recruitment'];
+export type Reopening = components['schemas']['Reopening'];
 export type ResearcherMe = components['schemas']['ResearcherMe'];
 export type ResearcherRow = components['schemas']['ResearcherRow'];
 export type Ruled = components['schemas']['Ruled'];
@@ -8167,6 +8305,48 @@ export interface operations {
             };
         };
     };
+    set_reopen_api_admin_design_reopen_put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Reopening"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
     attempts_api_admin_attempts_get: {
         parameters: {
             query: {
@@ -8391,6 +8571,46 @@ export interface operations {
                 };
                 content: {
                     "application/json": unknown;
+                };
+            };
+            /** @description Client Error */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Server Error */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    pay_floor_api_admin_design_bonus_post: {
+        parameters: {
+            query: {
+                cell: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CellPayRow"];
                 };
             };
             /** @description Client Error */

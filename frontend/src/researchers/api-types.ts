@@ -12,6 +12,7 @@ export type {
   Address,
   AttemptResult,
   CalibrationPage,
+  CellPayRow,
   DesignCellRow,
   DesignPage,
   Did,

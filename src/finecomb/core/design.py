@@ -40,6 +40,8 @@ class DesignCell:
     """The condition of the protocol whose material is shown."""
     eligible: Sequence[Eligible] = ()
     """What people need to have answered in the survey; all of it."""
+    reopen: bool = True
+    """Whether the place of somebody who is excluded is given to somebody else."""
 
     @property
     def condition(self) -> str:
@@ -95,6 +97,7 @@ def _block_cells(design: Design, block: CellBlock, texts: int | None) -> Iterato
             texts=block.texts or texts,
             training=block.training or factors.get(CONDITION, ""),
             eligible=tuple(needed for needed in (design.eligible, block.eligible) if needed),
+            reopen=design.reopen,
         )
 
 

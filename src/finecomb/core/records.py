@@ -552,6 +552,8 @@ class Design(Record):
     """Answers to survey questions that everybody needs who takes part, e.g. `native: [yes]`."""
     requirements: Text = ""
     """What people need to take part, in words, as they are told; a platform checks it."""
+    reopen: bool = True
+    """Whether the place of somebody who is excluded is given to somebody else."""
     apart_from: tuple[Text, ...] = ()
     """Studies whose people may not take part here: `#name` in the same database, a study's folder or its URL."""
 
@@ -678,12 +680,16 @@ class Settings(Record):
     """Pay per annotation."""
     base_pay: float = Field(default=0, ge=0, le=1_000_000)
     """Pay for taking part, also for those who do not pass the qualification."""
+    pay_floor: float | None = Field(default=None, gt=0, le=1_000_000)
+    """What an hour of work pays at least; where the people of a cell got less, its page names the bonus they lack."""
     fees: float = Field(default=0, ge=0, le=100)
     """The platform's share on top of pay, e.g. 0.2."""
     staff_minutes: float = Field(default=0, ge=0, le=100_000_000)
     """Minutes that staff spent on the study so far."""
     staff_rate: float = Field(default=0, ge=0, le=1_000_000)
     """What an hour of staff costs."""
+    budget: float | None = Field(default=None, gt=0, le=1_000_000_000)
+    """What the people may cost in all; cost is drawn against it, and nothing stops when it is spent."""
     currency: Text = "USD"
     """Of all amounts; that of a design which pays people goes before it."""
     seed: int = Field(default=0, ge=0, lt=2**63)

@@ -2,7 +2,7 @@
 
 A person is accepted who handed in all texts and was not excluded. A place is held for somebody who is at work. So a
 cell is given out as long as those accepted and those at work are fewer than it needs, and excluding somebody reopens a
-place.
+place, unless the design says that it stays closed.
 """
 
 from __future__ import annotations
@@ -54,14 +54,19 @@ class CellState:
     excluded: int = 0
 
     @property
+    def closed(self) -> int:
+        """Places of people who were excluded that are not given to anybody else."""
+        return 0 if self.cell.reopen else min(self.excluded, max(0, self.cell.people - self.accepted))
+
+    @property
     def open_places(self) -> int:
         """How many more people can be assigned to it now."""
-        return max(0, self.cell.people - self.accepted - self.working)
+        return max(0, self.cell.people - self.accepted - self.working - self.closed)
 
     @property
     def is_full(self) -> bool:
-        """Whether it has all the accepted people it needs."""
-        return self.accepted >= self.cell.people
+        """Whether it waits for nobody any more."""
+        return self.accepted + self.closed >= self.cell.people
 
 
 def cell_states(

@@ -6,8 +6,10 @@ decide. Worker ids come from `arrivals` and go into the files that platforms ask
 
 from __future__ import annotations
 
+import bisect
 import csv
 import io
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -45,6 +47,8 @@ class Earned:
     """Of active time on everything, from the survey to the last text."""
     pay: float
     bonus: Bonus
+    cell: str = ""
+    """Of the study's design; empty without one."""
     base: float = 0
     """The part of the pay that is for taking part."""
     platform: str = ""
@@ -133,6 +137,7 @@ def earned(study: Study, arrivals: Sequence[Arrival], protocol: Protocol) -> lis
                 (seconds.get(person.id, 0) + progress.step_seconds) / 60,
                 _pay(study.settings, done, tested, cell, of),
                 progress.bonus,
+                cell=person.cell,
                 base=study.settings.base_pay if done or tested else 0,
                 platform=source.platform,
                 place=source.place,
@@ -223,6 +228,52 @@ def cost(settings: Settings, people: Iterable[Earned]) -> Cost:
         settings.staff_minutes * settings.staff_rate / 60,
         statistics.median(rates) if rates else None,
     )
+
+
+# --- the floor ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CellPay:
+    """What the people of one cell of a design who are done were paid for an hour, and what they lack to the floor."""
+
+    cell: str
+    per_hour: float | None
+    """Median over those who were not excluded; None where no time is known."""
+    lacking: float
+    """The bonus for each of them that brings the median up to the floor; 0 where it is there or there is no floor."""
+    people: tuple[Earned, ...]
+    """Who would get it: everybody who is done, excluded or not."""
+
+
+def cell_pay(people: Iterable[Earned], floor: float | None) -> list[CellPay]:
+    """The pay of each cell in which somebody is done, by name."""
+    cells: dict[str, list[Earned]] = {}
+    for person in people:
+        if person.cell and person.stage == "done":
+            cells.setdefault(person.cell, []).append(person)
+    return [_cell_pay(cell, cells[cell], floor) for cell in sorted(cells)]
+
+
+def _cell_pay(cell: str, done: Sequence[Earned], floor: float | None) -> CellPay:
+    timed = [person for person in done if person.minutes > 0 and not person.excluded]
+
+    def median_with(cents: int) -> float:
+        return statistics.median(60 * (person.total + cents / 100) / person.minutes for person in timed)
+
+    if not timed:
+        return CellPay(cell, None, 0, tuple(done))
+    per_hour, cents = median_with(0), 0
+    if floor is not None and round(per_hour, 2) < floor:
+        most = math.ceil(100 * max(floor * person.minutes / 60 - person.total for person in timed))
+        cents = bisect.bisect_left(range(most), True, key=lambda amount: median_with(amount) >= floor)
+    return CellPay(cell, per_hour, cents / 100, tuple(done))
+
+
+def with_floor(bonus: Bonus, lacking: float) -> Bonus:
+    """A bonus with what lacked to the floor on top."""
+    reasons = [bonus.reason, "pay for the time that it took"]
+    return Bonus(round(bonus.amount + lacking, 2), "; ".join(reason for reason in reasons if reason))
 
 
 # --- files -------------------------------------------------------------------------------------------------------

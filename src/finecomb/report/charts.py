@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,15 @@ def themed(chart: alt.TopLevelMixin, dark: bool) -> Spec:
 
 def precision_recall(scores: Scores, dark: bool = False) -> Spec:
     """A point for each label with its intervals in both directions, one panel for each judge; curves of equal F1."""
+    return themed(_together(_planes(scores, dark), 3), dark)
+
+
+def precision_recall_panels(scores: Scores, dark: bool = False) -> dict[str, Spec]:
+    """The panels of `precision_recall` as charts of their own, by judge."""
+    return {name: themed(chart, dark) for name, chart in _planes(scores, dark).items()}
+
+
+def _planes(scores: Scores, dark: bool) -> dict[str, alt.LayerChart]:
     ink = DARK if dark else LIGHT
     label_looks = looks(scores.pair.protocol)
     panels: dict[str, list[Point]] = {}
@@ -76,7 +86,7 @@ def precision_recall(scores: Scores, dark: bool = False) -> Spec:
             points.append(_point(row, label_looks))
     slots = {name: look.slot for name, look in label_looks.items() if name}
     colours = {name: slot.dark if dark else slot.light for name, slot in slots.items()}
-    return themed(_panels({name: _plane(_gathered(points), colours, ink) for name, points in panels.items()}, 3), dark)
+    return {name: _plane(_gathered(points), colours, ink) for name, points in panels.items()}
 
 
 def _plane(points: Sequence[Point], colours: Mapping[str, str], ink: Mapping[str, str]) -> alt.LayerChart:
@@ -125,7 +135,7 @@ def _spot(point: Point) -> tuple[float, float]:
     return float(str(point["recall"])), float(str(point["precision"]))
 
 
-def _panels(charts: Mapping[str, alt.LayerChart], columns: int) -> alt.TopLevelMixin:
+def _together(charts: Mapping[str, alt.LayerChart], columns: int) -> alt.TopLevelMixin:
     """One panel for each judge; a single one needs no heading."""
     if len(charts) == 1:
         return next(iter(charts.values()))
@@ -182,10 +192,19 @@ def _curves(ink: Mapping[str, str]) -> list[alt.Chart]:
 
 def confusion_map(scores: Scores, dark: bool = False) -> Spec:
     """Gold labels down, the judge's labels across; shade is the share of the row, the number is the count."""
+    return themed(_together(_maps(scores, dark), 2), dark)
+
+
+def confusion_panels(scores: Scores, dark: bool = False) -> dict[str, Spec]:
+    """The panels of `confusion_map` as charts of their own, by judge."""
+    return {name: themed(chart, dark) for name, chart in _maps(scores, dark).items()}
+
+
+def _maps(scores: Scores, dark: bool) -> dict[str, alt.LayerChart]:
     panels: dict[str, list[Mapping[str, object]]] = {}
     for row in confusion(scores):
         panels.setdefault(str(row["judge"]), []).append(row)
-    return themed(_panels({name: _map(rows, dark) for name, rows in panels.items()}, 2), dark)
+    return {name: _map(rows, dark) for name, rows in panels.items()}
 
 
 def _map(rows: Sequence[Mapping[str, object]], dark: bool) -> alt.LayerChart:
@@ -242,11 +261,25 @@ def bundle() -> str:
     return f'<script type="module">{safe}</script>'
 
 
+def figures(name: str, light: Mapping[str, Spec], dark: Mapping[str, Spec], words: str) -> str:
+    """A figure of several panels that wrap as the page gets narrow, each under its own name."""
+    if len(light) == 1:
+        (heading,) = light
+        return figure(name, light[heading], dark[heading], words)
+    panels = (
+        f"<div><h3>{escape(heading)}</h3>"
+        + figure(f"{name}-{number}", spec, dark[heading], f"{words}: {heading}")
+        + "</div>"
+        for number, (heading, spec) in enumerate(light.items())
+    )
+    return f'<div class="panels">{"".join(panels)}</div>'
+
+
 def figure(name: str, light: Spec, dark: Spec, words: str) -> str:
     """A place for a figure and the script that draws it in the reader's colours; `words` is for screen readers."""
     both = json.dumps({"light": light, "dark": dark}).replace("<", "\\u003c")
     return (
-        f'<div class="figure" tabindex="0" role="group" aria-label="{words}"><div id="{name}"></div></div>'
+        f'<div class="figure" tabindex="0" role="group" aria-label="{escape(words)}"><div id="{name}"></div></div>'
         f'<script type="module">const both={both};const night=matchMedia("(prefers-color-scheme: dark)");'
         f'const draw=()=>vegaEmbed("#{name}",night.matches?both.dark:both.light,'
         '{actions:false,renderer:"svg"});night.addEventListener("change",draw);draw();</script>'

@@ -102,16 +102,16 @@ def _looks(protocol: Protocol) -> list[Look]:
 def _figures(scores: Scores) -> str:
     used = {str(row.columns["label"]) for row in scores.rows}
     used_looks = [look for look in _looks(scores.pair.protocol) if look.label in used]
-    first = charts.figure(
+    first = charts.figures(
         "precision-recall",
-        charts.precision_recall(scores),
-        charts.precision_recall(scores, dark=True),
+        charts.precision_recall_panels(scores),
+        charts.precision_recall_panels(scores, dark=True),
         "Precision against recall, one point for each label",
     )
-    second = charts.figure(
+    second = charts.figures(
         "confusion",
-        charts.confusion_map(scores),
-        charts.confusion_map(scores, dark=True),
+        charts.confusion_panels(scores),
+        charts.confusion_panels(scores, dark=True),
         "Gold labels down, the judge's labels across",
     )
     left = _section("Precision and recall by label", legend(used_looks) + first + _not_drawn(scores))

@@ -118,6 +118,12 @@ def set_bonus(store: Store, transaction: Transaction, by: str, id: str, amount: 
     audit.record(store, transaction, by, "set bonus", annotator=id, amount=amount, reason=bonus.reason)
 
 
+def set_bonuses(store: Store, transaction: Transaction, by: str, bonuses: Mapping[str, Bonus]) -> None:
+    """Give several annotators a bonus, all of them or none."""
+    for id, bonus in bonuses.items():
+        set_bonus(store, transaction, by, id, bonus.amount, bonus.reason)
+
+
 def exclude_annotation(store: Store, transaction: Transaction, by: str, id: str, reason: str) -> None:
     """Set one annotation aside; nothing is deleted, and its text is given to somebody else."""
     excluded = _exclusion(store, by, reason)

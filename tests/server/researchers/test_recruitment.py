@@ -110,7 +110,12 @@ def test_who_may_do_what(store: Store, worker: str) -> None:
     assert viewer.get("/api/admin/pay").status_code == 403
     assert editor.get("/api/admin/pay").status_code == 200
     routes = {(method, route.path) for route in router.routes for method in route.methods}  # type: ignore[attr-defined]
+    assert viewer.put("/api/admin/design/reopen", json={"reopen": True}).status_code == 403
+    assert editor.put("/api/admin/design/reopen", json={"reopen": True}).status_code == 404  # there is no design
+    assert viewer.post("/api/admin/design/bonus", params={"cell": "c"}).status_code == 403
+    assert editor.post("/api/admin/design/bonus", params={"cell": "c"}).status_code == 409
     named = {("GET", path) for path, _ in looks} | {("PUT", path) for path, _ in changes} | {("GET", "pay")}
+    named |= {("PUT", "design/reopen"), ("POST", "design/bonus")}
     assert routes == {(method, f"/api/admin/{path}") for method, path in named}
 
 

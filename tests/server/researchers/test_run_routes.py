@@ -13,6 +13,7 @@ import pytest
 import finecomb as fc
 from finecomb.core.records import Document, ModelSettings, Settings
 from finecomb.core.study import Item
+from finecomb.llm.run_folder import read_record, write_record
 from finecomb.server.researchers.run_routes import router
 from finecomb.store.store import Store
 from tests.databases import Client, new_place, opened
@@ -227,3 +228,23 @@ def test_a_model_is_asked_only_as_owner_and_operator_allow(
 def _without_key(editor: Client, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.delenv(VARIABLE)
     return str(start(editor).json()["say"])
+
+
+@pytest.mark.long
+def test_a_prompt_is_compared_with_those_of_earlier_runs(editor: Client, model: ScriptedServer, tmp_path: Path) -> None:
+    assert start(editor).status_code == 200
+    finished(editor)
+    asked = {"model": "judge", "budget": 0.5}
+    first = editor.post("/api/admin/runs/preview", json=asked).json()
+    assert (first["same_as"], first["others"]) == ("judge", [])
+    (folder,) = [record.parent for record in tmp_path.rglob("run.json")]
+    record = read_record(folder)
+    words = record.template.replace("careful annotator", "hasty reader")
+    assert words != record.template
+    write_record(folder, record.model_copy(update={"template": words, "prompt": "beef"}))
+    (same,) = editor.post("/api/admin/runs/preview", json=asked).json()["others"]
+    assert (same["run"], same["prompt"], same["is_same_name"]) == ("judge", "beef", True)
+    assert any("hasty" in change for change in same["changes"] if change.startswith("- "))
+    assert any("careful" in change for change in same["changes"] if change.startswith("+ "))
+    (other,) = editor.post("/api/admin/runs/preview", json={**asked, "name": "second"}).json()["others"]
+    assert not other["is_same_name"]

@@ -351,6 +351,7 @@ export default {
   startText: "Start with text {n}",
   seeExercises: "See the exercises again",
   readAgain: "What to read again",
+  severalKinds: "Several kinds in one text",
   readAgainSay: "Points were lost on these kinds. Each opens in the guide; its exercises open with their solutions.",
   readIt: "read",
   pointsAllOrNone: {

@@ -1,5 +1,6 @@
 import { slotVariables } from "../label-looks";
 import type { Layer, Paragraph, Piece } from "./pieces";
+import { stretches, wholeStretch } from "./scores";
 
 /** Lanes that have room under a line; from the fourth layer on, the last of them stands for all that remain. */
 const LANES = 3;
@@ -55,7 +56,8 @@ function drawn(piece: Piece, text: string): ChildNode[] {
   begins.filter(({ drawing }) => drawing.flag !== "").forEach((layer, index) => nodes.push(flag(layer, index)));
   if (many && crowd.some((layer) => piece.begins.includes(layer))) nodes.push(crowdFlag(crowd.length, begins.length));
   if (piece.layers.length === 0) nodes.push(...plainWords(piece, text));
-  else nodes.push(piece.start === piece.end ? wedge(piece) : words(piece, text, shown, many));
+  else if (piece.start === piece.end) nodes.push(wedge(piece));
+  else nodes.push(...markedWords(piece, text, shown, many));
   nodes.push(...piece.ends.filter(isChosenMark).map((layer) => bar(layer, "end")));
   return nodes;
 }
@@ -63,29 +65,29 @@ function drawn(piece: Piece, text: string): ChildNode[] {
 const isChosenMark = ({ drawing, start, end }: Layer): boolean =>
   drawing.kind === "mark" && drawing.tone === "chosen" && start < end;
 
-const SCORE = /(\(?\d+[-–]\d+\)?)/;
+/** The words of a piece, in elements that each hold a stretch of it; one with a frame around it stays whole. */
+const inStretches = (piece: Piece, text: string, make: () => HTMLElement): HTMLElement[] =>
+  (isFramed(piece) ? wholeStretch : stretches)(text, piece.start, piece.end).map(({ start, end, unbroken, joined }) => {
+    const element = make();
+    element.dataset.at = String(start);
+    element.textContent = text.slice(start, end);
+    if (unbroken) element.style.whiteSpace = "nowrap";
+    if (joined) element.classList.add("joined");
+    return element;
+  });
 
-/** Words without marks; a score such as 104-98 never breaks over a line, and its characters stay as they are. */
-function plainWords(piece: Piece, text: string): HTMLElement[] {
-  let at = piece.start;
-  const parts = text.slice(piece.start, piece.end).split(SCORE);
-  return parts
-    .map((part, index) => {
-      const element = document.createElement("span");
-      element.dataset.at = String(at);
-      element.textContent = part;
-      if (index % 2 === 1) element.style.whiteSpace = "nowrap";
-      at += part.length;
-      return element;
-    })
-    .filter(({ textContent }, index) => textContent !== "" || (index === 0 && parts.length === 1));
-}
+const isFramed = ({ layers }: Piece): boolean =>
+  layers.some(({ drawing: { kind } }) => kind === "missed" || kind === "extra");
 
-/** The words of a piece, with their underlines and tints as backgrounds. */
-function words(piece: Piece, text: string, shown: Layer[], many: boolean): HTMLElement {
+const plainWords = (piece: Piece, text: string): HTMLElement[] =>
+  inStretches(piece, text, () => document.createElement("span"));
+
+/** The words of a marked piece, with their underlines and tints as backgrounds. */
+const markedWords = (piece: Piece, text: string, shown: Layer[], many: boolean): HTMLElement[] =>
+  inStretches(piece, text, () => markedElement(piece, shown, many));
+
+function markedElement(piece: Piece, shown: Layer[], many: boolean): HTMLElement {
   const element = document.createElement("span");
-  element.dataset.at = String(piece.start);
-  element.textContent = text.slice(piece.start, piece.end);
   element.className = "pc";
   element.dataset.mark = piece.layers.map(({ drawing }) => drawing.id).join(" ");
   for (const { lane, drawing } of shown) {

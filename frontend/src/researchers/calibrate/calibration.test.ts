@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
 import {
   axisEnd,
+  estimateCommand,
   inOrder,
+  listed,
   ratioEnd,
   ratioPlace,
   ticks,
@@ -56,4 +58,17 @@ test("labels are counted by what can be said of them", () => {
     row("any", "less than people"),
   ];
   expect(verdictCounts({ agreement } as unknown as Calibration)).toEqual({ labels: 4, same: 1, less: 1, open: 2 });
+});
+
+describe("using a judge", () => {
+  test("the command names judge and labels as a shell takes them", () => {
+    expect(estimateCommand("judge-4", [])).toBe("finecomb estimate STUDY --judge judge-4");
+    expect(estimateCommand("my judge", ["Off-prompt", "it's"])).toBe(
+      String.raw`finecomb estimate STUDY --judge 'my judge' --label Off-prompt --label 'it'\''s'`,
+    );
+  });
+  test("labels as a list in a sentence", () => {
+    expect(listed(["OP", "RD", "SC"], "and")).toBe("OP, RD and SC");
+    expect([listed(["OP"], "and"), listed([], "and")]).toEqual(["OP", ""]);
+  });
 });

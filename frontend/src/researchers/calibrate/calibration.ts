@@ -61,3 +61,14 @@ export const ratioEnd = (ratios: readonly Estimate[]): number => {
 
 /** Whether any of a contract's conditions has come about. */
 export const isStale = (page: CalibrationPage): boolean => page.stale.some(({ state }) => state === "yes");
+
+/** The command that gives numbers from people and a judge together, for some labels or for all. */
+export const estimateCommand = (judge: string, labels: readonly string[]): string =>
+  ["finecomb estimate STUDY --judge", quoted(judge), ...labels.map((label) => `--label ${quoted(label)}`)].join(" ");
+
+const quoted = (word: string): string =>
+  /^[\w./@:-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+
+/** `OP`, `OP and RD`, `OP, RD and SC`. */
+export const listed = (names: readonly string[], and: string): string =>
+  names.length < 2 ? (names[0] ?? "") : `${names.slice(0, -1).join(", ")} ${and} ${names.at(-1)}`;

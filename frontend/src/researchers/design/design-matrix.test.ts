@@ -2,11 +2,11 @@ import { describe, expect, test } from "vitest";
 import type { DesignCellRow, Recruit } from "../api-types";
 import {
   arrivals,
+  budgetBar,
   exclusions,
   filled,
-  hourly,
+  filledOn,
   matrix,
-  median,
   needed,
   payDots,
   plural,
@@ -27,6 +27,7 @@ const cell = (
   working: 1,
   gone: 0,
   excluded: 0,
+  closed: 0,
   open: 5,
   pay: 2,
   texts: 5,
@@ -72,10 +73,8 @@ describe("a design as a matrix", () => {
     expect(teeth(cell("", "", "", { people: 130, accepted: 0, working: 1 }))[0]).toBe("working");
     expect(needed(cell("", "", "", { accepted: 9 }))).toBe(0);
   });
-  test("pay per hour is the median of those who stay", () => {
-    expect([median([]), median([3, 1, 2]), median([1, 2])]).toEqual([undefined, 2, 1.5]);
-    const people = [10, 30].map((per_hour) => person({ cell: "c", per_hour }));
-    expect(hourly([...people, person({ cell: "c", per_hour: 99, excluded: true })], "c")).toBe(20);
+  test("places that stay closed are not needed", () => {
+    expect(needed(cell("", "", "", { accepted: 5, excluded: 2, closed: 2 }))).toBe(1);
   });
 });
 
@@ -99,6 +98,24 @@ describe("what is to come", () => {
     expect(projection([cell("a", "b", "c", { accepted: 0 })], [came(9)], now, 0)).toBeUndefined();
     expect(projection([cell("a", "b", "c", { accepted: 8 })], [came(9)], now, 0)).toBeUndefined();
   });
+  test("the emptiest cell is filled first, so cells end close to each other", () => {
+    const [empty, half, done] = [
+      cell("", "", "", { cell: "empty", people: 4, accepted: 0 }),
+      cell("", "", "", { cell: "half", people: 4, accepted: 2 }),
+      cell("", "", "", { cell: "done", people: 4, accepted: 4 }),
+    ];
+    const days = filledOn([empty, half, done], 2, now);
+    const after = (name: string) => (days.get(name)! - Date.parse("2026-11-10")) / 86_400_000;
+    expect([...days.keys()].sort()).toEqual(["empty", "half"]);
+    expect([after("empty"), after("half")].sort()).toEqual([3, 3]);
+    expect(after("half")).toBeGreaterThan(1); // two people of four still lack, but those of the empty cell come first
+  });
+  test("the budget's bar is as long as the largest of what it shows", () => {
+    const plan = { cost: 60, most: 80 } as ReturnType<typeof projection>;
+    expect(budgetBar(100, 40, plan)).toEqual({ spent: 0.4, expected: 0.6, most: 0.8, budget: 1 });
+    expect(budgetBar(50, 40, plan)).toMatchObject({ spent: 0.5, budget: 0.625, most: 1 });
+    expect(budgetBar(50, 100, undefined)).toMatchObject({ spent: 1, budget: 0.5, expected: undefined });
+  });
   test("who is out, by reason", () => {
     const people = [
       person({ excluded: true, why: "too fast" }),
@@ -113,6 +130,13 @@ describe("what is to come", () => {
 });
 
 describe("pay per cell", () => {
+  test("the floor has its place on the axis, and what lies below it is told apart", () => {
+    const { dots, floor, ticks } = payDots([15.2, 14.3], 15)!;
+    expect(dots.map(({ below }) => below)).toEqual([true, false]);
+    expect(ticks.map(({ value }) => value)).toEqual([14, 15, 16]);
+    expect(floor).toBe(0.5);
+    expect(payDots([15.2])!.floor).toBeUndefined();
+  });
   test("close dots stand on top of each other, between whole numbers", () => {
     const { dots, high, ticks } = payDots([15, 15.01, 16.2, 17.9])!;
     expect(dots.map(({ level }) => level)).toEqual([0, 1, 0, 0]);

@@ -49,7 +49,7 @@ export const filled = (cells: readonly (DesignCellRow | undefined)[]): Filled =>
 });
 
 /** How many more people a cell needs until it is full, those at work counted as needed still. */
-export const needed = (cell: DesignCellRow): number => Math.max(0, cell.people - cell.accepted);
+export const needed = (cell: DesignCellRow): number => Math.max(0, cell.people - cell.accepted - cell.closed);
 
 /** Teeth of a cell's comb: one for each person where they fit, else for several. */
 export function teeth({ people, accepted, working }: DesignCellRow): ("accepted" | "working" | "needed")[] {
@@ -62,31 +62,22 @@ export function teeth({ people, accepted, working }: DesignCellRow): ("accepted"
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
-/** The middle of some numbers; undefined of none. */
-export function median(values: readonly number[]): number | undefined {
-  const sorted = [...values].sort((one, other) => one - other);
-  const half = sorted.length >> 1;
-  if (sorted.length === 0) return undefined;
-  return sorted.length % 2 === 1 ? sorted[half] : (sorted[half - 1]! + sorted[half]!) / 2;
-}
-
-/** The median pay per hour of those in a cell who are known to have taken some time. */
-export const hourly = (people: readonly Recruit[], cell: string): number | undefined =>
-  median(people.flatMap((one) => (one.cell === cell && !one.excluded && one.per_hour !== null ? [one.per_hour] : [])));
-
 /** Where dots stand on one axis: on top of each other where they are close, from the whole number below the lowest on. */
 export interface PayDots {
-  readonly dots: readonly { readonly place: number; readonly level: number }[];
+  readonly dots: readonly { readonly place: number; readonly level: number; readonly below: boolean }[];
   /** How many stand on top of each other where most do. */
   readonly high: number;
   readonly ticks: readonly { readonly place: number; readonly value: number }[];
+  /** Where the study's floor lies; undefined without one. */
+  readonly floor: number | undefined;
 }
 const BINS = 24;
 
-export function payDots(rates: readonly number[]): PayDots | undefined {
+export function payDots(rates: readonly number[], floor: number | null = null): PayDots | undefined {
   if (rates.length === 0) return undefined;
-  const low = Math.floor(Math.min(...rates));
-  const high = Math.max(low + 1, Math.ceil(Math.max(...rates)));
+  const shown = floor === null ? rates : [...rates, floor];
+  const low = Math.floor(Math.min(...shown));
+  const high = Math.max(low + 1, Math.ceil(Math.max(...shown)));
   const place = (value: number) => (value - low) / (high - low);
   const stacks = new Map<number, number>();
   const dots = [...rates]
@@ -95,11 +86,16 @@ export function payDots(rates: readonly number[]): PayDots | undefined {
       const bin = Math.round(place(rate) * BINS);
       const level = stacks.get(bin) ?? 0;
       stacks.set(bin, level + 1);
-      return { place: bin / BINS, level };
+      return { place: bin / BINS, level, below: floor !== null && rate < floor };
     });
   const step = Math.ceil((high - low) / 5);
   const ticks = Array.from({ length: Math.floor((high - low) / step) + 1 }, (_, at) => low + at * step);
-  return { dots, high: Math.max(...stacks.values()), ticks: ticks.map((value) => ({ value, place: place(value) })) };
+  return {
+    dots,
+    high: Math.max(...stacks.values()),
+    ticks: ticks.map((value) => ({ value, place: place(value) })),
+    floor: floor === null ? undefined : place(floor),
+  };
 }
 
 /** `2 conditions`, `4 categories`, `1 topic`: factors are named in English. */
@@ -161,6 +157,36 @@ export function projection(
     latest: count > spread ? at((count - spread) / recent.length) : undefined,
     cost: spent + pay,
     most: spent + pay / (1 - lost),
+  };
+}
+
+/** The day on which each open cell is filled at a pace of accepted people a day: the emptiest is always filled first. */
+export function filledOn(cells: readonly DesignCellRow[], perDay: number, now: string): Map<string, number> {
+  const open = cells
+    .filter((cell) => needed(cell) > 0)
+    .map((cell) => ({ cell: cell.cell, left: needed(cell), of: cell.people }));
+  const days = new Map<string, number>();
+  for (let come = 1; open.some(({ left }) => left > 0); come++) {
+    const next = open.reduce((one, other) => (other.left / other.of > one.left / one.of ? other : one));
+    if (--next.left === 0) days.set(next.cell, dayOf(now) * DAY + Math.ceil(come / perDay) * DAY);
+  }
+  return days;
+}
+
+/** Where spent, expected, most and the budget itself stand on one bar, as shares of its length. */
+export interface BudgetBar {
+  readonly spent: number;
+  readonly expected: number | undefined;
+  readonly most: number | undefined;
+  readonly budget: number;
+}
+export function budgetBar(budget: number, spent: number, plan: Projection | undefined): BudgetBar {
+  const length = Math.max(budget, spent, plan?.most ?? 0);
+  return {
+    spent: spent / length,
+    expected: plan && plan.cost / length,
+    most: plan && plan.most / length,
+    budget: budget / length,
   };
 }
 

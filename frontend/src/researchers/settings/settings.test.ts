@@ -33,6 +33,8 @@ describe("settings", () => {
     pilot: 5,
     price: null,
     base_pay: 0,
+    pay_floor: null,
+    budget: null,
     fees: 0,
     staff_minutes: 0,
     staff_rate: 0,

@@ -8,6 +8,8 @@ export interface Draft {
   pilot: number;
   price: number | null;
   base_pay: number;
+  pay_floor: number | null;
+  budget: number | null;
   fees: number;
   staff_minutes: number;
   staff_rate: number;
@@ -19,7 +21,7 @@ export interface Draft {
   blind: number;
   skip: Settings["skip"];
 }
-const MONEY = ["price", "base_pay", "fees", "staff_minutes", "staff_rate", "currency"] as const;
+const MONEY = ["price", "base_pay", "pay_floor", "budget", "fees", "staff_minutes", "staff_rate", "currency"] as const;
 const PLAIN = ["title", "annotators", "lease", "pilot", ...MONEY] as const;
 /** What comes before the work, in order. */
 export const PHASES = ["consent", "survey", "instructions", "training", "qualification"] as const;
@@ -33,6 +35,8 @@ export const draftOf = (settings: Settings): Draft => ({
   pilot: settings.pilot,
   price: settings.price,
   base_pay: settings.base_pay,
+  pay_floor: settings.pay_floor,
+  budget: settings.budget,
   fees: settings.fees,
   staff_minutes: settings.staff_minutes,
   staff_rate: settings.staff_rate,

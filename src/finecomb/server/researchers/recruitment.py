@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import polars as pl
 from fastapi import APIRouter, Query, Response
+from starlette.concurrency import run_in_threadpool
 
 from finecomb.core.errors import did_you_mean
 from finecomb.core.frames import annotations_of
@@ -22,7 +23,7 @@ from finecomb.core.records import Annotation, Annotator, Attempt
 from finecomb.core.study import Study
 from finecomb.people import onboarding
 from finecomb.people import pay as pay_rules
-from finecomb.people.pay import Earned, Form
+from finecomb.people.pay import CellPay, Earned, Form
 from finecomb.people.screened_people import screened_people
 from finecomb.people.signals import Signal
 from finecomb.server.problems import ProblemError
@@ -74,6 +75,12 @@ def recruiting_page(pages: StudyPages) -> schema.Recruiting:
             per_hour=cost.per_hour,
         ),
         currency=snapshot.study.settings.money,
+        cells=tuple(
+            schema.CellPayRow(cell=row.cell, per_hour=row.per_hour, lacking=row.lacking, people=len(row.people))
+            for row in pay_rules.cell_pay(people, snapshot.study.settings.pay_floor)
+        ),
+        pay_floor=snapshot.study.settings.pay_floor,
+        budget=snapshot.study.settings.budget,
         qualification=_scores(snapshot.protocol, records.values()),
         as_of=snapshot.now,
     )
@@ -94,6 +101,7 @@ def design(snapshots: Snapshots, _: Viewer) -> schema.DesignPage:
             working=state.working,
             gone=state.gone,
             excluded=state.excluded,
+            closed=state.closed,
             open=state.open_places,
             pay=state.cell.pay,
             texts=store.plan().cells[state.cell.name].texts,
@@ -101,7 +109,22 @@ def design(snapshots: Snapshots, _: Viewer) -> schema.DesignPage:
         for state in states
     )
     titles = {condition.name: condition.title for condition in store.head.protocol.conditions if condition.title}
-    return schema.DesignPage(cells=tuple(rows), currency=store.head.settings.money, titles=titles)
+    settings = store.head.settings
+    reopen = settings.design is None or settings.design.reopen
+    return schema.DesignPage(
+        cells=tuple(rows), currency=settings.money, titles=titles, reopen=reopen, lease=settings.lease
+    )
+
+
+@router.put("/design/reopen")
+async def set_reopen(snapshots: Snapshots, session: Editor, wanted: schema.Reopening) -> None:
+    """Give the places of people who are excluded to others, or keep them closed."""
+    settings = snapshots.store.head.settings
+    if settings.design is None:
+        raise ProblemError("not-found", "This study has no design, so no places are kept in it.")
+    changed = settings.model_copy(update={"design": settings.design.model_copy(update={"reopen": wanted.reopen})})
+    await snapshots.store.change(researcher_actions.set_settings, session.who, changed)
+    snapshots.forget()
 
 
 def _recruit(
@@ -323,6 +346,25 @@ async def set_bonus(snapshots: Snapshots, session: Editor, id: Id, bonus: schema
     """Give an annotator a bonus, or take it away with an amount of 0."""
     await snapshots.store.change(researcher_actions.set_bonus, session.who, id, bonus.amount, bonus.reason)
     snapshots.forget()
+
+
+@router.post("/design/bonus")
+async def pay_floor(snapshots: Snapshots, session: Editor, cell: Annotated[str, Query()]) -> schema.CellPayRow:
+    """Give everybody who is done in a cell the bonus that brings its median pay per hour up to the study's floor."""
+    rows = await run_in_threadpool(snapshots.ask, _cell_pay)
+    row = next((row for row in rows if row.cell == cell), None)
+    if row is None or not row.lacking:
+        raise ProblemError("conflict", f"Nobody in {cell or 'that cell'} lacks pay: somebody may have paid it already.")
+    bonuses = {person.annotator: pay_rules.with_floor(person.bonus, row.lacking) for person in row.people}
+    await snapshots.store.change(researcher_actions.set_bonuses, session.who, bonuses)
+    snapshots.forget()
+    return schema.CellPayRow(cell=row.cell, per_hour=row.per_hour, lacking=row.lacking, people=len(row.people))
+
+
+def _cell_pay(pages: StudyPages) -> list[CellPay]:
+    snapshot = pages.snapshot
+    people = pay_rules.earned(snapshot.study, pages.arrivals, snapshot.protocol)
+    return pay_rules.cell_pay(people, snapshot.study.settings.pay_floor)
 
 
 @router.get("/pay", response_class=Response)

@@ -84,12 +84,28 @@ class QualificationScores(Sent):
     attempts: int
 
 
+class CellPayRow(Sent):
+    """What those who are done in one cell of the design were paid for an hour."""
+
+    cell: Text
+    per_hour: float | None
+    """Median; null where no time is known."""
+    lacking: float
+    """The bonus for each of them that brings the median up to the floor; 0 where nothing lacks."""
+    people: int
+    """How many would get it."""
+
+
 class Recruiting(Sent):
     """Who came, how far they are, what is noticed about them, and what it costs."""
 
     people: tuple[Recruit, ...]
     costs: Costs
     currency: str
+    cells: tuple[CellPayRow, ...] = ()
+    """Of the study's design, those in which somebody is done."""
+    pay_floor: float | None = None
+    budget: float | None = None
     qualification: QualificationScores | None
     """None where the protocol has none."""
     as_of: Time
@@ -183,6 +199,8 @@ class DesignCellRow(Sent):
     gone: int
     """People who stopped before they were done."""
     excluded: int
+    closed: int
+    """Places of excluded people that stay closed."""
     open: int
     """How many more people can be assigned to it now."""
     pay: float | None
@@ -198,3 +216,13 @@ class DesignPage(Sent):
     currency: Text
     titles: Mapping[Text, Text]
     """Of the protocol's conditions, by their names."""
+    reopen: bool
+    """Whether the place of somebody who is excluded is given to somebody else."""
+    lease: int
+    """Minutes that a place is held for somebody who does nothing."""
+
+
+class Reopening(Record):
+    """Whether places of people who are excluded are given to others."""
+
+    reopen: bool

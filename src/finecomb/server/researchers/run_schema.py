@@ -166,6 +166,18 @@ class SentMessage(Sent):
     pieces: tuple[SentPiece, ...]
 
 
+class OtherPrompt(Sent):
+    """A prompt of an earlier run, and the words in which the one to be sent differs from it."""
+
+    run: str
+    """Name of the last run with that prompt."""
+    prompt: str
+    """Its hash."""
+    is_same_name: bool
+    """Whether it is the last run under the name that is to be used."""
+    changes: tuple[str, ...]
+
+
 class RunPreview(Sent):
     """Exactly what would be sent for one text, and what the whole would cost."""
 
@@ -185,8 +197,8 @@ class RunPreview(Sent):
     """An earlier run with the same prompt; empty when there is none."""
     clash: str
     """Why the name cannot be used for this; empty when it can."""
-    changes: tuple[str, ...]
-    """Words in which the prompt differs from the last one under the same name."""
+    others: tuple[OtherPrompt, ...]
+    """Other prompts of earlier runs, the last one under the same name first."""
 
 
 class AskAgain(Record):

@@ -21,6 +21,7 @@ from finecomb.server.researchers.run_schema import (
     FailedText,
     ModelChoice,
     NewRun,
+    OtherPrompt,
     PlacedQuote,
     QuoteCounts,
     RunList,
@@ -36,6 +37,7 @@ READ: tuple[TextState, ...] = ("marked", "no errors", "answered")
 """States that count as having read the text."""
 _MOST_QUOTES = 300
 _MOST_CHANGES = 12
+_MOST_PROMPTS = 5
 
 
 class JournalCache:
@@ -294,7 +296,7 @@ def run_preview(manager: RunManager, study: Study, new: NewRun) -> RunPreview:
         most=sum(map(price.most, requests)) if price else None,
         same_as=_same_prompt(manager, whole),
         clash=manager.key_problem(whole.record.settings) or name_clash(study, whole),
-        changes=tuple(_changes(manager, study, whole)),
+        others=tuple(_other_prompts(manager, study, whole)),
     )
 
 
@@ -303,15 +305,24 @@ def _same_prompt(manager: RunManager, run_plan: ModelPlan) -> str:
     return next((record.name for record in records if record.prompt == run_plan.record.prompt), "")
 
 
-def _changes(manager: RunManager, study: Study, run_plan: ModelPlan) -> Iterator[str]:
-    """The words in which a prompt differs from the last one under the same name."""
+def _other_prompts(manager: RunManager, study: Study, run_plan: ModelPlan) -> Iterator[OtherPrompt]:
+    """Prompts of earlier runs that differ, each once: the last one under the same name, then from the newest on."""
     records = [read_record(folder) for folder in run_folders(manager.runs)]
-    mine = [record for record in records if record.name == run_plan.record.name]
-    if not mine or mine[0].prompt == run_plan.record.prompt or mine[0].protocol not in study.protocols:
-        return
-    before = prompt_text(study.protocols[mine[0].protocol], PromptTemplate.parse(mine[0].template, "run.json"))
+    namesake = next((record for record in records if record.name == run_plan.record.name), None)
     now = prompt_text(run_plan.protocol, run_plan.writer.template)
-    yield from word_changes(before, now)
+    seen = {run_plan.record.prompt}
+    for record in [namesake, *records] if namesake else records:
+        if len(seen) > _MOST_PROMPTS:
+            return
+        if record.prompt not in seen and record.protocol in study.protocols:
+            seen.add(record.prompt)
+            before = prompt_text(study.protocols[record.protocol], PromptTemplate.parse(record.template, "run.json"))
+            yield OtherPrompt(
+                run=record.name,
+                prompt=record.prompt,
+                is_same_name=record is namesake,
+                changes=tuple(word_changes(before, now)),
+            )
 
 
 def word_changes(before: str, now: str) -> list[str]:

@@ -375,6 +375,7 @@ export default {
     startText: "Mit Text {n} beginnen",
     seeExercises: "Aufgaben noch einmal ansehen",
     readAgain: "Was Sie noch einmal lesen sollten",
+    severalKinds: "Mehrere Fehlerarten in einem Text",
     readAgainSay:
       "Bei diesen Arten haben Sie Punkte verloren. Ein Klick öffnet die Art in der Anleitung oder eine Aufgabe mit ihrer Lösung.",
     readIt: "lesen",
