@@ -94,6 +94,9 @@ def test_a_tablet_has_everything_at_hand_from_the_start(
     reader.select("carry")
     reader.label("grammar-usage")
     expect(page.locator("[data-panel=mark] [data-question=severity]")).to_be_visible()
+    if width > height:  # the whole form is in sight: its last line was below the fold
+        reader.label("self-contradiction")
+        expect(page.locator("[data-panel=mark] [data-action=add]")).to_be_in_viewport(ratio=1)
     middles = "(all) => all.map((e) => { const box = e.getBoundingClientRect(); return (box.left + box.right) / 2; })"
     options, words = (page.locator(f"[data-question=severity] .seg > label{inner}") for inner in ("", " > span"))
     assert words.evaluate_all(middles) == pytest.approx(options.evaluate_all(middles), abs=1.5)

@@ -3631,7 +3631,15 @@ export interface components {
              * @description Pay, bonuses, fees and staff so far; null where no price is set.
              */
             spent: number | null;
-            /** Budget */
+            /**
+             * Pay Floor
+             * @description What an hour pays at least; null where the study does not say.
+             */
+            pay_floor: number | null;
+            /**
+             * Budget
+             * @description The study's, else what it costs when all is handed in.
+             */
             budget: number | null;
             /** Currency */
             currency: string;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -30,6 +31,7 @@ def _print_error(message: str) -> None:
 
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error, ours is a traceback."""
+    gc.disable()  # until the command is loaded
     try:
         app()
     except FinecombError as error:

@@ -5,6 +5,7 @@ A new command is a function under `@app.command()` in a module of this package a
 
 from __future__ import annotations
 
+import gc
 import importlib
 from collections.abc import MutableMapping
 from enum import StrEnum
@@ -325,6 +326,9 @@ def _loaded(command: Any) -> Any:
     if not isinstance(command, RowCommand):
         return _complete(command)
     importlib.import_module(f"finecomb.cli.{command.row.module}")
+    if not gc.isenabled():  # turned off by `main`: modules stay, so nobody has to look for garbage among them
+        gc.freeze()
+        gc.enable()
     return _complete(typer.main.get_group(app).commands[command.row.name])
 
 

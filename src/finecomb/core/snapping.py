@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -43,4 +44,9 @@ def snapping_problem(span: Span, text: str, snap: Snap, bounds: Offsets) -> str:
 
 def _cuts_word(text: str, at: int) -> bool:
     """Whether an offset lies inside a word."""
-    return 0 < at < len(text) and all(_INSIDE_WORDS.match(character) for character in text[at - 1 : at + 1])
+    return 0 < at < len(text) and _is_inside_words(text[at - 1]) and _is_inside_words(text[at])
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_inside_words(character: str) -> bool:
+    return _INSIDE_WORDS.match(character) is not None

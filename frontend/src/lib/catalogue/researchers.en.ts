@@ -57,6 +57,7 @@ const admin = {
   "active-time": "Active time per text",
   "middle-half": "middle half {low} to {high}",
   "pay-hour": "Pay per hour, median",
+  "people-below": "{n} of {of} people below {floor}",
   spent: "Spent",
   "pay-and-fees": "pay, bonuses, fees and staff",
   "no-price": "no price is set",

@@ -176,7 +176,10 @@ class Overview(Sent):
     """Per hour, over annotators."""
     spent: float | None
     """Pay, bonuses, fees and staff so far; null where no price is set."""
+    pay_floor: float | None
+    """What an hour pays at least; null where the study does not say."""
     budget: float | None
+    """The study's, else what it costs when all is handed in."""
     currency: str
     labels: tuple[LabelRow, ...]
     models: tuple[ModelRow, ...]
