@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks._corpus import corpus
+from benchmarks._docs import markdown, write_table
+from benchmarks._ratios import conditions, note_ratio
 from finecomb.agreement.gamma.best import best_alignment
 from finecomb.agreement.gamma.continuum import Continuum, continua
 from finecomb.agreement.gamma.measured import GammaSettings
@@ -27,6 +29,7 @@ from finecomb.engine.pool import cores
 from finecomb.measure.view import View, view
 
 MEGABYTE = 1024 * (1 if sys.platform != "darwin" else 1024)
+PAGE = "statistics/gamma.md"
 WORDS, RATE = 112, 3.2  # about 3.15 marks an annotation
 
 
@@ -102,33 +105,51 @@ def run(what: str, place: int, annotators: int, rate: float = RATE) -> dict[str,
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def beside(place: int, annotators: int) -> tuple[float, float]:
+def beside(place: int, annotators: int) -> tuple[dict[str, float], dict[str, float]]:
+    """One paragraph aligned by us and by the peer, which must agree."""
     own, other = run("ours", place, annotators), run("peer", place, annotators)
-    same = "same disorder" if abs(own["disorder"] - other["disorder"]) < 1e-4 else "OTHER DISORDER"
-    print(f"  n = {annotators}, {own['marks']:.0f} marks: {own['seconds']:.3f} s, {own['peak']:.0f} MB;", end=" ")
-    print(f"pygamma-agreement {other['seconds']:.2f} s, {other['peak']:,.0f} MB:", end=" ")
-    print(f"{other['seconds'] / own['seconds']:,.0f} times; {same}", flush=True)
-    return own["seconds"], other["seconds"]
+    assert abs(own["disorder"] - other["disorder"]) < 1e-4, (own, other)
+    return own, other
+
+
+def beside_row(annotators: int, own: dict[str, float], other: dict[str, float]) -> tuple[str, ...]:
+    """A row of the first table; memory and processor seconds of each."""
+    mine = f"{own['seconds']:.3f} s, {own['peak']:.0f} MB"
+    theirs = f"{other['seconds']:.2f} s, {other['peak']:,.0f} MB"
+    return f"{annotators}", f"{own['marks']:.0f}", mine, theirs, f"{other['seconds'] / own['seconds']:,.0f}"
+
+
+def alone_row(annotators: int, rate: float) -> tuple[str, ...]:
+    """A row of the second table: twenty paragraphs, each as long as it takes."""
+    found = run("ours", -1, annotators, rate)
+    marks, peak = f"{found['marks'] / annotators:.1f}", f"{found['peak']:.0f} MB"
+    return f"{annotators}", marks, f"{found['seconds']:.2f}", peak, f"{found['proven']:.0f}", f"{found['gap']:.1%}"
 
 
 def main() -> None:
-    print("seconds of processor time, so that other work on the machine counts little; one paragraph:")
-    for annotators in (3, 5, 8):
-        beside(10, annotators)
-    each = [beside(place, 10) for place in (10, 12, 13, 14, 15)]
-    own, other = (sum(times) for times in zip(*each, strict=True))
-    print(f"  these five: {own:.2f} s; pygamma-agreement {other:.0f} s: {other / own:,.0f} times")
-    print("20 paragraphs:")
-    for annotators, rate in ((10, RATE), (15, RATE), (20, RATE), (30, RATE), (20, 2.5 * RATE)):
-        found = run("ours", -1, annotators, rate)
-        print(f"  n = {annotators}, {found['marks'] / annotators:.2f} marks an annotation:", end=" ")
-        print(f"{found['seconds']:.2f} s each, {found['peak']:.0f} MB,", end=" ")
-        print(f"{found['proven']:.0f} proven, largest gap {found['gap']:.2%}", flush=True)
+    few = [(annotators, *beside(10, annotators)) for annotators in (3, 5, 8)]
+    ten = [(10, *beside(place, 10)) for place in (10, 12, 13, 14, 15)]
+    own, other = (sum(row[at]["seconds"] for row in ten) for at in (1, 2))
+    note_ratio("gamma: best alignments of five paragraphs beside pygamma-agreement", own, other)
+    rows = [*(beside_row(*row) for row in [*few, *ten])]
+    rows.append(("10", "these five", f"{own:.2f} s", f"{other:.0f} s", f"{other / own:,.0f}"))
+    head = ("annotators", "marks", "ours", "pygamma-agreement", "times")
+    write_table(PAGE, "gamma beside", markdown(head, rows), conditions("pygamma-agreement", "highspy"))
+    head = ("annotators", "marks an annotation", "seconds a paragraph", "memory", "proven", "largest gap")
+    sizes = ((10, RATE), (15, RATE), (20, RATE), (20, 2.5 * RATE), (30, RATE))
+    write_table(PAGE, "gamma alone", markdown(head, (alone_row(*size) for size in sizes)))
     found = run("corpus", 130, 10)
-    print(
-        f"130 paragraphs, n = 10, 30 samples of chance each: {found['seconds']:.0f} s of {cores()} processors,", end=" "
+    head = (
+        "paragraphs",
+        "annotators",
+        "samples of chance each",
+        "processor seconds",
+        "by the clock",
+        "proven throughout",
     )
-    print(f"{found['wall']:.0f} s by the clock, {found['proven']:.0f} of {found['texts']:.0f} proven throughout")
+    proven = f"{found['proven']:.0f} of {found['texts']:.0f}"
+    row = ("130", "10", "30", f"{found['seconds']:.0f}", f"{found['wall']:.0f} s on {cores()} cores", proven)
+    write_table(PAGE, "gamma of a corpus", markdown(head, [row]))
 
 
 if __name__ == "__main__":
