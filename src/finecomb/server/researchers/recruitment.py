@@ -75,10 +75,7 @@ def recruiting_page(pages: StudyPages) -> schema.Recruiting:
             per_hour=cost.per_hour,
         ),
         currency=snapshot.study.settings.money,
-        cells=tuple(
-            schema.CellPayRow(cell=row.cell, per_hour=row.per_hour, lacking=row.lacking, people=len(row.people))
-            for row in pay_rules.cell_pay(people, snapshot.study.settings.pay_floor)
-        ),
+        cells=tuple(map(_cell_pay_row, pay_rules.cell_pay(people, snapshot.study.settings.pay_floor))),
         pay_floor=snapshot.study.settings.pay_floor,
         budget=snapshot.study.settings.budget,
         qualification=_scores(snapshot.protocol, records.values()),
@@ -358,6 +355,10 @@ async def pay_floor(snapshots: Snapshots, session: Editor, cell: Annotated[str, 
     bonuses = {person.annotator: pay_rules.with_floor(person.bonus, row.lacking) for person in row.people}
     await snapshots.store.change(researcher_actions.set_bonuses, session.who, bonuses)
     snapshots.forget()
+    return _cell_pay_row(row)
+
+
+def _cell_pay_row(row: CellPay) -> schema.CellPayRow:
     return schema.CellPayRow(cell=row.cell, per_hour=row.per_hour, lacking=row.lacking, people=len(row.people))
 
 
