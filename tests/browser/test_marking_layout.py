@@ -91,9 +91,11 @@ def test_a_tablet_has_everything_at_hand_from_the_start(
     label = page.locator("[data-label=self-contradiction]")
     expect(label).to_contain_text("Self-contradiction")
     assert label.bounding_box()["height"] >= 44  # type: ignore[index]
+    top = page.locator("[data-panel]").bounding_box()["y"]  # type: ignore[index]
     reader.select("carry")
     reader.label("grammar-usage")
     expect(page.locator("[data-panel=mark] [data-question=severity]")).to_be_visible()
+    assert page.locator("[data-panel]").bounding_box()["y"] == top  # type: ignore[index]
     if width > height:  # the whole form is in sight: its last line was below the fold
         reader.label("self-contradiction")
         expect(page.locator("[data-panel=mark] [data-action=add]")).to_be_in_viewport(ratio=1)
