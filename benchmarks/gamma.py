@@ -30,6 +30,16 @@ from finecomb.measure.view import View, view
 
 MEGABYTE = 1024 * (1 if sys.platform != "darwin" else 1024)
 PAGE = "statistics/gamma.md"
+BESIDE = ("annotators", "marks", "ours", "pygamma-agreement", "times")
+ALONE = ("annotators", "marks an annotation", "seconds a paragraph", "memory", "proven", "largest gap")
+CORPUS = (
+    "paragraphs",
+    "annotators",
+    "samples of chance each",
+    "processor seconds",
+    "by the clock",
+    "proven throughout",
+)
 WORDS, RATE = 112, 3.2  # about 3.15 marks an annotation
 
 
@@ -127,29 +137,19 @@ def alone_row(annotators: int, rate: float) -> tuple[str, ...]:
 
 
 def main() -> None:
-    few = [(annotators, *beside(10, annotators)) for annotators in (3, 5, 8)]
-    ten = [(10, *beside(place, 10)) for place in (10, 12, 13, 14, 15)]
-    own, other = (sum(row[at]["seconds"] for row in ten) for at in (1, 2))
+    rows = [beside_row(annotators, *beside(10, annotators)) for annotators in (3, 5, 8)]
+    ten = [beside(place, 10) for place in (10, 12, 13, 14, 15)]
+    own, other = (sum(found["seconds"] for found in side) for side in zip(*ten, strict=True))
     note_ratio("gamma: best alignments of five paragraphs beside pygamma-agreement", own, other)
-    rows = [*(beside_row(*row) for row in [*few, *ten])]
+    rows += [beside_row(10, *pair) for pair in ten]
     rows.append(("10", "these five", f"{own:.2f} s", f"{other:.0f} s", f"{other / own:,.0f}"))
-    head = ("annotators", "marks", "ours", "pygamma-agreement", "times")
-    write_table(PAGE, "gamma beside", markdown(head, rows), conditions("pygamma-agreement", "highspy"))
-    head = ("annotators", "marks an annotation", "seconds a paragraph", "memory", "proven", "largest gap")
+    write_table(PAGE, "gamma beside", markdown(BESIDE, rows), conditions("pygamma-agreement", "highspy"))
     sizes = ((10, RATE), (15, RATE), (20, RATE), (20, 2.5 * RATE), (30, RATE))
-    write_table(PAGE, "gamma alone", markdown(head, (alone_row(*size) for size in sizes)))
+    write_table(PAGE, "gamma alone", markdown(ALONE, (alone_row(*size) for size in sizes)))
     found = run("corpus", 130, 10)
-    head = (
-        "paragraphs",
-        "annotators",
-        "samples of chance each",
-        "processor seconds",
-        "by the clock",
-        "proven throughout",
-    )
     proven = f"{found['proven']:.0f} of {found['texts']:.0f}"
     row = ("130", "10", "30", f"{found['seconds']:.0f}", f"{found['wall']:.0f} s on {cores()} cores", proven)
-    write_table(PAGE, "gamma of a corpus", markdown(head, [row]))
+    write_table(PAGE, "gamma of a corpus", markdown(CORPUS, [row]))
 
 
 if __name__ == "__main__":

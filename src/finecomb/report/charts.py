@@ -261,8 +261,8 @@ def bundle() -> str:
     return f'<script type="module">{safe}</script>'
 
 
-def figures(name: str, light: Mapping[str, Spec], dark: Mapping[str, Spec], words: str) -> str:
-    """A figure of several panels that wrap as the page gets narrow, each under its own name."""
+def figures(name: str, light: Mapping[str, Spec], dark: Mapping[str, Spec], words: str, width: int) -> str:
+    """A figure of several panels of some width that wrap as the page gets narrow, each under its own name."""
     if len(light) == 1:
         (heading,) = light
         return figure(name, light[heading], dark[heading], words)
@@ -272,7 +272,7 @@ def figures(name: str, light: Mapping[str, Spec], dark: Mapping[str, Spec], word
         + "</div>"
         for number, (heading, spec) in enumerate(light.items())
     )
-    return f'<div class="panels">{"".join(panels)}</div>'
+    return f'<div class="panels" style="--panel:{width}px">{"".join(panels)}</div>'
 
 
 def figure(name: str, light: Spec, dark: Spec, words: str) -> str:

@@ -57,8 +57,8 @@ td.n,th.n{text-align:right;white-space:nowrap}
 .gap{border-left:2px var(--l) var(--c);margin:0 1px}
 .legend{display:flex;flex-wrap:wrap;gap:4px 14px;margin:8px 0;font-size:13px}
 .figure{overflow-x:auto;max-width:100%}
-.panels{display:flex;flex-wrap:wrap;gap:12px 24px}
-.panels>div{max-width:100%}
+.panels{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,var(--panel)),1fr));gap:12px 16px}
+.panels>div{min-width:0}
 .panels h3{margin:0 0 4px;font-size:13px}
 .figures{display:flex;flex-wrap:wrap;gap:12px;align-items:stretch}
 .figures>.sheet{margin:0;flex:1 1 auto;max-width:100%}

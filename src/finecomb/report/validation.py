@@ -107,12 +107,14 @@ def _figures(scores: Scores) -> str:
         charts.precision_recall_panels(scores),
         charts.precision_recall_panels(scores, dark=True),
         "Precision against recall, one point for each label",
+        width=400,
     )
     second = charts.figures(
         "confusion",
         charts.confusion_panels(scores),
         charts.confusion_panels(scores, dark=True),
         "Gold labels down, the judge's labels across",
+        width=580,
     )
     left = _section("Precision and recall by label", legend(used_looks) + first + _not_drawn(scores))
     return f'<div class="figures">{left}{_section("Which label was taken for which", second)}</div>'
