@@ -114,11 +114,11 @@ def test_a_contract_is_stale_when_the_judge_or_time_changes() -> None:
     made = datetime(2026, 1, 1, tzinfo=UTC)
     contract = result.contract(made)
     assert contract.binding.model == "m-1"
-    assert stale_warning(contract, result.binding, made + timedelta(days=29)) == ""
-    assert "30 days" in stale_warning(contract, result.binding, made + timedelta(days=31))
+    assert stale_warning(contract, result.binding, made + timedelta(days=29), {}) == ""
+    assert "30 days" in stale_warning(contract, result.binding, made + timedelta(days=31), {})
     other = result.binding.model_copy(update={"prompt": "cd"})
-    assert "(prompt)" in stale_warning(contract, other, made)
-    assert [each.state for each in stale_conditions(contract, result.binding, made)] == ["no", "no", "no"]
+    assert "(prompt)" in stale_warning(contract, other, made, {})
+    assert [each.state for each in stale_conditions(contract, result.binding, made, {})] == ["no", "no", "no"]
     assert other.hash != result.binding.hash
 
 

@@ -2803,6 +2803,12 @@ export interface components {
              * @default []
              */
             systems: string[];
+            /**
+             * By
+             * @description Document meta that names systems.
+             * @default model
+             */
+            by: string;
             /** Texts */
             texts: number;
             /** People */
@@ -5378,7 +5384,7 @@ export interface components {
              * State
              * @enum {string}
              */
-            state: "no" | "yes";
+            state: "no" | "near" | "yes";
             /**
              * Detail
              * @default

@@ -37,7 +37,7 @@ from finecomb.core.records import Annotation, ModelSettings
 from finecomb.core.study import Item, Study
 from finecomb.formats import folder
 from finecomb.formats.atomic_file import refuse_existing, write_file
-from finecomb.judges.contract import CONTRACTS, JudgeContract, judge_binding_of, stale_warning
+from finecomb.judges.contract import CONTRACTS, JudgeContract, judge_binding_of, stale_warning, texts_by_system
 from finecomb.judges.reliability import PROBES
 from finecomb.llm.budget import Price
 from finecomb.llm.injections import control_document, injection_documents, injection_result
@@ -195,7 +195,8 @@ def _warn_stale_contract(study: Path, plan_: ModelPlan, protocol: Protocol) -> N
         return
     contract = JudgeContract.model_validate_json(path.read_text(encoding="utf-8"))
     binding = judge_binding_of(annotator.id, annotator.meta, protocol.id)
-    if warning := stale_warning(contract, binding, datetime.now(UTC)):
+    asked = {task.document.id: task.document.meta for task in plan_.tasks}
+    if warning := stale_warning(contract, binding, datetime.now(UTC), texts_by_system(contract, asked.values())):
         say(warning)
 
 

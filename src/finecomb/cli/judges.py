@@ -93,7 +93,7 @@ def calibrate(
     draw(drawable(result), next(iter(whole.protocols.values()), None))
     _print_calibration(result, parts, everything, as_json_)
     if html:
-        page = calibration_page(result, stale_conditions(contract, result.binding, contract.made, result.systems))
+        page = calibration_page(result, stale_conditions(contract, result.binding, contract.made, {}))
         write_file(html, page)
         if not as_json_:
             done(html, "written")

@@ -86,6 +86,8 @@ class Calibration:
     signature: Signature
     worth: tuple[Finding, ...] = ()
     """Marks per text by people alone and with the judge, and what the judge is worth in texts that people read."""
+    by: str = "model"
+    """Document meta that names systems."""
 
     def contract(self, made: datetime, days: int = 30) -> JudgeContract:
         """What the judge may be used for from now on."""
@@ -93,7 +95,7 @@ class Calibration:
             binding=self.binding, verdict=self.verdict, labels=self.labels, systems=self.systems, texts=self.texts,
             people=len(self.people), epsilon=self.test.epsilon, winning_rate=self.test.winning_rate,
             agreement=_finite(alpha_of(self.agreement, "judge")), made=made, days=days, paragraph=self.paragraph,
-            signature=str(self.signature),
+            signature=str(self.signature), by=self.by,
         )  # fmt: skip
 
     def confusion(self) -> list[dict[str, object]]:
@@ -135,7 +137,7 @@ def calibrate(
         len(sides.documents), sides.people,
         tuple(sorted({row[0] for row in sides.metas([options.by])})) if sides.has_meta(options.by) else (),
         judge_binding(study, judge, sides.seen.protocol.id if sides.seen.protocol else ""), _notes(test),
-        test.rate.signature,
+        test.rate.signature, by=options.by,
     )  # fmt: skip
     if not options.question:
         calibration = _with_marks(calibration, study, sides, options, filters)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -55,6 +56,8 @@ class JudgeContract(Record):
     """Labels for which it holds; all of them where none is named."""
     systems: tuple[str, ...] = ()
     """Systems whose texts it was checked on."""
+    by: str = "model"
+    """Document meta that names systems."""
     texts: int = Field(ge=0)
     people: int = Field(ge=0)
     epsilon: float
@@ -73,17 +76,32 @@ class StaleCondition(Record):
     """One of the conditions that end a contract, and whether it has come about."""
 
     condition: str
-    state: Literal["no", "yes"]
+    state: Literal["no", "near", "yes"]
     detail: str = ""
 
 
+NEAR = 0.2
+"""The last part of a contract's days, in which its end is near."""
+MOST_NEW = 0.1
+"""The share of texts from systems that a judge was not checked on beyond which its contract is stale."""
+
+
+def texts_by_system(contract: JudgeContract, metas: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """How many texts each system has, of those whose meta names one."""
+    return dict(Counter(str(meta[contract.by]) for meta in metas if meta.get(contract.by) is not None))
+
+
 def stale_conditions(
-    contract: JudgeContract, binding: JudgeBinding, now: datetime, systems: tuple[str, ...] = ()
+    contract: JudgeContract, binding: JudgeBinding, now: datetime, systems: Mapping[str, int]
 ) -> list[StaleCondition]:
-    """Every condition that ends a contract, with its state: the judge as it is now, the time, the systems it reads."""
+    """Every condition that ends a contract, with its state: the judge as it is now, the time, the texts it reads.
+
+    `systems` are the numbers of texts by system, of those that it reads or is to read.
+    """
     ends = contract.made + timedelta(days=contract.days)
     changed = [name for name in JudgeBinding.model_fields if getattr(binding, name) != getattr(contract.binding, name)]
     new = sorted(set(systems) - set(contract.systems)) if contract.systems else []
+    share = sum(systems[name] for name in new) / max(1, sum(systems.values()))
     return [
         StaleCondition(
             condition="the prompt, model, settings or protocol changes",
@@ -92,17 +110,17 @@ def stale_conditions(
         ),
         StaleCondition(
             condition=f"{contract.days} days have passed, on {ends.date().isoformat()}",
-            state="yes" if now >= ends else "no",
+            state="yes" if now >= ends else "near" if now >= ends - NEAR * timedelta(days=contract.days) else "no",
         ),
         StaleCondition(
-            condition="texts come from a system it was not checked on",
-            state="yes" if new else "no",
-            detail=", ".join(new),
+            condition=f"over {MOST_NEW:.0%} of texts come from systems it was not checked on",
+            state="yes" if share > MOST_NEW else "near" if new else "no",
+            detail=f"{', '.join(new)}: {share:.0%}" if new else "",
         ),
     ]
 
 
-def stale_warning(contract: JudgeContract, binding: JudgeBinding, now: datetime, systems: tuple[str, ...] = ()) -> str:
+def stale_warning(contract: JudgeContract, binding: JudgeBinding, now: datetime, systems: Mapping[str, int]) -> str:
     """One line that says why a contract no longer holds, or nothing."""
     ended = [condition for condition in stale_conditions(contract, binding, now, systems) if condition.state == "yes"]
     if not ended:

@@ -34,6 +34,7 @@ p{margin:4px 0}
  linear-gradient(to left,var(--paper) 40%,transparent) 100% 0/36px 100% no-repeat local,
  linear-gradient(to right,var(--line-2),transparent) 0 0/12px 100% no-repeat,
  linear-gradient(to left,var(--line-2),transparent) 100% 0/12px 100% no-repeat}
+.scroll td:first-child{min-width:10ch}
 .two{display:grid;grid-template-columns:1fr 1fr;gap:16px}
 .two>.sheet{margin:0}
 @media(max-width:860px){.two{grid-template-columns:1fr}main{padding:12px}.sheet{padding:12px}}

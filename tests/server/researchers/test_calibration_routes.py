@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import finecomb as fc
-from finecomb.core.records import Annotator
+from finecomb.core.records import Annotator, Document
 from finecomb.core.study import Item, Study
 from finecomb.judges.calibration_record import CALIBRATIONS, CalibrationRecord
 from finecomb.judges.contract import CONTRACTS
@@ -78,3 +78,15 @@ def test_what_cannot_be_checked_is_said_in_one_line(store: Store) -> None:
     assert answer.status_code == 422
     assert "nobody" in answer.json()["say"]
     assert "\n" not in answer.json()["say"]
+
+
+@pytest.mark.long
+def test_texts_of_a_new_system_make_a_contract_stale(store: Store) -> None:
+    editor = Client(store).researching("editor", "ed")
+    assert editor.post("/api/admin/calibration", params={"judge": "judge"}).status_code == 200
+    lines = [Document(id=f"new-{n}", text="A new text.", meta={"model": "other"}).to_json() for n in range(3)]
+    body = "\n".join('{"type":"document",' + line[1:] for line in lines).encode()
+    sent = editor.post("/api/admin/documents", params={"name": "new.jsonl"}, content=body)
+    assert sent.status_code == 200, sent.text
+    (*_, systems) = page(editor)["stale"]
+    assert (systems["state"], systems["detail"]) == ("yes", "other: 16%")

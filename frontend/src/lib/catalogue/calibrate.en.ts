@@ -74,6 +74,7 @@ const calibrate = {
   "stale-when": "Stale when",
   "stale-means": "Stale contracts keep their numbers; reports say “not checked since”.",
   yes: "yes",
+  near: "near",
   worth: "What the judge is worth",
   "worth-means": "texts read by people that would give the same interval; outlined teeth are gained",
   "worth-people alone": "People alone",

@@ -12,7 +12,7 @@ from finecomb.core.records import Id as Name
 from finecomb.core.study import Study
 from finecomb.judges.calibrate import calibrate, judge_binding
 from finecomb.judges.calibration_record import CALIBRATIONS, CalibrationRecord, calibration_record
-from finecomb.judges.contract import CONTRACTS, StaleCondition, stale_conditions
+from finecomb.judges.contract import CONTRACTS, StaleCondition, stale_conditions, texts_by_system
 from finecomb.server.problems import ProblemError
 from finecomb.server.researchers.routes import Editor, Id, Snapshots, Viewer
 from finecomb.server.researchers.schema import Sent
@@ -78,7 +78,8 @@ def _page(snapshot: Snapshot, judge: str, record: CalibrationRecord | None) -> C
 
 def _stale(study: Study, record: CalibrationRecord) -> list[StaleCondition]:
     binding = judge_binding(study, record.judge, record.contract.binding.protocol)
-    return stale_conditions(record.contract, binding, datetime.now(UTC))
+    metas = (document.meta for document in study.iter_documents())
+    return stale_conditions(record.contract, binding, datetime.now(UTC), texts_by_system(record.contract, metas))
 
 
 # --- files -------------------------------------------------------------------------------------------------------
