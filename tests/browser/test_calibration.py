@@ -28,6 +28,10 @@ def test_a_judge_is_checked_from_the_page(browser: Browser, tmp_path: Path) -> N
         for heading in ("Agreement by label", "Person by person", "Label bias", "Contract"):
             expect(page.get_by_role("heading", name=heading)).to_be_visible()
         assert violations(page) == []
+        page.locator("[data-action=use]").click()
+        expect(page.get_by_role("dialog", name="Use it")).to_contain_text("finecomb estimate STUDY --judge judge")
+        assert violations(page) == []
+        page.keyboard.press("Escape")
         for width in (1024, 768, 360):
             page.set_viewport_size({"width": width, "height": 800})
             assert page.evaluate("document.documentElement.scrollWidth") <= width
