@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+from finecomb.annotators.simulated import Simulated, crowd, plant, simulate
 from finecomb.core.records import Annotator, Document, Settings
 from finecomb.core.study import Item
 from finecomb.formats import save
 from finecomb.protocols import shipped
-from finecomb.simulate import Simulated, crowd, plant, simulate
 
 SYLLABLES = "ba do ri mu ten la so pik ver an el ost un gra fi zu".split()
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from benchmarks._docs import markdown, write_table
 from benchmarks._timing import seconds
-from finecomb.judges.alt_test import alt_test
+from finecomb.statistics.judges.alt_test import alt_test
 
 Ints = NDArray[np.int64]
 PAGE = "judges/alternative-test.md"

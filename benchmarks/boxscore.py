@@ -23,12 +23,9 @@ from pathlib import Path
 from rich.console import Console
 
 from finecomb import formats
-from finecomb.core.records import Document
-from finecomb.core.study import Study
-from finecomb.core.text_hash import text_hash
-from finecomb.detect.boxscore import checker
-from finecomb.detect.boxscore.ranker import calibration_line, shipped_ranker
-from finecomb.detect.boxscore.ranker_training import (
+from finecomb.annotators.detectors.boxscore import checker
+from finecomb.annotators.detectors.boxscore.ranker import calibration_line, shipped_ranker
+from finecomb.annotators.detectors.boxscore.ranker_training import (
     BASES,
     Fold,
     TrainingText,
@@ -41,8 +38,11 @@ from finecomb.detect.boxscore.ranker_training import (
     unseen_scores,
     validation,
 )
+from finecomb.core.records import Document
+from finecomb.core.study import Study
+from finecomb.core.text_hash import text_hash
 from finecomb.formats import Options
-from finecomb.report.tables import print_rows
+from finecomb.reporting.tables import print_rows
 
 SEED = "finecomb-boxscore-2026"
 HELD_OUT = 15

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from finecomb import formats
 from finecomb.core.records import Document
-from finecomb.critics import compare
-from finecomb.critics.criticism import criticize
+from finecomb.corpora.critics import compare
+from finecomb.corpora.critics.criticism import criticize
 
 SWAPS = {"he": "she", "she": "he", "him": "her", "her": "him", "his": "her", "himself": "herself", "herself": "himself"}
 

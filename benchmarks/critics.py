@@ -25,8 +25,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._docs import markdown, write_table
 from benchmarks._ratios import conditions, note_ratio
-from finecomb.critics.ngrams import Ngrams
-from finecomb.critics.topics_em import Beliefs, CorrelatedTopics, em, infer, word_log_likelihood
+from finecomb.corpora.critics.ngrams import Ngrams
+from finecomb.corpora.critics.topics_em import Beliefs, CorrelatedTopics, em, infer, word_log_likelihood
 
 Floats = NDArray[np.float64]
 DOCUMENTS, HELD_OUT, WORDS, VOCABULARY, TRUE_TOPICS = 5000, 300, 240, 8000, 60

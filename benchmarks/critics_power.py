@@ -15,10 +15,10 @@ from dataclasses import replace
 import numpy as np
 
 from finecomb.core.records import Document, Segment
-from finecomb.critics import compare, scores
-from finecomb.critics.base import CriticScores
-from finecomb.critics.comparison import Comparison, combined
-from finecomb.critics.criticism import Criticism, criticize, split
+from finecomb.corpora.critics import compare, scores
+from finecomb.corpora.critics.base import CriticScores
+from finecomb.corpora.critics.comparison import Comparison, combined
+from finecomb.corpora.critics.criticism import Criticism, criticize, split
 
 STATES = "abcdefgh"
 RUNS, DRAWS = 400, 199

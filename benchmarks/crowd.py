@@ -15,12 +15,12 @@ from benchmarks._postgres import postgresql
 from benchmarks._ratios import conditions
 from benchmarks.server import command, first_lines, stopped
 from finecomb import formats
+from finecomb.annotators.simulated.simulated_people import CrowdTraits
+from finecomb.collection.database.location import place
+from finecomb.collection.database.store import open_store
 from finecomb.core.records import PHASES, Settings
 from finecomb.protocols import shipped
 from finecomb.server.rehearsal import RehearsalClock, walk_together
-from finecomb.simulate.people import CrowdTraits
-from finecomb.store.location import place
-from finecomb.store.store import open_store
 
 PEOPLE = int(os.environ.get("FINECOMB_BENCH_PEOPLE", "200"))
 TEXTS, EACH, WORKERS = 60, 10, 2

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 from benchmarks.boxscore import read
-from finecomb.detect import named
-from finecomb.detect.boxscore.checker import BoxScoreOptions
-from finecomb.detect.boxscore.ranker_training import examples, train
+from finecomb.annotators.detectors import named
+from finecomb.annotators.detectors.boxscore.checker import BoxScoreOptions
+from finecomb.annotators.detectors.boxscore.ranker_training import examples, train
 from finecomb.protocols import load
 
 LIMIT = 0.2

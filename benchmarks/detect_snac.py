@@ -17,19 +17,19 @@ import numpy as np
 
 from benchmarks._docs import markdown, write_table
 from finecomb import formats
-from finecomb.detect.boosting import BoostingSettings, fit_trees
-from finecomb.detect.libraries import CAUSAL, ENCODER
-from finecomb.detect.snac import verdicts
-from finecomb.detect.snac.coherence import Prepared, fitted_mixtures, token_scores
-from finecomb.detect.snac.features import feature_matrix, sentence_features
-from finecomb.detect.snac.figures import PRECISION, label_figures, recalls_at_precision
-from finecomb.detect.snac.narrative import LABELS, Narrative, TextSplit, narratives, splits
-from finecomb.detect.snac.options import DEV_SHARE
-from finecomb.detect.snac.parse import parsed
-from finecomb.detect.snac.sentence_scores import Floats, TextScores, logit, mixed
-from finecomb.detect.snac.surprisal import Surprisals, TokenSurprisals
-from finecomb.detect.snac.tagger import TaggerSettings, fit_tagger
-from finecomb.gold.unit_scores import area_under_curve, roc_points, threshold_at_precision
+from finecomb.annotators.detectors.boosting import BoostingSettings, fit_trees
+from finecomb.annotators.detectors.coherence import sentence_verdicts
+from finecomb.annotators.detectors.coherence.detection_tables import PRECISION, label_figures, recalls_at_precision
+from finecomb.annotators.detectors.coherence.embedded_detector import Prepared, fitted_mixtures, token_scores
+from finecomb.annotators.detectors.coherence.features import feature_matrix, sentence_features
+from finecomb.annotators.detectors.coherence.grammar_parse import parsed
+from finecomb.annotators.detectors.coherence.narrative import LABELS, Narrative, TextSplit, narratives, splits
+from finecomb.annotators.detectors.coherence.options import DEV_SHARE
+from finecomb.annotators.detectors.coherence.sentence_scores import Floats, TextScores, logit, mixed
+from finecomb.annotators.detectors.coherence.surprisal import Surprisals, TokenSurprisals
+from finecomb.annotators.detectors.coherence.tagger import TaggerSettings, fit_tagger
+from finecomb.annotators.model_loading import CAUSAL, ENCODER
+from finecomb.statistics.gold.unit_scores import area_under_curve, roc_points, threshold_at_precision
 
 PAGE = "detect/coherence.md"
 FALSE_ALARMS = (0.05, 0.1, 0.2, 0.3, 0.5)
@@ -131,12 +131,12 @@ def unsupervised(
     if dev and test:
         for whole in (False, True):
             nats = [surprisals[at] for at in dev]
-            model = verdicts.fit_surprisal(CAUSAL, whole, [texts[at] for at in dev], nats)
+            model = sentence_verdicts.fit_surprisal(CAUSAL, whole, [texts[at] for at in dev], nats)
             scores = model.scored([texts[at] for at in test], [surprisals[at] for at in test])
             name = f"surprisal, {'sum' if whole else 'mean'}"
             results.setdefault(name, []).append(([texts[at] for at in test], scores, model.calibration.thresholds))
     parses = [text.parse for text in prepared]
-    grid = verdicts.fit_grid(
+    grid = sentence_verdicts.fit_grid(
         [parses[at] for at in split.train], [texts[at] for at in split.dev], [parses[at] for at in split.dev]
     )
     test_texts = [texts[at] for at in split.test]
@@ -151,11 +151,16 @@ def synthetic(
     texts = [text.text for text in prepared]
     for negatives, name in (("coreference", "synthetic, coreference"), ("next-sentence", "synthetic, next sentence")):
         made = [
-            verdicts.synthetic_rows([texts[at] for at in part], [prepared[at].parse for at in part], negatives, 0)  # type: ignore[arg-type]
+            sentence_verdicts.synthetic_rows(
+                [texts[at] for at in part],
+                [prepared[at].parse for at in part],
+                negatives,  # type: ignore[arg-type]
+                0,
+            )
             for part in (split.train, split.dev)
         ]
         features = [prepared[at].features for at in split.dev]
-        model = verdicts.fit_synthetic(made[0], negatives, [texts[at] for at in split.dev], features, 0)  # type: ignore[arg-type]
+        model = sentence_verdicts.fit_synthetic(made[0], negatives, [texts[at] for at in split.dev], features, 0)  # type: ignore[arg-type]
         scores = model.scored([prepared[at].features for at in split.test])
         test_texts = [texts[at] for at in split.test]
         results.setdefault(name, []).append((test_texts, scores, model.calibration.thresholds))

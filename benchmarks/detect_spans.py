@@ -20,13 +20,13 @@ from benchmarks._docs import markdown, write_table
 from benchmarks._span_annotation import campaign
 from benchmarks.detect_snac import spread
 from finecomb import formats
+from finecomb.annotators.detectors.coherence.narrative import splits
+from finecomb.annotators.detectors.coherence.options import DEV_SHARE
+from finecomb.annotators.detectors.spans.classifier import EncodedText, SpanSettings, TextEncoder
+from finecomb.annotators.detectors.spans.examples import SpanText, span_text, word_truth
+from finecomb.annotators.detectors.spans.scoring import SpanHead, all_span_logits
+from finecomb.annotators.detectors.spans.training import span_texts, split_figures
 from finecomb.core.records import Annotation
-from finecomb.detect.snac.narrative import splits
-from finecomb.detect.snac.options import DEV_SHARE
-from finecomb.detect.spans.classifier import EncodedText, SpanSettings, TextEncoder
-from finecomb.detect.spans.examples import SpanText, span_text, word_truth
-from finecomb.detect.spans.scoring import SpanHead, all_span_logits
-from finecomb.detect.spans.training import span_texts, split_figures
 
 PAGE = "detect/spans.md"
 

@@ -16,12 +16,17 @@ import numpy as np
 
 from benchmarks._docs import markdown, write_table
 from benchmarks.detect_snac import texts_of
-from finecomb.detect.boosting import BoostingSettings
-from finecomb.detect.libraries import ENCODER, library
-from finecomb.detect.snac.coherence import CoherenceModel, CoherenceSettings, fit_coherence, prepared
-from finecomb.detect.snac.narrative import LABELS, Narrative, dev_split
-from finecomb.detect.snac.options import DEV_SHARE
-from finecomb.detect.snac.tagger import TaggerSettings
+from finecomb.annotators.detectors.boosting import BoostingSettings
+from finecomb.annotators.detectors.coherence.embedded_detector import (
+    CoherenceModel,
+    CoherenceSettings,
+    fit_coherence,
+    prepared,
+)
+from finecomb.annotators.detectors.coherence.narrative import LABELS, Narrative, dev_split
+from finecomb.annotators.detectors.coherence.options import DEV_SHARE
+from finecomb.annotators.detectors.coherence.tagger import TaggerSettings
+from finecomb.annotators.model_loading import ENCODER, library
 
 PAGE = "detect/coherence.md"
 

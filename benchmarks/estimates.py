@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._docs import markdown, write_table
-from finecomb.judges.allocation import spreads, stratum_probabilities
-from finecomb.judges.confidence_sequence import FIRST_COUNT, betting_interval, watched_mean
-from finecomb.judges.mean_interval import Spread, interval
-from finecomb.judges.powered_mean import TextValues, powered_mean
+from finecomb.statistics.inference.confidence_sequence import FIRST_COUNT, betting_interval, watched_mean
+from finecomb.statistics.inference.mean_interval import Spread, interval
+from finecomb.statistics.judges.ppi import TextValues, powered_mean
+from finecomb.statistics.judges.text_allocation import spreads, stratum_probabilities
 
 Floats = NDArray[np.float64]
 Texts = tuple[Floats, Floats, Floats]  # people's values, those of a judge of correlation .7, those of a judge of noise

@@ -18,15 +18,15 @@ import numpy as np
 from benchmarks._corpus import corpus
 from benchmarks._docs import markdown, write_table
 from benchmarks._ratios import conditions, note_ratio
-from finecomb.agreement.gamma.best import best_alignment
-from finecomb.agreement.gamma.continuum import Continuum, continua
-from finecomb.agreement.gamma.measured import GammaSettings
-from finecomb.agreement.gamma.pooled import gap, measure_view
 from finecomb.core.study import Study
 from finecomb.engine.engines import LocalEngine
 from finecomb.engine.partitions import WorkSpread
-from finecomb.engine.pool import cores
-from finecomb.measure.view import View, view
+from finecomb.engine.process_pool import cores
+from finecomb.statistics.agreement.gamma.best_alignment import best_alignment
+from finecomb.statistics.agreement.gamma.continuum import Continuum, continua
+from finecomb.statistics.agreement.gamma.pooled_gamma import gap, measure_view
+from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
+from finecomb.statistics.selection.view import View, view
 
 MEGABYTE = 1024 * (1 if sys.platform != "darwin" else 1024)
 PAGE = "statistics/gamma.md"

@@ -6,12 +6,12 @@ import tempfile
 import time
 from pathlib import Path
 
+from finecomb.annotators.llm.local_models import install_hint
 from finecomb.core.records import Document, ModelSettings
-from finecomb.generate.decoding import decoding_grid
-from finecomb.generate.generation import GenerationSettings, generate, open_endpoint, plan
-from finecomb.generate.lengths import LengthRule
-from finecomb.generate.local_model import TransformersEndpoint
-from finecomb.llm.local import install_hint
+from finecomb.corpora.generation.decoding import decoding_grid
+from finecomb.corpora.generation.generation import GenerationSettings, generate, open_endpoint, plan
+from finecomb.corpora.generation.lengths import LengthRule
+from finecomb.corpora.generation.local_model import TransformersEndpoint
 
 MODEL, AT_ONCE, LEAST_BUSY = "local:smollm2", 8, 0.9
 SENTENCE = "The last ferry of the season left on Friday."

@@ -14,10 +14,10 @@ from finecomb.core.protocol import Label, Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
-from finecomb.judges.anchoring import help_effect
-from finecomb.judges.calibrate import calibrate
-from finecomb.judges.estimate import estimate
-from finecomb.judges.reliability import paired_effect
+from finecomb.statistics.judges.anchoring_effect import help_effect
+from finecomb.statistics.judges.calibration import calibrate
+from finecomb.statistics.judges.estimates import estimate
+from finecomb.statistics.judges.reliability_probes import paired_effect
 
 Floats = NDArray[np.float64]
 RUNS = 1000

@@ -15,9 +15,9 @@ from benchmarks._docs import markdown, write_table
 from benchmarks._span_annotation import campaign
 from finecomb.core.estimate import Estimate
 from finecomb.core.study import Study
-from finecomb.gold.score import score
-from finecomb.judges.calibrate import CalibrationOptions, alpha_of, calibrate
-from finecomb.judges.estimate import Estimates, estimate
+from finecomb.statistics.gold.scores import score
+from finecomb.statistics.judges.calibration import CalibrationOptions, alpha_of, calibrate
+from finecomb.statistics.judges.estimates import Estimates, estimate
 
 READ = 28
 

@@ -8,9 +8,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from finecomb.annotators.llm import annotate
 from finecomb.core.records import Document, ModelSettings
 from finecomb.core.study import Study
-from finecomb.llm import annotate
 from finecomb.protocols import load
 
 CALLS, AT_ONCE, SECONDS = 640, 32, 0.5

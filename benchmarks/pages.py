@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._corpus import corpus
-from finecomb.server.researchers.documents import Wanted, document_list, document_page
+from finecomb.collection import researcher_actions_storage
+from finecomb.collection.database.incremental_read import read_again
+from finecomb.collection.database.location import FILE, place
+from finecomb.collection.database.store import Store, open_store
+from finecomb.server.researchers.document_views import Wanted, document_list, document_page
 from finecomb.server.researchers.snapshot_cache import SnapshotCache
-from finecomb.store import researcher_actions
-from finecomb.store.incremental_read import read_again
-from finecomb.store.location import FILE, place
-from finecomb.store.store import Store, open_store
 
 CHANGED = "d00500/reader-3"
 
@@ -36,8 +36,8 @@ def spent(what: str, run: Callable[[], object]) -> None:
 def change(store: Store, desk: SnapshotCache) -> None:
     """One annotation is excluded or restored: as much news as one that is handed in."""
     excluded = bool(store.study().annotations.filter(id=CHANGED)["excluded"][0])
-    undo = researcher_actions.restore_annotation, ("bench", CHANGED)
-    do = researcher_actions.exclude_annotation, ("bench", CHANGED, "to see")
+    undo = researcher_actions_storage.restore_annotation, ("bench", CHANGED)
+    do = researcher_actions_storage.exclude_annotation, ("bench", CHANGED, "to see")
     job, asked = undo if excluded else do
     store.change_now(job, *asked)
     desk.forget()

@@ -19,8 +19,8 @@ from pathlib import Path
 from rapidfuzz import fuzz
 
 from finecomb import formats
-from finecomb.core.folding import Range, occurrences
 from finecomb.core.quotes import Placement, Quote, place
+from finecomb.core.text_folding import Range, occurrences
 
 FILES = (
     "accuracy_shared_task/gsml.csv",

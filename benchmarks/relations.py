@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.boxscore import fitting_texts, read, show
+from finecomb.annotators.detectors import named
+from finecomb.annotators.detectors.boxscore.checker import BoxScore
+from finecomb.annotators.detectors.boxscore.ranker_training import cross_validate
 from finecomb.core.records import Annotation, Mark
 from finecomb.core.study import Study
-from finecomb.detect import named
-from finecomb.detect.boxscore.checker import BoxScore
-from finecomb.detect.boxscore.ranker_training import cross_validate
 
 TYPES = ("name", "number", "word", "context", "not-checkable", "other")
 

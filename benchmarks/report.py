@@ -19,8 +19,8 @@ from benchmarks._corpus import corpus
 from benchmarks._docs import markdown, write_table
 from benchmarks._ratios import conditions
 from finecomb.core.study import Study
-from finecomb.report.site.content import source
-from finecomb.report.site.folder import write_report
+from finecomb.reporting.site.report_content import source
+from finecomb.reporting.site.report_folder import write_report
 
 MOST_SECONDS, MOST_MEGABYTES, MOST_PAINT, MOST_WAIT = 20.0, 30.0, 2000.0, 100.0  # s, MB, ms, ms
 VISITS = 5

@@ -17,10 +17,10 @@ from pathlib import Path
 from benchmarks._docs import markdown, write_table
 from benchmarks.boxscore import show
 from finecomb import formats
+from finecomb.annotators.detectors.rules import DEFAULT, LOADED, RULES
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, Mark
 from finecomb.core.study import Study
-from finecomb.detect.rules import DEFAULT, LOADED, RULES
 from finecomb.formats import Options
 
 KINDS = {

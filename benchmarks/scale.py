@@ -26,7 +26,7 @@ from benchmarks._docs import markdown, write_table
 from benchmarks._large_corpus import lines_study, parquet_study
 from benchmarks._ratios import conditions, measured, note_ratio
 from benchmarks._ratios import keep as keep_ratios
-from finecomb.formats.seal import set_seal
+from finecomb.formats.parquet_seal import set_seal
 
 SIZES = (125_000, 250_000, 500_000, 1_000_000)
 COMMANDS = {

@@ -13,9 +13,9 @@ from benchmarks._ratios import conditions, note_ratio
 from benchmarks._timing import seconds
 from finecomb.core.records import Annotation
 from finecomb.core.study import Study
-from finecomb.gold.merge import gold
-from finecomb.gold.score import Match, score
-from finecomb.measure.grid import lay, placed, votes
+from finecomb.statistics.gold.gold_merge import gold
+from finecomb.statistics.gold.scores import Match, score
+from finecomb.statistics.measures.unit_grid import lay, placed, votes
 
 LIMIT = 5.0
 MATCHES: tuple[Match, ...] = ("optimal", "overlap", "exact", "partial", "token", "char")

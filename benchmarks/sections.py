@@ -11,9 +11,9 @@ import numpy as np
 from benchmarks._docs import markdown, write_table
 from benchmarks._ratios import conditions
 from finecomb.core.records import Document, Segment
-from finecomb.critics.base import latent_ppl
-from finecomb.critics.scoring import scores
-from finecomb.critics.sections import Sections
+from finecomb.corpora.critics.base import latent_ppl
+from finecomb.corpora.critics.scoring import scores
+from finecomb.corpora.critics.sections import Sections
 
 TYPES = [f"type-{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from benchmarks._corpus import corpus
 from finecomb import formats
-from finecomb.agreement.agree import agree
 from finecomb.core.study import Study
-from finecomb.gold.merge import gold
-from finecomb.gold.score import score
-from finecomb.measure.measures import measure
-from finecomb.measure.view import Filters, view
+from finecomb.statistics.agreement.agreement import agree
+from finecomb.statistics.gold.gold_merge import gold
+from finecomb.statistics.gold.scores import score
+from finecomb.statistics.measures.annotation_measures import measure
+from finecomb.statistics.selection.view import Filters, view
 
 
 def processor_seconds(run: Callable[[], object], repeats: int = 3) -> float:

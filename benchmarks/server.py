@@ -30,9 +30,9 @@ from benchmarks._postgres import postgresql
 from benchmarks._potato import VERSION, potato, save_body
 from benchmarks._ratios import conditions, note_ratio
 from finecomb import formats, protocols
+from finecomb.collection.database.location import FILE
 from finecomb.core.records import PHASES, Document, Settings
 from finecomb.core.tokens import words
-from finecomb.store.location import FILE
 
 SECONDS = 6.0
 TEXT = "The ferry was built by seven men in a week, and it has crossed the harbour every morning since then. " * 10

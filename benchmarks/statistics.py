@@ -9,11 +9,11 @@ from benchmarks._corpus import corpus
 from benchmarks._docs import markdown, write_table
 from benchmarks._ratios import conditions, note_ratio
 from benchmarks._timing import seconds
-from finecomb.agreement.agree import agree
 from finecomb.core.study import Study
-from finecomb.measure.grid import lay, votes
-from finecomb.measure.measures import MEASURES, measure
-from finecomb.measure.view import View, view
+from finecomb.statistics.agreement.agreement import agree
+from finecomb.statistics.measures.annotation_measures import MEASURES, measure
+from finecomb.statistics.measures.unit_grid import lay, votes
+from finecomb.statistics.selection.view import View, view
 
 
 def peer(seen: View) -> float:

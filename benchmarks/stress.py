@@ -14,9 +14,9 @@ from benchmarks._corpus import documents
 from benchmarks._docs import markdown, write_table
 from benchmarks._ratios import conditions, note_ratio
 from finecomb.core.records import Document
-from finecomb.stress.corruptions import CORRUPTIONS
-from finecomb.stress.metrics import Metric, SacrebleuScores
-from finecomb.stress.trial import Stressed, StressTable, stress, stressed_texts
+from finecomb.corpora.stress.corruptions import CORRUPTIONS
+from finecomb.corpora.stress.stress_metrics import Metric, SacrebleuScores
+from finecomb.corpora.stress.stress_trial import Stressed, StressTable, stress, stressed_texts
 
 TEXTS = 20
 

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu
 
 from finecomb.core.records import Document
-from finecomb.critics.base import STATISTICS
-from finecomb.critics.ngrams import Ngrams
-from finecomb.critics.priors import ProjectionError
-from finecomb.critics.topics import Topics
+from finecomb.corpora.critics.base import STATISTICS
+from finecomb.corpora.critics.ngrams import Ngrams
+from finecomb.corpora.critics.priors import ProjectionError
+from finecomb.corpora.critics.topics import Topics
 from finecomb.formats import csabstruct, man
 from finecomb.formats.base import Options
 

@@ -15,15 +15,15 @@ import fastapi.testclient
 from fastapi import FastAPI
 
 import finecomb as fc
+from finecomb.collection import access_storage, researcher_actions_storage
+from finecomb.collection.access_storage import Role
+from finecomb.collection.database.location import StudyLocation, place
+from finecomb.collection.database.store import Clock, Store, open_store
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import PHASES
 from finecomb.core.study import Item, Study
 from finecomb.server.app import create_app
 from finecomb.server.auth import TOKEN
-from finecomb.store import access, researcher_actions
-from finecomb.store.access import Role
-from finecomb.store.location import StudyLocation, place
-from finecomb.store.store import Clock, Store, open_store
 
 KINDS = ("sqlite", "postgresql")
 
@@ -83,14 +83,14 @@ class Client(fastapi.testclient.TestClient):
 
     def joined(self, token: str = "") -> Client:
         """Signed in: by a personal link, else by the open one as somebody new."""
-        answer = self.post(f"/api/join/{token or access.open_token(self.store)}")
+        answer = self.post(f"/api/join/{token or access_storage.open_token(self.store)}")
         assert answer.status_code == 200, answer.text
         self.headers[TOKEN] = answer.json()["csrf"]
         return self
 
     def researching(self, role: Role = "owner", id: str = "") -> Client:
         """Signed in as a researcher by a one-time link."""
-        token = self.store.do_now(researcher_actions.invite, "tests", id or role, role)
+        token = self.store.do_now(researcher_actions_storage.invite, "tests", id or role, role)
         answer = self.post(f"/sign-in/{token}", follow_redirects=False)
         assert answer.status_code == 303, answer.text
         self.headers[TOKEN] = self.get("/api/admin/session").json()["csrf"]

@@ -16,17 +16,17 @@ import typer.main
 from pydantic import BaseModel
 
 from finecomb import formats, protocols
-from finecomb.agreement.measures import MEASURES as AGREEMENTS
-from finecomb.agreement.registry import TESTS
 from finecomb.cli import app
 from finecomb.cli.commands import load_commands
 from finecomb.cli.output import with_output_flags
 from finecomb.core import frames, practice, protocol, question, records
 from finecomb.core.options import option_specs
 from finecomb.formats.features import EVERYTHING
-from finecomb.measure.measures import MEASURES
-from finecomb.measure.registry import PLANS, STATISTICS
-from finecomb.report.reproduce.registry import PAPERS
+from finecomb.reporting.reproduce.registry import PAPERS
+from finecomb.statistics.agreement.registry import MEASURES as AGREEMENTS
+from finecomb.statistics.comparisons.registry import TESTS
+from finecomb.statistics.measures.annotation_measures import MEASURES
+from finecomb.statistics.registry import PLANS, STATISTICS
 from tests.test_layers import LAYERS
 
 _ROOT = Path(__file__).parent.parent
@@ -189,15 +189,38 @@ class Extension(NamedTuple):
 
 EXTENSIONS = (
     Extension(
-        "a statistic: a mean over annotations", "src/finecomb/measure/", "measure.measures:MEASURES", "tests/measure/"
+        "a statistic: a mean over annotations",
+        "src/finecomb/statistics/measures/",
+        "statistics.measures.annotation_measures:MEASURES",
+        "tests/statistics/measures/",
     ),
-    Extension("a statistic: any other", "src/finecomb/measure/", "measure.registry:STATISTICS", "tests/measure/"),
-    Extension("a statistic: agreement", "src/finecomb/agreement/", "agreement.measures:MEASURES", "tests/agreement/"),
-    Extension("a statistic: a test", "src/finecomb/agreement/", "agreement.registry:TESTS", "tests/agreement/"),
+    Extension(
+        "a statistic: any other",
+        "src/finecomb/statistics/",
+        "statistics.registry:STATISTICS",
+        "tests/statistics/measures/",
+    ),
+    Extension(
+        "a statistic: agreement",
+        "src/finecomb/statistics/agreement/",
+        "statistics.agreement.registry:MEASURES",
+        "tests/statistics/agreement/",
+    ),
+    Extension(
+        "a statistic: a test",
+        "src/finecomb/statistics/comparisons/",
+        "statistics.comparisons.registry:TESTS",
+        "tests/statistics/agreement/",
+    ),
     Extension("a format", "src/finecomb/formats/", "formats:formats", "tests/formats/"),
     Extension("a protocol", "src/finecomb/protocols/", "protocols:names", "tests/protocols/"),
-    Extension("a detector", "src/finecomb/detect/", "detect:DETECTORS", "tests/detect/"),
-    Extension("a critic", "src/finecomb/critics/", "critics.storage:CRITICS", "tests/critics/"),
+    Extension(
+        "a detector",
+        "src/finecomb/annotators/detectors/",
+        "annotators.detectors:detectors_by_name",
+        "tests/annotators/detectors/",
+    ),
+    Extension("a critic", "src/finecomb/corpora/critics/", "corpora.critics.storage:CRITICS", "tests/corpora/critics/"),
     Extension("a type of question", "src/finecomb/core/", "core.scales:SCALES", "tests/core/"),
     Extension(
         "a page for researchers",
@@ -205,7 +228,7 @@ EXTENSIONS = (
         "server.researchers.routes:router",
         "tests/server/",
     ),
-    Extension("an export", "src/finecomb/formats/", "server.researchers.export:writable", "tests/formats/"),
+    Extension("an export", "src/finecomb/formats/", "server.researchers.study_export:writable", "tests/formats/"),
     Extension("a command", "src/finecomb/cli/", "cli.commands:COMMANDS", "tests/cli/"),
 )
 

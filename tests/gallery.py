@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from finecomb.report.charts import save, themed
-from finecomb.report.reproduce.exhibits import Exhibit, PaperStudy, Rendering
-from finecomb.report.reproduce.registry import PAPERS
-from finecomb.simulate.papers import audit_of, paper_study
+from finecomb.annotators.simulated.paper_studies import audit_of, paper_study
+from finecomb.reporting.figures.validation_charts import save, themed
+from finecomb.reporting.reproduce.exhibits import Exhibit, PaperStudy, Rendering
+from finecomb.reporting.reproduce.registry import PAPERS
 
 DOCS = Path(__file__).parent.parent / "docs"
 PICTURES = DOCS / "pictures" / "gallery"

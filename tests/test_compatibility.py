@@ -17,14 +17,13 @@ from typer.testing import CliRunner
 
 import finecomb as fc
 from finecomb.cli import app
+from finecomb.collection import arrivals_storage, assignment_storage, onboarding_storage, pay
+from finecomb.collection.annotator_progress import Bonus, Progress
+from finecomb.collection.database.location import place
+from finecomb.collection.database.store import Store, open_store
+from finecomb.collection.onboarding import Item, Step
+from finecomb.collection.task_meta import Circumstances
 from finecomb.core.records import Annotation, Annotator
-from finecomb.people import pay
-from finecomb.people.circumstances import Circumstances
-from finecomb.people.onboarding import Item, Step
-from finecomb.people.progress import Bonus, Progress
-from finecomb.store import assignment, onboarding_jobs, recruits
-from finecomb.store.location import place
-from finecomb.store.store import Store, open_store
 
 FILES = Path(__file__).parent / "files" / "before-people"
 EXPECTED: dict[str, Any] = json.loads((FILES / "expected.json").read_text(encoding="utf-8"))
@@ -87,15 +86,15 @@ def test_tables_are_those_of_before(command: str, kind: str, database: Path) -> 
 
 def test_pay_is_that_of_before(store: Store) -> None:
     with store.database.reading() as transaction:
-        arrivals = recruits.arrivals(store, transaction)
+        arrivals = arrivals_storage.arrivals(store, transaction)
     earned = pay.earned(store.study(), arrivals, store.head.protocol)
     assert pay.pay_csv(earned) == (FILES / "pay.csv").read_text(encoding="utf-8")
 
 
 def whereabouts(store: Store, annotator: str) -> list[Any]:
     with store.database.reading() as transaction:
-        step = onboarding_jobs.onboarding_state(store, transaction, annotator).step
-        state = assignment.assignment_state(store, transaction, annotator)
+        step = onboarding_storage.onboarding_state(store, transaction, annotator).step
+        state = assignment_storage.assignment_state(store, transaction, annotator)
     at = step.id if isinstance(step, Step) else step.document if isinstance(step, Item) else step
     return [at, [task.document for task in state.given], list(state.free), state.ahead, state.why]
 

@@ -13,18 +13,19 @@ LAYERS: list[set[str]] = [
     {"core"},
     {"protocols"},
     {"engine"},
-    {"measure"},
-    {"agreement"},
-    {"gold"},
-    {"judges", "people"},
-    {"critics", "detect", "formats", "generate", "llm", "simulate", "store", "stress"},
-    {"report", "server"},
+    {"statistics"},
+    {"annotators"},
+    {"corpora"},
+    {"collection", "formats", "reporting"},
+    {"server"},
     {"__init__", "cli"},
     {"__main__"},
 ]
-"""From the lowest to the highest; packages of one layer stand side by side."""
-SIDEWAYS = {("detect", "critics"), ("formats", "store"), ("generate", "detect"), ("generate", "llm")}
-"""Who may import whom beside it."""
+"""From the lowest to the highest; packages of one layer are listed together."""
+SIDEWAYS = {("formats", "collection"), ("reporting", "collection"), ("reporting", "formats")}
+"""Pairs of one layer of which the first may import the second."""
+STATISTICS = [{"inference", "selection", "measures"}, {"agreement"}, {"comparisons"}, {"gold"}, {"judges"}]
+"""The order inside `statistics`, from the lowest to the highest."""
 LEVELS = {package: level for level, layer in enumerate(LAYERS) for package in layer}
 
 
@@ -78,6 +79,22 @@ def test_the_core_reads_and_writes_no_files() -> None:
         assert not modules & {"os", "pathlib", "io", "socket", "subprocess", "urllib"}, file.name
 
 
-def test_people_need_no_database() -> None:
-    for file in (ROOT / "people").glob("*.py"):
-        assert "sqlalchemy" not in file.read_text(encoding="utf-8"), file.name
+def is_storage(file: Path) -> bool:
+    return file.stem.endswith("_storage") or "database" in file.relative_to(ROOT / "collection").parts
+
+
+def test_sql_stays_in_storage_modules() -> None:
+    for file in (ROOT / "collection").rglob("*.py"):
+        assert is_storage(file) or "sqlalchemy" not in file.read_text(encoding="utf-8"), file.name
+
+
+def test_statistics_import_one_way() -> None:
+    levels = {package: level for level, layer in enumerate(STATISTICS) for package in layer}
+    wrong = []
+    for package, level in levels.items():
+        for file in (ROOT / "statistics" / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                parts = (node.module or "").split(".") if isinstance(node, ast.ImportFrom) else []
+                if parts[:2] == ["finecomb", "statistics"] and len(parts) > 2 and levels.get(parts[2], -1) > level:
+                    wrong.append(f"{file.relative_to(ROOT)} imports {parts[2]}")
+    assert wrong == []

@@ -7,12 +7,12 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from finecomb.collection import onboarding
+from finecomb.collection.database import tables
 from finecomb.core.practice import Choice, Exercise
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Answer
-from finecomb.people import onboarding
-from finecomb.store import tables
 from tests.databases import Client
 
 Knows = Callable[[str, int], bool]

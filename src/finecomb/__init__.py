@@ -17,7 +17,6 @@ from finecomb.core.hooks import FINDINGS_HOOKS, HTML_HOOK
 from finecomb.version import __version__
 
 if TYPE_CHECKING:
-    from finecomb.agreement.agree import agree
     from finecomb.core.errors import FinecombError, Problem
     from finecomb.core.estimate import Estimate
     from finecomb.core.findings import Findings
@@ -26,16 +25,17 @@ if TYPE_CHECKING:
     from finecomb.core.span import Span
     from finecomb.core.study import Study
     from finecomb.formats import Options, read, write
-    from finecomb.gold.merge import gold as gold_standard
-    from finecomb.gold.score import score
-    from finecomb.judges.alt_test import alt_test
-    from finecomb.measure.compare import compare
-    from finecomb.measure.coverage import coverage
-    from finecomb.measure.measures import measure as measures
-    from finecomb.measure.power import power
-    from finecomb.measure.view import Filters, View, view
-    from finecomb.people.trust import trust
     from finecomb.protocols import load as protocol
+    from finecomb.statistics.agreement.agreement import agree
+    from finecomb.statistics.annotator_quality import trust
+    from finecomb.statistics.comparisons.system_comparison import compare
+    from finecomb.statistics.gold.gold_merge import gold as gold_standard
+    from finecomb.statistics.gold.scores import score
+    from finecomb.statistics.judges.alt_test import alt_test
+    from finecomb.statistics.measures.annotation_measures import measure as measures
+    from finecomb.statistics.measures.coverage import coverage
+    from finecomb.statistics.power import power
+    from finecomb.statistics.selection.view import Filters, View, view
 
 __all__ = [
     "Annotation",
@@ -72,7 +72,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "agree": "agreement.agree",
+    "agree": "statistics.agreement.agreement",
     "FinecombError": "core.errors",
     "Problem": "core.errors",
     "Estimate": "core.estimate",
@@ -88,17 +88,17 @@ _HOMES = {
     "Options": "formats",
     "read": "formats",
     "write": "formats",
-    "gold_standard": "gold.merge:gold",
-    "score": "gold.score",
-    "alt_test": "judges.alt_test",
-    "compare": "measure.compare",
-    "coverage": "measure.coverage",
-    "measures": "measure.measures:measure",
-    "power": "measure.power",
-    "Filters": "measure.view",
-    "View": "measure.view",
-    "view": "measure.view",
-    "trust": "people.trust",
+    "gold_standard": "statistics.gold.gold_merge:gold",
+    "score": "statistics.gold.scores",
+    "alt_test": "statistics.judges.alt_test",
+    "compare": "statistics.comparisons.system_comparison",
+    "coverage": "statistics.measures.coverage",
+    "measures": "statistics.measures.annotation_measures:measure",
+    "power": "statistics.power",
+    "Filters": "statistics.selection.view",
+    "View": "statistics.selection.view",
+    "view": "statistics.selection.view",
+    "trust": "statistics.annotator_quality",
     "protocol": "protocols:load",
 }
 """Where each name of the notebook lives: a module, and after a colon what it is called there, if differently."""
@@ -125,19 +125,19 @@ def __dir__() -> list[str]:
 
 
 def _study_html(study: Study) -> str:
-    from finecomb.report.marked_text import study_html
+    from finecomb.reporting.marked_text import study_html
 
     return study_html(study)
 
 
 def _findings_html(findings: Findings) -> str:
-    from finecomb.report.findings import findings_html
+    from finecomb.reporting.notebook_findings import findings_html
 
     return findings_html(findings)
 
 
 def _findings_chart(findings: Findings) -> Any:
-    from finecomb.report.findings import findings_chart
+    from finecomb.reporting.notebook_findings import findings_chart
 
     return findings_chart(findings)
 
@@ -148,15 +148,17 @@ FINDINGS_HOOKS.update({"html": _findings_html, "chart": _findings_chart})
 
 def check(study: Study) -> list[Problem]:
     """Every problem of a study, errors and warnings, with file and line where it was read from a folder."""
-    from finecomb.core.check import check as problems
+    from finecomb.annotators.detectors.boxscore.game_record import box_score_problem
+    from finecomb.core.study_checks import check as problems_of
     from finecomb.formats import with_lines
 
-    return with_lines(problems(study), Path(study.origin)) if study.origin else problems(study)
+    problems = problems_of(study, [box_score_problem])
+    return with_lines(problems, Path(study.origin)) if study.origin else problems
 
 
 def demo(readers: int = 5, seed: int = 0) -> Study:
     """Our own small study: 16 texts, the errors put into them, and simulated readers."""
+    from finecomb.annotators.simulated.demo_study import demo_study
     from finecomb.core.study import Study
-    from finecomb.simulate.demo import demo_study
 
     return Study.from_items(demo_study(readers, seed))

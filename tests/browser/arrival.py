@@ -9,10 +9,10 @@ import httpx
 from playwright.sync_api import Browser
 
 import finecomb as fc
+from finecomb.collection import onboarding
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Document, Settings
 from finecomb.core.study import Study
-from finecomb.people import onboarding
 from finecomb.server.auth import TOKEN
 from tests.browser.served import Reader, Server
 from tests.walking import Knows, ahead, everything, hand_in, turn

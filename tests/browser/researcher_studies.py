@@ -13,6 +13,14 @@ import sqlalchemy as sa
 from playwright.sync_api import Page, expect
 
 import finecomb as fc
+from finecomb.annotators.simulated.demo_study import demo_study, demo_texts, document_of, truth_of
+from finecomb.annotators.simulated.simulated_annotators import Simulated, simulate
+from finecomb.collection import arrivals_storage
+from finecomb.collection.arrivals import ArrivalSource
+from finecomb.collection.database import tables
+from finecomb.collection.database.location import place
+from finecomb.collection.database.store import open_store
+from finecomb.collection.design_cells import assigned
 from finecomb.core.design import DesignCell, design_cells
 from finecomb.core.protocol import Work
 from finecomb.core.records import (
@@ -26,16 +34,9 @@ from finecomb.core.records import (
     Settings,
 )
 from finecomb.core.study import Study
-from finecomb.people.arrivals import ArrivalSource
-from finecomb.people.design import assigned
 from finecomb.protocols import shipped
-from finecomb.simulate.annotators import Simulated, simulate
-from finecomb.simulate.demo import demo_study, demo_texts, document_of, truth_of
-from finecomb.store import recruits, tables
-from finecomb.store.location import place
-from finecomb.store.store import open_store
+from tests.annotators.llm.scripted import Answer, ScriptedServer, text_of
 from tests.browser.served import Server
-from tests.llm.scripted import Answer, ScriptedServer, text_of
 
 DAY = 86_400.0
 
@@ -150,7 +151,7 @@ def let_them_come(server: Server, days: int = 11) -> None:
         with store.database.writing() as transaction:
             for number, comer in enumerate(comers()):
                 moment[0] = time.time() - days * DAY * (1 - ((number + 1) / len(comers())) ** 0.8)
-                recruits.arrive(store, transaction, comer.annotator.id, ArrivalSource(platform="prolific"))
+                arrivals_storage.arrive(store, transaction, comer.annotator.id, ArrivalSource(platform="prolific"))
                 if comer.is_working:
                     here = sa.and_(tables.annotator.c.study == store.key, tables.annotator.c.id == comer.annotator.id)
                     transaction.run(sa.update(tables.annotator).where(here).values(held=time.time() + DAY))

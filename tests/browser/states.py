@@ -10,13 +10,13 @@ from typing import Any
 from playwright.sync_api import Browser, Page, expect
 
 import finecomb as fc
-from finecomb.core.evidence import Season, with_season
+from finecomb.annotators.detectors.boxscore.game_record import Season, with_season
+from finecomb.annotators.simulated.demo_study import demo_study
 from finecomb.core.records import PHASES, Document, ModelSettings, Settings
 from finecomb.core.study import Study
-from finecomb.report.marked_text import document_page, study_html
+from finecomb.reporting.marked_text import document_page, study_html
 from finecomb.server.annotators.schema import ErrorResponse
-from finecomb.server.problems import SAY, STATUS
-from finecomb.simulate.demo import demo_study
+from finecomb.server.error_responses import SAY, STATUS
 from tests.browser import arrival
 from tests.browser.researcher_studies import ask_models, asked, designed, judged, let_them_come
 from tests.browser.served import Reader, Server
@@ -493,8 +493,8 @@ STATES = (
 
 
 def _report(folder: Path) -> Path:
-    from finecomb.report.site.content import source
-    from finecomb.report.site.folder import write_report
+    from finecomb.reporting.site.report_content import source
+    from finecomb.reporting.site.report_folder import write_report
 
     if not (folder / "report").exists():
         write_report(source(fc.demo(), "demo", draws=100), folder / "report", "1 May 2026")
@@ -510,8 +510,8 @@ def _report_texts(folder: Path) -> Path:
 
 
 def _validation(folder: Path) -> Path:
-    from finecomb.gold.score import score
-    from finecomb.report.validation import write_report
+    from finecomb.reporting.validation_pages import write_report
+    from finecomb.statistics.gold.scores import score
 
     if not (folder / "validation").exists():
         write_report(score(fc.demo(readers=4), draws=50), folder / "validation")

@@ -8,9 +8,10 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 import finecomb as fc
-from finecomb.core.evidence import Season, with_links, with_season
+from finecomb.annotators.detectors.boxscore.game_record import Season, with_season
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
+from finecomb.core.record_links import with_links
 from finecomb.core.records import PHASES, Design, Settings
 from finecomb.core.study import Study
 from tests.browser.accessibility import violations

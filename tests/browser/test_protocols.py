@@ -15,12 +15,12 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 import finecomb as fc
+from finecomb.collection import onboarding
 from finecomb.core.practice import Choice, Exercise
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import PHASES, Annotation, Annotator, Document, Mark, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.people import onboarding
 from tests.browser.arrival import arrive, go_to, study_of
 from tests.browser.served import Reader, Server, serving
 from tests.browser.studies import FERRY, PROMPT, STORY, marked, quotes_hold, text

@@ -13,13 +13,13 @@ import pytest
 from playwright.sync_api import Browser, FrameLocator, Page, Route, expect
 
 import finecomb as fc
+from finecomb.collection import arrivals_storage
+from finecomb.collection.arrivals import Arrival
+from finecomb.collection.database.location import FILE, place
+from finecomb.collection.database.store import open_store
 from finecomb.core.protocol import Work
 from finecomb.core.records import PHASES, Document, Recruitment, Settings
 from finecomb.core.study import Study
-from finecomb.people.arrivals import Arrival
-from finecomb.store import recruits
-from finecomb.store.location import FILE, place
-from finecomb.store.store import open_store
 from tests.browser.accessibility import violations
 from tests.browser.served import Server, serving
 
@@ -108,7 +108,7 @@ def came(server: Server) -> list[Arrival]:
     store = open_store(place(server.folder / FILE))
     try:
         with store.database.reading() as transaction:
-            return recruits.arrivals(store, transaction)
+            return arrivals_storage.arrivals(store, transaction)
     finally:
         store.close()
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from finecomb.report.site.content import source
-from finecomb.report.site.folder import write_report
-from tests.report.site.test_folder import hostile_study
-from tests.report.site.test_model_replies import RAW, judged
+from finecomb.reporting.site.report_content import source
+from finecomb.reporting.site.report_folder import write_report
+from tests.reporting.site.test_model_replies import RAW, judged
+from tests.reporting.site.test_report_folder import hostile_study
 
 TOUCHING = """() => {
   const boxes = (svg) =>

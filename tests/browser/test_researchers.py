@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from finecomb.annotators.simulated.demo_study import demo_study
 from finecomb.core.study import Study
-from finecomb.simulate.demo import demo_study
 from tests.browser.accessibility import violations
 from tests.browser.layout import cut
 from tests.browser.researcher_studies import designed, let_them_come

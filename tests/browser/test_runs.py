@@ -14,9 +14,9 @@ import finecomb as fc
 from finecomb.core.records import Annotation, Annotator, Document, Mark, ModelSettings, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
+from tests.annotators.llm.scripted import Answer, ScriptedServer, text_of
 from tests.browser.accessibility import violations
 from tests.browser.served import Server, serving
-from tests.llm.scripted import Answer, ScriptedServer, text_of
 
 pytestmark = pytest.mark.long
 TEXT = "On day {} they saw the the sea."

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser
 
 import finecomb as fc
-from finecomb.report.marked_text import document_page, study_html
+from finecomb.reporting.marked_text import document_page, study_html
 from tests.browser.accessibility import violations
 
 pytestmark = pytest.mark.long

@@ -17,7 +17,7 @@ from finecomb.cli import app
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, ModelSettings, Settings
 from finecomb.protocols import load
-from tests.llm.scripted import Answer, ScriptedServer
+from tests.annotators.llm.scripted import Answer, ScriptedServer
 
 MARK = {
     "quote": "the the",

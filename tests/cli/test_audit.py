@@ -11,11 +11,11 @@ from typer.testing import CliRunner, Result
 import finecomb as fc
 from finecomb import formats
 from finecomb.cli import app
-from finecomb.core.check import checked
+from finecomb.collection.database.location import FILE, place
+from finecomb.collection.database.store import open_store
 from finecomb.core.errors import FinecombError
+from finecomb.core.study_checks import checked
 from finecomb.formats import folder
-from finecomb.store.location import FILE, place
-from finecomb.store.store import open_store
 from tests.databases import Client
 
 

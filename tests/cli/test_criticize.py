@@ -15,15 +15,15 @@ import pytest
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.critics import compare
-from finecomb.critics.criticism import criticize, is_for_fitting, split
-from tests.critics.test_human_judgments import study as sections_study
-from tests.critics.test_sections import articles
-from tests.critics.worlds import titled
+from finecomb.corpora.critics import compare
+from finecomb.corpora.critics.criticism import criticize, is_for_fitting, split
+from tests.corpora.critics.test_human_judgments import study as sections_study
+from tests.corpora.critics.test_sections import articles
+from tests.corpora.critics.worlds import titled
 from tests.test_cli import refused, run
 
 OWN = """
-from finecomb.critics import Markov, Point, PriorCritic
+from finecomb.corpora.critics import Markov, Point, PriorCritic
 
 def initials(text):
     return [word[0] for word in text.split()]
@@ -295,7 +295,7 @@ def test_the_self_test_prints_table_1_beside() -> None:
 
 
 def test_progress_is_shown_to_whoever_watches() -> None:
-    from finecomb.critics.progress import track, watched
+    from finecomb.corpora.critics.progress import track, watched
 
     watched_work: list[tuple[str, int | None]] = []
 
@@ -331,7 +331,7 @@ def test_mistakes_are_found_before_anything_is_fitted(
     def fit_nothing(*_: object, **__: object) -> None:
         raise AssertionError("a classifier was fitted")
 
-    monkeypatch.setattr("finecomb.critics.sections._cross_fitted", fit_nothing)
+    monkeypatch.setattr("finecomb.corpora.critics.sections._cross_fitted", fit_nothing)
     assert message in refused("criticize", "real.jsonl", "alike.jsonl", *words)
 
 
@@ -414,8 +414,8 @@ def test_perplexity_by_words_and_mauve_stand_beside(corpora: Path, monkeypatch: 
     def mauve(model: str, real: list[str], generated: list[str]) -> float:
         return 0.9 if len(real) == len(generated) else 0.5
 
-    monkeypatch.setattr("finecomb.stress.metrics._surprisal", surprisal)
-    monkeypatch.setattr("finecomb.stress.metrics.mauve", mauve)
+    monkeypatch.setattr("finecomb.corpora.stress.stress_metrics._surprisal", surprisal)
+    monkeypatch.setattr("finecomb.corpora.stress.stress_metrics.mauve", mauve)
     rows = table("real.jsonl", "swapped.jsonl", "--word-ppl", "any", "--mauve", "any", "--draws", "50")
     assert [row["word ppl"] for row in rows] == pytest.approx([math.e**2] * 2)
     assert {row["mauve"] for row in rows} == {0.5}

@@ -8,15 +8,15 @@ import polars as pl
 import pytest
 
 import finecomb as fc
+from finecomb.annotators.detectors import detectors_by_name
+from finecomb.annotators.detectors.boxscore.ranker import parse_ranker
+from finecomb.annotators.detectors.boxscore.ranker_training import cross_validate, examples, shuffled, train
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
-from finecomb.detect import DETECTORS
-from finecomb.detect.boxscore.ranker import parse_ranker
-from finecomb.detect.boxscore.ranker_training import cross_validate, examples, shuffled, train
-from finecomb.formats.seal import is_sealed
+from finecomb.formats.parquet_seal import is_sealed
 from finecomb.protocols import shipped
-from tests.detect.games import document, record
+from tests.annotators.detectors.games import document, record
 from tests.test_cli import refused, run
 
 REPORT = (
@@ -64,7 +64,7 @@ def result(*words: str | Path) -> dict[str, Any]:
 
 
 def test_detectors_are_listed() -> None:
-    assert [row["name"] for row in result("detectors")["table"]] == list(DETECTORS)
+    assert [row["name"] for row in result("detectors")["table"]] == list(detectors_by_name())
 
 
 def test_marks_are_printed_with_correction_and_comment(games: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from finecomb import formats
-from tests.llm.scripted import Answer, ScriptedServer
+from tests.annotators.llm.scripted import Answer, ScriptedServer
 from tests.test_cli import refused, run
 
 GOOD = Answer(" It sailed far to the north. Then it", finish="length")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import finecomb as fc
-from tests.agreement.test_repairs import NAME, POINTS, REBOUNDS, STORY
-from tests.gold.worlds import world
+from tests.statistics.agreement.test_minimal_corrections import NAME, POINTS, REBOUNDS, STORY
+from tests.statistics.gold.worlds import world
 from tests.test_cli import refused, run
 
 

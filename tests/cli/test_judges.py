@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 import finecomb as fc
-from finecomb.judges.calibration_record import CalibrationRecord
-from finecomb.judges.contract import JudgeContract
-from tests.judges.test_validate import gold
-from tests.judges.worlds import crowd
-from tests.llm.scripted import Answer, ScriptedServer
+from finecomb.statistics.judges.calibration_record import CalibrationRecord
+from finecomb.statistics.judges.validity import JudgeContract
+from tests.annotators.llm.scripted import Answer, ScriptedServer
+from tests.statistics.judges.test_counterfactual_validation import gold
+from tests.statistics.judges.worlds import crowd
 from tests.test_cli import refused, run
 
 

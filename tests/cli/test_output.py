@@ -16,7 +16,7 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from tests.docs_tables import commands, options
-from tests.measure.test_compare import PROTOCOL, TEXT, small
+from tests.statistics.comparisons.test_system_comparison import PROTOCOL, TEXT, small
 
 RUNNER = CliRunner()
 

@@ -13,8 +13,8 @@ from finecomb import formats
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Settings
 from finecomb.core.span import Span
 from finecomb.protocols import load
+from tests.annotators.llm.scripted import Answer, ScriptedServer
 from tests.cli.test_annotate import run
-from tests.llm.scripted import Answer, ScriptedServer
 from tests.test_cli import refused
 
 TEXT = "On day {} they saw the the sea and and went home."

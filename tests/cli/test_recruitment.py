@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 
 import finecomb as fc
 from finecomb.cli import app
+from finecomb.collection import access_storage, arrivals_storage, researcher_actions_storage
+from finecomb.collection.arrivals import Arrival, ArrivalSource
+from finecomb.collection.database.location import StudyLocation, place
+from finecomb.collection.database.store import Store, open_store
 from finecomb.core.records import Annotation, Annotator, Document, Settings
 from finecomb.core.study import Study
-from finecomb.people.arrivals import Arrival, ArrivalSource
-from finecomb.store import access, recruits, researcher_actions
-from finecomb.store.location import StudyLocation, place
-from finecomb.store.store import Store, open_store
 from tests.cli.test_serve import refused, run
 from tests.databases import KINDS, demo_items, new_place
 
@@ -28,9 +28,9 @@ def fill(where: StudyLocation) -> None:
     store = open_store(where, demo_items())
     try:
         came = ArrivalSource("prolific", WORKER, "st1", "se1", "device1", "address1")
-        assert store.do_now(recruits.enter, access.open_token(store), came)
-        store.do_now(researcher_actions.make_links, "tests", 0, ["reader-1"])
-        store.do_now(researcher_actions.make_links, "tests", 0, ["ann"])
+        assert store.do_now(arrivals_storage.enter, access_storage.open_token(store), came)
+        store.do_now(researcher_actions_storage.make_links, "tests", 0, ["reader-1"])
+        store.do_now(researcher_actions_storage.make_links, "tests", 0, ["ann"])
     finally:
         store.close()
 
@@ -47,7 +47,7 @@ def came(where: str) -> list[Arrival]:
     store: Store = open_store(place(where))
     try:
         with store.database.reading() as transaction:
-            return recruits.arrivals(store, transaction)
+            return arrivals_storage.arrivals(store, transaction)
     finally:
         store.close()
 

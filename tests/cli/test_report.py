@@ -7,8 +7,8 @@ import pytest
 
 import finecomb as fc
 from finecomb.core.records import Annotation, Annotator
-from finecomb.judges.contract import CONTRACTS, JudgeBinding, JudgeContract
-from tests.llm.scripted import Answer, ScriptedServer
+from finecomb.statistics.judges.validity import CONTRACTS, JudgeBinding, JudgeContract
+from tests.annotators.llm.scripted import Answer, ScriptedServer
 from tests.test_cli import refused, run
 
 

@@ -16,10 +16,10 @@ from typer.testing import CliRunner, Result
 
 import finecomb as fc
 from finecomb.cli import app
+from finecomb.collection.database.location import FILE, is_url, place
+from finecomb.collection.database.store import open_store
 from finecomb.core.errors import FinecombError
 from finecomb.formats import folder
-from finecomb.store.location import FILE, is_url, place
-from finecomb.store.store import open_store
 
 
 def run(*arguments: object) -> Result:

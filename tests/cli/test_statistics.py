@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import finecomb as fc
-from finecomb.agreement.gamma.measured import GammaSettings
 from finecomb.core.errors import FinecombError
 from finecomb.engine.partitions import WorkSpread
+from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
 from tests.engine.works import InterruptedEngine
 from tests.test_cli import refused, run
 
@@ -34,7 +34,7 @@ def table(*words: str | Path) -> list[dict[str, object]]:
 def test_measure_prints_what_the_notebook_computes(demo: Path) -> None:
     rows = table("measure", demo, "-m", "coverage", "--by", "model", "--draws", "50")
     study = fc.read(demo)
-    from finecomb.measure.view import Filters, view
+    from finecomb.statistics.selection.view import Filters, view
 
     for row in rows:
         if row["label"] == "any":

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from finecomb import formats
+from finecomb.corpora.stress import metric_named, stress, stressed_texts
 from finecomb.engine.engines import LocalEngine
 from finecomb.engine.partitions import WorkSpread
-from finecomb.stress import metric_named, stress, stressed_texts
 from tests.test_cli import refused, run
 
 LINES = [

@@ -11,7 +11,7 @@ import finecomb as fc
 from finecomb.cli import app
 from finecomb.core.errors import FinecombError, FormatError, Problem, StudyError
 from finecomb.formats import Options
-from finecomb.report.problems import problem_lines
+from finecomb.reporting.problem_tables import problem_lines
 
 
 def run(*words: object) -> Result:

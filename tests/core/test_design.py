@@ -6,10 +6,10 @@ import pytest
 from pydantic import ValidationError
 
 from finecomb import protocols
-from finecomb.core.check import check
 from finecomb.core.design import design_cells, design_problems
 from finecomb.core.records import Design, Document, Settings
 from finecomb.core.study import Study
+from finecomb.core.study_checks import check
 
 DOMAINS = ["stories", "news", "recipes"]
 CLARK: dict[str, Any] = {

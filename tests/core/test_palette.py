@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from finecomb.core.palette import DARK_INK, SLOTS, UNLABELLED, WHITE, Look, Slot, lanes, looks
 from finecomb.core.protocol import Group, Label, Protocol
 from finecomb.protocols import names, shipped
-from finecomb.report.marked_text import _STYLE
+from finecomb.reporting.marked_text import _STYLE
 
 LIGHT_PAPER, DARK_PAPER = "#ffffff", "#1b1d21"
 

@@ -8,8 +8,8 @@ from benchmarks import quotes as benchmark
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finecomb.core.folding import folded, occurrences
 from finecomb.core.quotes import Placement, Quote, WordList, at_or_only, near_alignments, place
+from finecomb.core.text_folding import folded, occurrences
 from tests.strategies import LINES, texts
 
 STORY = (

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import finecomb as fc
+from finecomb.annotators.simulated.simulated_annotators import _answers
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Answer
 from finecomb.core.scales import SCALES, QuestionScale, joined
-from finecomb.gold.merge import merged_answers
-from finecomb.simulate.annotators import _answers
+from finecomb.statistics.gold.gold_merge import merged_answers
 
 ASKED = {"nominal": ["a", "b"], "ordinal": [1, 2, 3], "several": ["a", "b"]}
 

@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
+import typer.main
 
-from finecomb.cli.without_engine import WITH_ENGINE
-from tests.critics.test_sections import articles
+from finecomb.cli.commands import app, load_commands
+from tests.corpora.critics.test_sections import articles
 from tests.test_cli import run
 
 pytestmark = [
@@ -61,7 +63,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_command_with_an_engine_is_here() -> None:
-    assert set(COMMANDS) == set(WITH_ENGINE)
+    load_commands()
+    commands = typer.main.get_group(app).commands
+    assert set(COMMANDS) == {
+        name for name, command in commands.items() if any("--engine" in option.opts for option in command.params)
+    }
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -18,7 +18,7 @@ import pytest
 
 from finecomb.core.errors import FinecombError
 from finecomb.engine.engines import LocalEngine, LostItem, RayEngine, engine_named
-from finecomb.engine.pool import cores
+from finecomb.engine.process_pool import cores
 from tests.engine.deadly_work import deadly
 
 

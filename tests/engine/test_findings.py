@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from finecomb.agreement.agree import agree
-from finecomb.agreement.gamma.measured import GammaSettings
+from finecomb.annotators.simulated.demo_study import demo_study
 from finecomb.core.errors import FinecombError
 from finecomb.core.findings import Findings
 from finecomb.core.study import Study
 from finecomb.engine.engines import LostItem
 from finecomb.engine.partitions import WorkSpread
-from finecomb.measure.compare import compare
-from finecomb.measure.view import View, view
-from finecomb.simulate.demo import demo_study
+from finecomb.statistics.agreement.agreement import agree
+from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
+from finecomb.statistics.comparisons.system_comparison import compare
+from finecomb.statistics.selection.view import View, view
 from tests.engine.works import InterruptedEngine, PicklingEngine
 
 Run = Callable[..., Findings]

@@ -14,19 +14,19 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
+from finecomb.annotators.detectors.batch_detection import DocumentMarking, MarkedCorpus, mark_corpus
 from finecomb.core import frames
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.span import Span
-from finecomb.critics import Markov, Point, Posterior, PriorCritic
-from finecomb.critics.priors import State
-from finecomb.critics.scoring import scores
-from finecomb.detect.marking import DocumentMarking, MarkedCorpus, mark_corpus
+from finecomb.corpora.critics import Markov, Point, Posterior, PriorCritic
+from finecomb.corpora.critics.priors import State
+from finecomb.corpora.critics.scoring import scores
+from finecomb.corpora.stress.metric_scoring import scored
+from finecomb.corpora.stress.stress_metrics import Candidate, Metric
 from finecomb.engine.engines import LostItem, engine_named
 from finecomb.engine.partitions import WorkSpread
 from finecomb.protocols import load
-from finecomb.stress.metrics import Candidate, Metric
-from finecomb.stress.scoring import scored
 
 
 @dataclass(frozen=True)

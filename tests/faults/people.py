@@ -16,13 +16,13 @@ import sqlalchemy as sa
 from pydantic_core import from_json
 
 from finecomb import formats
+from finecomb.collection.database import tables
+from finecomb.collection.database.connection import Database
+from finecomb.collection.database.location import StudyLocation
+from finecomb.collection.database.studies import find
 from finecomb.core.records import Settings
 from finecomb.core.tokens import words
 from finecomb.server.auth import TOKEN
-from finecomb.store import tables
-from finecomb.store.database import Database
-from finecomb.store.location import StudyLocation
-from finecomb.store.studies import find
 from tests.databases import demo_items
 
 _FAILED = (500, 502, 503)

@@ -15,7 +15,7 @@ from typing import Any
 _MODULES = ["finecomb.cli", "finecomb.cli.serve", "finecomb.server.app", "finecomb.server.connections", "uvicorn"]
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
-    [*_MODULES, "finecomb.server.housekeeping", "finecomb.store.store", "tests.faults.processes"]
+    [*_MODULES, "finecomb.server.housekeeping", "finecomb.collection.database.store", "tests.faults.processes"]
 )
 START = 120.0
 """Seconds that a server may take to start on a busy machine."""
@@ -101,7 +101,7 @@ def _serve(words: list[str], log: str, most: int, as_nobody: bool, offset: Any) 
 
 
 def _shift_clock(offset: Any) -> None:
-    from finecomb.store import store
+    from finecomb.collection.database import store
 
     module: Any = store
     make = store.open_store

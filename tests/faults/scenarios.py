@@ -23,9 +23,9 @@ from typing import Any
 
 import psutil
 
-from finecomb.core.check import check
-from finecomb.store.location import FILE, StudyLocation, place
-from finecomb.store.store import open_store
+from finecomb.collection.database.location import FILE, StudyLocation, place
+from finecomb.collection.database.store import open_store
+from finecomb.core.study_checks import check
 from tests.databases import server as shared_server
 from tests.faults.people import Outcome, Person, crowd, is_sound, join, make_study, outcome, save_while, settle, until
 from tests.faults.processes import CONTEXT, Served

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finecomb.core.check import check
 from finecomb.core.errors import FinecombError, FormatError
 from finecomb.core.protocol import Label, Protocol
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
+from finecomb.core.study_checks import check
 from finecomb.formats import brat, format_of
 from finecomb.formats.base import Options
 from finecomb.protocols import shipped

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finecomb.core.check import check
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Document, Segment
 from finecomb.core.study import Item, Study
+from finecomb.core.study_checks import check
 from finecomb.formats import csabstruct, format_of
 from finecomb.formats.base import Options
 from tests.formats.damage import damage, places, read_or_refuse

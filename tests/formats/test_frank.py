@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finecomb.core.check import check
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
 from finecomb.core.study import Study
+from finecomb.core.study_checks import check
 from finecomb.formats import format_of, frank
 from finecomb.formats.base import Options
 from tests.formats.damage import damage, places, read_or_refuse

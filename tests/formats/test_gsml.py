@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finecomb.core.check import check
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
+from finecomb.core.study_checks import check
 from finecomb.core.tokens import whitespace
 from finecomb.formats import convert, format_of, gsml
 from finecomb.formats.base import Options

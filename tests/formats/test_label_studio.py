@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from finecomb.core.check import check
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Exclusion, Mark, Note
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
+from finecomb.core.study_checks import check
 from finecomb.formats import format_of, label_studio
 from finecomb.formats.base import Options
 from finecomb.formats.utf16 import Utf16

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
-from finecomb.core.check import check
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note, Segment
 from finecomb.core.span import Span, touched
 from finecomb.core.study import Item, Study
+from finecomb.core.study_checks import check
 from finecomb.core.tokens import whitespace
 from finecomb.formats import format_of, snac
 from finecomb.formats.base import Options

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finecomb.core.check import check
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, Qualified, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
+from finecomb.core.study_checks import check
 from finecomb.formats import format_of, thomson_reiter
 from finecomb.formats.base import Options
 from finecomb.protocols import shipped

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from finecomb.core.check import check
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note
 from finecomb.core.span import Span, touched
 from finecomb.core.study import Item, Study
+from finecomb.core.study_checks import check
 from finecomb.core.tokens import whitespace
 from finecomb.formats import format_of, snac, thresh
 from finecomb.formats.base import Options

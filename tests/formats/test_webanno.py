@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from finecomb.core.check import check
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
+from finecomb.core.study_checks import check
 from finecomb.formats import format_of, webanno
 from finecomb.formats.base import Options
 from tests.formats.damage import damage, places, read_or_refuse

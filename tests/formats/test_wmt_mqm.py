@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finecomb.core.check import check
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
+from finecomb.core.study_checks import check
 from finecomb.formats import format_of, wmt_mqm
 from finecomb.formats.base import Options
 from finecomb.protocols import shipped

@@ -5,7 +5,7 @@ Accuracy, F1, precision, recall, % human, % confident; 650 judgements a row (130
 
 from __future__ import annotations
 
-from finecomb.measure.printed_tables import Printed
+from finecomb.statistics.measures.printed_confusion import Printed
 
 JUDGEMENTS = 650
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from finecomb.collection.database.store import Store
 from finecomb.core.study import Item
-from finecomb.store.store import Store
 from tests.databases import Client, Clocked, demo_items, new_place, opened
 
 

@@ -11,6 +11,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from finecomb import protocols
+from finecomb.collection import access_storage, researcher_actions_storage
+from finecomb.collection.database import tables
+from finecomb.collection.database.connection import DatabaseError
+from finecomb.collection.database.store import Store
 from finecomb.core.records import PHASES, Annotation, Annotator, Document, Mark, Offer, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Item
@@ -18,9 +22,6 @@ from finecomb.server import auth
 from finecomb.server.app import create_app
 from finecomb.server.auth import TOKEN, Auth
 from finecomb.server.connections import server_config
-from finecomb.store import access, researcher_actions, tables
-from finecomb.store.database import DatabaseError
-from finecomb.store.store import Store
 from tests.databases import Client, Clocked, new_place, opened
 
 SENTINEL = "gpt-sentinel"
@@ -64,7 +65,7 @@ class TestBlinding:
         return secretive()
 
     def test_no_answer_to_an_annotator_names_the_model(self, client: Client) -> None:
-        token = access.open_token(client.store)
+        token = access_storage.open_token(client.store)
         seen = [client.get(f"/api/join/{token}").text]
         client.joined(token)
         for _ in range(6):
@@ -187,14 +188,14 @@ def test_every_answer_keeps_the_browser_strict(client: Client) -> None:
 
 
 def test_cookies_are_out_of_reach(store: Store) -> None:
-    answer = Client(store).post(f"/api/join/{access.open_token(store)}")
+    answer = Client(store).post(f"/api/join/{access_storage.open_token(store)}")
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
     assert "secure" not in cookie
     secure = Client(store)
     secure.app.state.auth.origin = "https://study.test"  # type: ignore[attr-defined]
-    answer = secure.post(f"/api/join/{access.open_token(store)}")
+    answer = secure.post(f"/api/join/{access_storage.open_token(store)}")
     assert "; secure" in answer.headers["set-cookie"].lower()
 
 
@@ -235,24 +236,24 @@ def test_a_cookie_that_was_tampered_with_is_nobodys(client: Client, damage: Any)
 
 
 def test_a_session_expires_and_a_revoked_link_signs_out(client: Client, clock: Clocked) -> None:
-    (made,) = client.store.do_now(researcher_actions.make_links, "ann", 1)
+    (made,) = client.store.do_now(researcher_actions_storage.make_links, "ann", 1)
     client.joined(made.token)
-    clock.now += access.LASTS["annotator"] + 1
+    clock.now += access_storage.LASTS["annotator"] + 1
     assert client.get("/api/me").json()["code"] == "signed-out"
     client.joined(made.token)
     assert client.get("/api/me").json()["annotator"] == made.annotator
-    client.store.change_now(researcher_actions.revoke_links, "ann", made.annotator)
+    client.store.change_now(researcher_actions_storage.revoke_links, "ann", made.annotator)
     assert client.get("/api/me").json()["code"] == "signed-out"
     assert client.post(f"/api/join/{made.token}").json()["code"] == "not-found"
 
 
 def test_a_new_open_link_closes_the_old_one_for_good(client: Client) -> None:
-    old = access.open_token(client.store)
-    client.store.change_now(researcher_actions.set_joining, "ann", False)
+    old = access_storage.open_token(client.store)
+    client.store.change_now(researcher_actions_storage.set_joining, "ann", False)
     assert client.post(f"/api/join/{old}").status_code == 404
-    client.store.change_now(researcher_actions.set_joining, "ann", True)
+    client.store.change_now(researcher_actions_storage.set_joining, "ann", True)
     assert client.post(f"/api/join/{old}").status_code == 404
-    assert access.open_token(client.store) != old
+    assert access_storage.open_token(client.store) != old
     client.joined()
 
 
@@ -293,24 +294,24 @@ def test_large_bodies_are_for_uploads_only(client: Client) -> None:
 
 def test_an_invitation_ends_with_the_role_it_was_made_for(client: Client) -> None:
     store = client.store
-    spare = store.change_now(researcher_actions.invite, "ann", "bob", "owner")
-    used = store.change_now(researcher_actions.invite, "ann", "bob", "owner")
-    assert not store.do_now(access.follow_link, spare, "researcher")  # the later one replaced it
-    assert store.do_now(access.follow_link, used, "researcher")
-    again = store.change_now(researcher_actions.invite, "ann", "bob", "owner")
-    store.change_now(researcher_actions.invite, "ann", "cat", "owner")
-    store.change_now(researcher_actions.remove_researcher, "ann", "cat")  # before she ever signed in
-    store.do_now(access.set_researcher, "dan", "owner")
-    store.change_now(researcher_actions.set_role, "ann", "bob", "viewer")
-    assert not store.do_now(access.follow_link, again, "researcher")
+    spare = store.change_now(researcher_actions_storage.invite, "ann", "bob", "owner")
+    used = store.change_now(researcher_actions_storage.invite, "ann", "bob", "owner")
+    assert not store.do_now(access_storage.follow_link, spare, "researcher")  # the later one replaced it
+    assert store.do_now(access_storage.follow_link, used, "researcher")
+    again = store.change_now(researcher_actions_storage.invite, "ann", "bob", "owner")
+    store.change_now(researcher_actions_storage.invite, "ann", "cat", "owner")
+    store.change_now(researcher_actions_storage.remove_researcher, "ann", "cat")  # before she ever signed in
+    store.do_now(access_storage.set_researcher, "dan", "owner")
+    store.change_now(researcher_actions_storage.set_role, "ann", "bob", "viewer")
+    assert not store.do_now(access_storage.follow_link, again, "researcher")
 
 
 def test_two_changes_of_the_settings_at_once_both_count(client: Client) -> None:
     store = client.store
     before = store.head.settings
     other = store.head.protocol.model_copy(update={"version": "9"})
-    store.do_now(researcher_actions.set_settings, "ann", before.model_copy(update={"lease": 77}))
-    store.change_now(researcher_actions.add_protocol, "ann", other)  # its maker has not seen the new lease
+    store.do_now(researcher_actions_storage.set_settings, "ann", before.model_copy(update={"lease": 77}))
+    store.change_now(researcher_actions_storage.add_protocol, "ann", other)  # its maker has not seen the new lease
     assert (store.head.settings.lease, store.head.protocol.id) == (77, other.id)
 
 
@@ -357,14 +358,14 @@ def test_our_own_mistakes_say_so_and_tell_nothing(client: Client, monkeypatch: p
     def broken(*_: object) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr("finecomb.store.assignment.assignment_state", broken)
+    monkeypatch.setattr("finecomb.collection.assignment_storage.assignment_state", broken)
     answer = client.get("/api/me")
     assert (answer.status_code, answer.json()["code"]) == (500, "failed")
     assert "secret" not in answer.text
 
 
 def test_words_for_people_follow_the_style(client: Client) -> None:
-    from finecomb.server.problems import SAY
+    from finecomb.server.error_responses import SAY
 
     for words in SAY.values():
         assert not re.search(r"invalid|please|oops|submit|error|!", words, re.IGNORECASE), words
@@ -403,7 +404,7 @@ def test_without_the_front_end_the_page_says_how_to_build_it(
 
 def test_an_owner_who_follows_a_lesser_invitation_stays_the_owner(store: Store) -> None:
     owner = Client(store).researching("owner", "ann")
-    token = store.do_now(researcher_actions.invite, "ann", "ann", "viewer")
+    token = store.do_now(researcher_actions_storage.invite, "ann", "ann", "viewer")
     assert Client(store).post(f"/sign-in/{token}", follow_redirects=False).status_code == 303
     assert owner.get("/api/admin/session").json()["role"] == "owner"
 
@@ -411,9 +412,9 @@ def test_an_owner_who_follows_a_lesser_invitation_stays_the_owner(store: Store) 
 def test_a_researcher_who_is_away_for_long_is_signed_out(store: Store, clock: Clocked) -> None:
     owner = Client(store).researching()
     for _ in range(5):
-        clock.now += access.IDLE / 2
+        clock.now += access_storage.IDLE / 2
         assert owner.get("/api/admin/session").status_code == 200
-    clock.now += access.IDLE + 1
+    clock.now += access_storage.IDLE + 1
     assert owner.get("/api/admin/session").status_code == 401
 
 
@@ -432,7 +433,7 @@ def test_what_matters_needs_a_sign_in_of_today(
 ) -> None:
     owner = Client(store).researching()
     for _ in range(3):
-        clock.now += access.IDLE - 1
+        clock.now += access_storage.IDLE - 1
         assert owner.get("/api/admin/session").status_code == 200
     answer = owner.request(method, path, json=body)
     assert (answer.status_code, answer.json()["code"]) == (401, "signed-out")
@@ -483,13 +484,13 @@ def test_joins_from_one_network_are_throttled(store: Store, clock: Clocked, monk
 
     def joins(peer: str) -> int:
         client = TestClient(create_app(store), base_url="http://study.test", client=(peer, 50_000))
-        return client.post(f"/api/join/{access.open_token(store)}").status_code
+        return client.post(f"/api/join/{access_storage.open_token(store)}").status_code
 
     assert [joins("203.0.113.9") for _ in range(5)] == [200] * 3 + [429] * 2
     assert joins("203.0.113.10") == 200
     assert [joins("2001:db8::1"), joins("2001:db8::2"), joins("2001:db8::3"), joins("2001:db8::4")] == [200] * 3 + [429]
     assert [joins("127.0.0.1") for _ in range(5)] == [200] * 5  # this machine's own
-    clock.now += access.WINDOW + 1
+    clock.now += access_storage.WINDOW + 1
     assert joins("203.0.113.9") == 200
 
 
@@ -500,20 +501,20 @@ def test_a_planted_cookie_is_not_gone_on_with(store: Store) -> None:
         return TestClient(create_app(store, "https://study.test"), base_url="https://study.test")
 
     attacker, victim = browser(), browser()
-    planted = attacker.post(f"/api/join/{access.open_token(store)}")
+    planted = attacker.post(f"/api/join/{access_storage.open_token(store)}")
     for name, value in attacker.cookies.items():
         victim.cookies.set(name.removeprefix("__Host-"), value)
-    own = victim.post(f"/api/join/{access.open_token(store)}")
+    own = victim.post(f"/api/join/{access_storage.open_token(store)}")
     assert own.json()["annotator"] != planted.json()["annotator"]
 
 
 def test_no_token_reaches_a_log(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         client = Client(store)
-        token = access.open_token(store)
+        token = access_storage.open_token(store)
         client.get(f"/join/{token}")
         client.joined()
-        invitation = store.do_now(researcher_actions.invite, "tests", "eve", "owner")
+        invitation = store.do_now(researcher_actions_storage.invite, "tests", "eve", "owner")
         client.post(f"/sign-in/{invitation}", follow_redirects=False)
         client.get(f"/api/join/{token}")
     lines = [record.getMessage() for record in caplog.records if not record.name.startswith(("httpx", "httpcore"))]
@@ -527,7 +528,7 @@ def test_annotators_see_the_protocols_title_and_never_the_folder(tmp_path: Path)
     folder.mkdir()
     with opened(new_place("sqlite", folder), items, Clocked()) as store:
         client = Client(store)
-        token = access.open_token(store)
+        token = access_storage.open_token(store)
         seen = [client.get(f"/join/{token}").text, client.get(f"/api/join/{token}").text]
         client.joined()
         seen += [client.get("/").text, client.get("/api/me").text, client.post("/api/next").text]

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 import pytest
 import uvicorn
 
+from finecomb.collection.database.store import Store
 from finecomb.server import connections, headers
 from finecomb.server.app import create_app
 from finecomb.server.connections import server_config
-from finecomb.store.store import Store
 
 HALVES = [
     b"",

@@ -11,11 +11,11 @@ import hypothesis
 import pytest
 from hypothesis import HealthCheck, Phase
 
+from finecomb.collection import researcher_actions_storage
+from finecomb.collection.database.store import Store
 from finecomb.core.records import Settings
 from finecomb.core.study import Item
 from finecomb.server import openapi
-from finecomb.store import researcher_actions
-from finecomb.store.store import Store
 from tests.databases import Client, demo_items
 
 
@@ -80,8 +80,8 @@ def failures(store: Store, examples: int, prefix: str = "/api") -> list[str]:
     for operation in operations():
         if not operation.path.startswith(prefix):
             continue
-        store.change_now(researcher_actions.set_state, "tests", "open")
-        (link,) = store.do_now(researcher_actions.make_links, "tests", 1)
+        store.change_now(researcher_actions_storage.set_state, "tests", "open")
+        (link,) = store.do_now(researcher_actions_storage.make_links, "tests", 1)
         reader = Client(store).joined(link.token)
         task = (reader.post("/api/next").json()["task"] or {"id": "none"})["id"]
         clients = [reader, Client(store).researching()]

@@ -8,9 +8,9 @@ from typing import Any
 import fastapi.testclient
 import pytest
 
+from finecomb.collection import access_storage
+from finecomb.collection.database.store import Store
 from finecomb.server.app import create_app
-from finecomb.store import access
-from finecomb.store.store import Store
 from tests.databases import Client
 
 
@@ -45,7 +45,7 @@ def test_our_own_error_is_an_answer_and_names_no_token(
         raise ZeroDivisionError
 
     client = fastapi.testclient.TestClient(create_app(store))  # which would raise what gets through
-    monkeypatch.setattr(access, "link_kind", broken)
+    monkeypatch.setattr(access_storage, "link_kind", broken)
     with caplog.at_level(logging.ERROR):
         answer = client.get("/api/join/secret-token")
     assert (answer.status_code, answer.json()["code"]) == (500, "failed")
@@ -55,7 +55,7 @@ def test_our_own_error_is_an_answer_and_names_no_token(
 
 def test_https_brings_strict_transport_and_cookies_of_this_host_only(store: Store) -> None:
     client = browser(store, "https://study.example", origin="https://study.example")
-    answer = client.post(f"/api/join/{access.open_token(store)}")
+    answer = client.post(f"/api/join/{access_storage.open_token(store)}")
     assert answer.headers["strict-transport-security"].startswith("max-age=")
     cookies = answer.headers.get_list("set-cookie")
     assert cookies

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from finecomb import protocols
+from finecomb.collection import access_storage, arrivals_storage, pay
+from finecomb.collection.database.store import Store
 from finecomb.core.records import Document, Recruitment, Settings
 from finecomb.core.study import Item
-from finecomb.people import pay
 from finecomb.server.auth import TOKEN
-from finecomb.store import access, recruits
-from finecomb.store.store import Store
 from tests.databases import Client, Clocked
 from tests.walking import walk
 
@@ -51,7 +50,7 @@ def accept(store: Store, hit: int, client: Client | None = None, worker: str = "
         "hitId": f"HIT{hit}",
         "turkSubmitTo": "https://workersandbox.mturk.com",
     }
-    answer = client.post(f"/api/join/{access.open_token(store)}", params=asked)
+    answer = client.post(f"/api/join/{access_storage.open_token(store)}", params=asked)
     assert answer.status_code == 200, answer.text
     client.headers[TOKEN] = answer.json()["csrf"]
     return client
@@ -63,7 +62,7 @@ def ending(client: Client) -> Any:
 
 def earned(store: Store) -> list[pay.Earned]:
     with store.database.reading() as transaction:
-        arrivals = recruits.arrivals(store, transaction)
+        arrivals = arrivals_storage.arrivals(store, transaction)
     return pay.earned(store.study(), arrivals, store.head.protocol)
 
 

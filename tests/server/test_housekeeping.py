@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 
+from finecomb.collection import task_storage
+from finecomb.collection.database import tables
+from finecomb.collection.database.store import Store
 from finecomb.server.housekeeping import housekeeping
-from finecomb.store import tables, tasks
-from finecomb.store.store import Store
 from tests.databases import Client, Clocked
 
 
@@ -26,11 +27,11 @@ def test_old_changes_are_forgotten_at_the_start_and_again_later(store: Store, cl
     before = changes(store)  # of other studies in the same database
     reader = Client(store).joined()
     reader.nothing_found(reader.next()["id"])
-    clock.now += tasks.REMEMBERED + 1
+    clock.now += task_storage.REMEMBERED + 1
     assert changes(store) == before + 1
     with housekeeping(store, every=0.05):
         wait_for(before, store)
         reader.nothing_found(reader.next()["id"])
         assert changes(store) == before + 1
-        clock.now += tasks.REMEMBERED + 1
+        clock.now += task_storage.REMEMBERED + 1
         wait_for(before, store)

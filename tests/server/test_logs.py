@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from finecomb.collection import access_storage, task_storage
+from finecomb.collection.database.store import Store
 from finecomb.core.errors import FinecombError
 from finecomb.server import logs
-from finecomb.store import access, tasks
-from finecomb.store.store import Store
 from tests.databases import Client
 
 
@@ -41,7 +41,7 @@ def test_a_request_is_a_line_without_ids(store: Store, log: io.StringIO) -> None
     assert ("PUT", "/api/tasks/{task}/answers", 200) in paths
     assert ("GET", "", 404) in paths
     assert "/admin/{page}" in {path for _, path, _ in paths}
-    for secret in (who, task, access.open_token(store), "ann", "nowhere"):
+    for secret in (who, task, access_storage.open_token(store), "ann", "nowhere"):
         assert f'"{secret}' not in text
         assert f"/{secret}" not in text
 
@@ -55,7 +55,7 @@ def test_a_failure_says_where_and_not_what_somebody_wrote(
     def fail(*_: object) -> int:
         raise ValueError("Ann Smith wrote something private")
 
-    monkeypatch.setattr(tasks, "save", fail)
+    monkeypatch.setattr(task_storage, "save", fail)
     assert reader.save(task, "answers", {"no_errors": True})[0] == 500
     text = log.getvalue()
     failed = next(line for line in map(json.loads, text.splitlines()) if line["level"] == "error")

@@ -7,9 +7,9 @@ import re
 import pytest
 from fastapi.testclient import TestClient
 
+from finecomb.collection.database.store import Store
 from finecomb.server.app import create_app
 from finecomb.server.metrics import BUCKETS, TOKEN_ENV, WIDTH, Meter
-from finecomb.store.store import Store
 from tests.databases import Client
 
 SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="[^"\\]*",?)+)\})? ([0-9.e+-]+|NaN)')
@@ -91,7 +91,7 @@ def test_other_machines_need_the_token(store: Store, monkeypatch: pytest.MonkeyP
 
 
 def test_health_says_whether_the_database_answers(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    from finecomb.store.database import DatabaseError
+    from finecomb.collection.database.connection import DatabaseError
 
     browser = local(store)
     answer = browser.get("/health")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from finecomb.collection.database.store import Store
 from finecomb.server.app import create_app
 from finecomb.server.pages import _Assets
-from finecomb.store.store import Store
 
 
 @pytest.fixture

@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 
 from finecomb import protocols
-from finecomb.agreement.human_or_machine import human_or_machine
+from finecomb.annotators.simulated.simulated_people import CrowdTraits
+from finecomb.collection.task_meta import Circumstances
 from finecomb.core.estimate import Finding
 from finecomb.core.protocol import Work
 from finecomb.core.records import Allocation, Annotation, Annotator, Design, Document, Mark, Settings, WayPhase
 from finecomb.core.span import Span
 from finecomb.core.study import Item
-from finecomb.judges.estimate import estimate
-from finecomb.measure.view import view
-from finecomb.people.circumstances import Circumstances
 from finecomb.server.rehearsal import Rehearsal, RehearsalClock, rehearse, without_people
-from finecomb.simulate.people import CrowdTraits
+from finecomb.statistics.comparisons.human_or_machine import human_or_machine
+from finecomb.statistics.judges.estimates import estimate
+from finecomb.statistics.selection.view import view
 from tests.core.test_design import CLARK, DOMAINS
 from tests.databases import new_place, opened
-from tests.judges.worlds import PROTOCOL as SLIPS
+from tests.statistics.judges.worlds import PROTOCOL as SLIPS
 
 TURING = protocols.load("turing")
 TEXT = "The ferry number {} left the pier at nine with two passengers, a goat and a letter for the mayor. It came back."

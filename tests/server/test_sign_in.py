@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from finecomb.collection import researcher_actions_storage
+from finecomb.collection.database.store import Store
 from finecomb.server.auth import TOKEN
-from finecomb.store import researcher_actions
-from finecomb.store.store import Store
 from tests.databases import Client
 
 
 def test_a_researchers_link_works_once_and_looking_at_it_does_not_use_it_up(store: Store) -> None:
-    token = store.do_now(researcher_actions.invite, "tests", "ann", "editor")
+    token = store.do_now(researcher_actions_storage.invite, "tests", "ann", "editor")
     first, second = Client(store), Client(store)
     page = first.get(f"/sign-in/{token}").text
     assert "Sign in" in page

@@ -22,13 +22,13 @@ import pytest
 from typer.testing import CliRunner
 
 from finecomb import formats
+from finecomb.annotators.simulated.simulated_people import CrowdTraits
 from finecomb.cli import app
+from finecomb.collection.database.location import StudyLocation, place
+from finecomb.collection.database.store import Store, open_store
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Settings
 from finecomb.server.rehearsal import RehearsalClock, walk_together
-from finecomb.simulate.people import CrowdTraits
-from finecomb.store.location import StudyLocation, place
-from finecomb.store.store import Store, open_store
 from tests.databases import demo_items, server
 from tests.faults.people import crowd, join, losses, save_while, settle, until
 

@@ -8,13 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from finecomb.agreement.agree import agree as agreed
-from finecomb.agreement.agree import measure_names
-from finecomb.agreement.agree_options import AgreeOptions
-from finecomb.agreement.gamma.measured import GammaSettings
-from finecomb.agreement.measures import MEASURES as AGREEMENTS
-from finecomb.agreement.registry import TESTS
-from finecomb.agreement.sources import SOURCES, source_type
 from finecomb.cli.filters import FilterOptions, names
 from finecomb.cli.options import NoOptions, is_given, with_options
 from finecomb.cli.shared import AsJson, From, StudyPath, app, draw, err, print_table, read, say_all, went_on
@@ -24,9 +17,16 @@ from finecomb.core.estimate import Finding
 from finecomb.core.findings import Findings
 from finecomb.core.options import OptionValues, option, refuse_others
 from finecomb.engine.options import PartitionOptions
-from finecomb.measure.view import View, view
-from finecomb.people.trust import trust
-from finecomb.report.tables import Row
+from finecomb.reporting.tables import Row
+from finecomb.statistics.agreement.agreement import agree as agreed
+from finecomb.statistics.agreement.agreement import measure_names
+from finecomb.statistics.agreement.agreement_options import AgreeOptions
+from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
+from finecomb.statistics.agreement.rating_sources import SOURCES, source_type
+from finecomb.statistics.agreement.registry import MEASURES as AGREEMENTS
+from finecomb.statistics.annotator_quality import trust
+from finecomb.statistics.comparisons.registry import TESTS
+from finecomb.statistics.selection.view import View, view
 
 if TYPE_CHECKING:
     TestName = str

@@ -11,6 +11,11 @@ from typing import Annotated
 import typer
 
 from finecomb import formats, protocols
+from finecomb.annotators.llm.budget import Price
+from finecomb.annotators.llm.injections import control_document, injection_documents, injection_result
+from finecomb.annotators.llm.prompt import VARIABLES, PromptTemplate, prompt_text
+from finecomb.annotators.llm.run_folder import RUNS
+from finecomb.annotators.llm.runs import ModelPlan, ModelRun, collect, execute, name_clash, plan, verify
 from finecomb.cli.call_progress import call_watcher
 from finecomb.cli.model_options import ModelOptions, model_settings
 from finecomb.cli.options import with_options
@@ -37,16 +42,17 @@ from finecomb.core.records import Annotation, ModelSettings
 from finecomb.core.study import Item, Study
 from finecomb.formats import folder
 from finecomb.formats.atomic_file import refuse_existing, write_file
-from finecomb.judges.contract import CONTRACTS, JudgeContract, judge_binding_of, stale_warning, texts_by_system
-from finecomb.judges.reliability import PROBES
-from finecomb.llm.budget import Price
-from finecomb.llm.injections import control_document, injection_documents, injection_result
-from finecomb.llm.prompt import VARIABLES, PromptTemplate, prompt_text
-from finecomb.llm.run_folder import RUNS
-from finecomb.llm.runs import ModelPlan, ModelRun, collect, execute, name_clash, plan, verify
-from finecomb.report.calibration import readable
-from finecomb.report.tables import Row, finding_rows
-from finecomb.report.terminal import document_view
+from finecomb.reporting.calibration_tables import readable
+from finecomb.reporting.tables import Row, finding_rows
+from finecomb.reporting.terminal_text import document_view
+from finecomb.statistics.judges.reliability_probes import PROBES
+from finecomb.statistics.judges.validity import (
+    CONTRACTS,
+    JudgeContract,
+    judge_binding_of,
+    stale_warning,
+    texts_by_system,
+)
 
 
 @app.command()

@@ -12,14 +12,14 @@ from finecomb import formats, protocols
 from finecomb.cli.filters import names
 from finecomb.cli.shared import AsJson, Force, From, StudyPath, app, counted, done, read, say, say_all
 from finecomb.cli.statistics import print_findings
-from finecomb.core.check import checked
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import AuditPlan, Settings
 from finecomb.core.study import Item, Study
-from finecomb.measure.audit import audit_sample, audited, verdicts
-from finecomb.measure.counts import meta_names
-from finecomb.measure.view import Filters, view
+from finecomb.core.study_checks import checked
+from finecomb.statistics.measures.counts import meta_names
+from finecomb.statistics.measures.mark_audit import audit_sample, audited, verdicts
+from finecomb.statistics.selection.view import Filters, view
 
 
 @app.command()

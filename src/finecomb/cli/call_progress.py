@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from rich.progress import BarColumn, Progress, TextColumn
 
+from finecomb.annotators.llm.model_calls import CallProgress, Watcher
 from finecomb.cli.shared import err
-from finecomb.llm.calls import CallProgress, Watcher
 
 
 @contextmanager

@@ -250,7 +250,7 @@ COMMANDS = (
     ),
     CommandRow(
         "rounds",
-        "second_pass",
+        "rounds",
         Panel.TRUST,
         "What a second pass changed: marks kept, changed, withdrawn and added, and agreement before and after.",
     ),
@@ -334,11 +334,10 @@ def _loaded(command: Any) -> Any:
 
 def _complete(command: Any) -> Any:
     from finecomb.cli.output import with_output_flags
-    from finecomb.cli.without_engine import with_engine_refused
 
     for inner in getattr(command, "commands", {}).values():
-        with_engine_refused(with_output_flags(inner))
-    return with_engine_refused(with_output_flags(command))
+        with_output_flags(inner)
+    return with_output_flags(command)
 
 
 def load_commands() -> None:

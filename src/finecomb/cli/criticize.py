@@ -38,10 +38,9 @@ from finecomb.core.estimate import Signature
 from finecomb.core.options import OptionValues, refuse_others
 from finecomb.core.records import Document
 from finecomb.core.study import Study
-from finecomb.critics import human_judgments, synthetic
-from finecomb.critics.base import Critic, Statistic, annotated, parts
-from finecomb.critics.certainty import certainty_row
-from finecomb.critics.comparison import (
+from finecomb.corpora.critics import human_judgments, synthetic
+from finecomb.corpora.critics.base import Critic, Statistic, annotated, parts
+from finecomb.corpora.critics.comparison import (
     Comparison,
     combined,
     compare,
@@ -51,13 +50,21 @@ from finecomb.critics.comparison import (
     dropped_words,
     unused_words,
 )
-from finecomb.critics.criticism import Criticism, criticism, fitted, fresh_real, is_for_fitting, scores_by_system
-from finecomb.critics.diversity import diversity_rows, unused_rows
-from finecomb.critics.human_judgments import REAL
-from finecomb.critics.outliers import Outlier, outliers
-from finecomb.critics.power import PowerPoint, power_curve, power_words
-from finecomb.critics.progress import track, watched
-from finecomb.critics.storage import (
+from finecomb.corpora.critics.critic_certainty import certainty_row
+from finecomb.corpora.critics.critic_power import PowerPoint, power_curve, power_words
+from finecomb.corpora.critics.criticism import (
+    Criticism,
+    criticism,
+    fitted,
+    fresh_real,
+    is_for_fitting,
+    scores_by_system,
+)
+from finecomb.corpora.critics.diversity import diversity_rows, unused_rows
+from finecomb.corpora.critics.human_judgments import REAL
+from finecomb.corpora.critics.outliers import Outlier, outliers
+from finecomb.corpora.critics.progress import track, watched
+from finecomb.corpora.critics.storage import (
     CRITICS,
     checked_options,
     code_needed,
@@ -67,11 +74,11 @@ from finecomb.critics.storage import (
     option_names,
     save,
 )
-from finecomb.critics.surprises import calibrated
+from finecomb.corpora.critics.surprising_spans import calibrated
 from finecomb.engine.options import PartitionOptions
 from finecomb.engine.partitions import WorkSpread, unfinished_folder
-from finecomb.measure.permutation import Correction
-from finecomb.report.tables import Row, as_json, rows_of
+from finecomb.reporting.tables import Row, as_json, rows_of
+from finecomb.statistics.inference.permutation import Correction
 
 _SHOWN = 20  # outliers printed
 _AROUND = 30  # characters on each side of a short step in an excerpt
@@ -370,7 +377,7 @@ def _model_figures(corpora: _Corpora, word_ppl: str, mauve: str) -> dict[str, di
     """
     if not (word_ppl or mauve):
         return {}
-    from finecomb.stress import metrics
+    from finecomb.corpora.stress import stress_metrics
 
     texts: dict[str, list[str]] = {}
     for system, document in corpora.documents():
@@ -378,12 +385,15 @@ def _model_figures(corpora: _Corpora, word_ppl: str, mauve: str) -> dict[str, di
     figures: dict[str, dict[str, float]] = {}
     if word_ppl:
         figures["word ppl"] = {
-            system: metrics.corpus_perplexity(word_ppl, rows) for system, rows in track(texts.items(), "perplexity")
+            system: stress_metrics.corpus_perplexity(word_ppl, rows)
+            for system, rows in track(texts.items(), "perplexity")
         }
     if mauve:
         real = texts[REAL]
         sides = {system: (real, rows) for system, rows in texts.items()} | {REAL: (real[::2], real[1::2])}
-        figures["mauve"] = {system: metrics.mauve(mauve, *pair) for system, pair in track(sides.items(), "MAUVE")}
+        figures["mauve"] = {
+            system: stress_metrics.mauve(mauve, *pair) for system, pair in track(sides.items(), "MAUVE")
+        }
     return figures
 
 
@@ -684,9 +694,13 @@ def _print(
 
 def _write(criticisms: Sequence[Criticism], tables: Mapping[str, Sequence[Row]], folder: Path) -> None:
     """All tables as CSV and all figures as SVG."""
+    from finecomb.reporting.figures.critic_figures import critic_figures
+
     folder.mkdir(parents=True, exist_ok=True)
     figures = {
-        name: svg for result in criticisms for name, svg in result.critic.figures(result.real, result.systems).items()
+        name: svg
+        for result in criticisms
+        for name, svg in critic_figures(result.critic, result.real, result.systems).items()
     }
     for name, rows in tables.items():
         pl.DataFrame(list(rows), infer_schema_length=None).write_csv(folder / f"{name}.csv")

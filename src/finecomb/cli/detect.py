@@ -11,6 +11,9 @@ import polars as pl
 import typer
 
 from finecomb import formats, protocols
+from finecomb.annotators.detectors import Factory, FittedDetector, detectors_by_name, named
+from finecomb.annotators.detectors.base import BatchDetector
+from finecomb.annotators.detectors.batch_detection import RESULTS, DocumentMarking, MarkedCorpus, mark_corpus
 from finecomb.cli.filters import Drop, Where, part_of
 from finecomb.cli.options import with_options
 from finecomb.cli.shared import (
@@ -35,16 +38,13 @@ from finecomb.core.options import OptionValues, listed, refuse_others
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Mark
 from finecomb.core.study import Item, Study
-from finecomb.detect import DETECTORS, Factory, FittedDetector, named
-from finecomb.detect.base import BatchDetector
-from finecomb.detect.marking import RESULTS, DocumentMarking, MarkedCorpus, mark_corpus
 from finecomb.engine.options import PartitionOptions
 from finecomb.engine.partitions import unfinished_folder
 from finecomb.formats import parquet
 from finecomb.formats.atomic_file import refuse_existing, write_file
 from finecomb.formats.folder import looks_like as folder_looks_like
 from finecomb.formats.parquet import ScannedStudy
-from finecomb.report.tables import Row, as_json
+from finecomb.reporting.tables import Row, as_json
 
 DetectorName = Annotated[
     str, typer.Option("--detector", help="Which one; `finecomb detectors` lists them.", show_default=False)
@@ -65,13 +65,13 @@ def detectors(as_json_: AsJson = False) -> None:
             "protocol": factory.protocol,
             "kind": factory.kind,
         }
-        for factory in DETECTORS.values()
+        for factory in detectors_by_name().values()
     ]
     emit(rows, as_json_, "Detectors", "No detectors.")
 
 
 @app.command()
-@with_options([*(factory.options for factory in DETECTORS.values()), PartitionOptions])
+@with_options([*(factory.options for factory in detectors_by_name().values()), PartitionOptions])
 def detect(
     study: StudyPath,
     detector: DetectorName,
@@ -90,7 +90,9 @@ def detect(
     Example: `finecomb detect games --detector boxscore -o checked --basis record`
     """
     factory = named(detector)
-    refuse_others(values.given, {factory.name: factory.options}, {row.name: row.options for row in DETECTORS.values()})
+    refuse_others(
+        values.given, {factory.name: factory.options}, {row.name: row.options for row in detectors_by_name().values()}
+    )
     options: Any = values.of(factory.options)
     scanned = _scanned(study, from_, output) if not where and not drop else None
     whole = scanned if scanned is not None else part_of(read(study, from_), where, drop)
@@ -194,7 +196,7 @@ def _notes(corpus: MarkedCorpus) -> list[str]:
     ]
 
 
-TRAININGS = {factory.name: factory.training for factory in DETECTORS.values() if factory.training}
+TRAININGS = {factory.name: factory.training for factory in detectors_by_name().values() if factory.training}
 
 
 @app.command()

@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 import typer
 
 from finecomb.cli.shared import Force, From, StudyPath, app, counted, done, read, say_all
+from finecomb.collection.exercises import exercise_of, solvable, with_test, with_training
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.practice import Exercise
 from finecomb.core.protocol_text import format_yaml
 from finecomb.core.study import Study
 from finecomb.formats.atomic_file import refuse_existing, write_file
-from finecomb.people.exercises import exercise_of, solvable, with_test, with_training
 
 
 @app.command()
@@ -69,7 +69,7 @@ def _only_protocol(study: Study) -> str:
 
 
 def _exercise(study: Study, id: str, gold: str, protocol: str) -> Exercise:
-    from finecomb.gold.scored_pair import the_gold_annotator
+    from finecomb.statistics.gold.gold_and_judges import the_gold_annotator
 
     document = next((one for one in study.iter_documents() if one.id == id), None)
     if document is None:

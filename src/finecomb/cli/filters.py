@@ -11,9 +11,9 @@ import typer
 from finecomb.core.errors import FinecombError
 from finecomb.core.options import option
 from finecomb.core.study import Study
-from finecomb.measure.selection import joined, selected_study
-from finecomb.measure.view import Filters, dropped
-from finecomb.measure.view import Rounds as WhichRounds
+from finecomb.statistics.selection.subset import joined, selected_study
+from finecomb.statistics.selection.view import Filters, dropped
+from finecomb.statistics.selection.view import Rounds as WhichRounds
 
 WHERE = (
     "Only what fits: model=gpt2, or a condition such as 'model == \"human\" or top_p >= 0.9' on texts, annotators, "

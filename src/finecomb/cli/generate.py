@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 import typer
 
 from finecomb import formats
+from finecomb.annotators.llm.budget import Price
+from finecomb.annotators.llm.run_folder import RUNS
 from finecomb.cli.call_progress import call_watcher
 from finecomb.cli.model_options import WriterOptions, model_settings
 from finecomb.cli.options import with_options
@@ -18,8 +20,8 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.options import OptionValues
 from finecomb.core.records import Document
 from finecomb.core.study import Study
-from finecomb.generate.decoding import Variation, decoding_grid
-from finecomb.generate.generation import (
+from finecomb.corpora.generation.decoding import Variation, decoding_grid
+from finecomb.corpora.generation.generation import (
     GenerationPlan,
     GenerationRun,
     GenerationSettings,
@@ -29,11 +31,9 @@ from finecomb.generate.generation import (
     note_of,
     plan,
 )
-from finecomb.generate.lengths import LengthRule
-from finecomb.generate.priming import DELIMITER, Priming
-from finecomb.llm.budget import Price
-from finecomb.llm.run_folder import RUNS
-from finecomb.report.tables import Row
+from finecomb.corpora.generation.lengths import LengthRule
+from finecomb.corpora.generation.priming import DELIMITER, Priming
+from finecomb.reporting.tables import Row
 
 
 @app.command("generate")

@@ -12,7 +12,6 @@ import polars as pl
 import typer
 
 from finecomb import formats
-from finecomb.agreement.repairs import Repairs
 from finecomb.cli.filters import Annotators, Draws, Drop, Kinds, Protocol, Seed, Tokens, Where, filters, names, part_of
 from finecomb.cli.output import refuse_plot
 from finecomb.cli.shared import (
@@ -33,20 +32,21 @@ from finecomb.cli.shared import (
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
-from finecomb.gold import tables
-from finecomb.gold.disagreements import best_judges, compare_judges, confusion, disagreements, kinds_table
-from finecomb.gold.merge import MAJORITY, Gold, MinVotes
-from finecomb.gold.merge import gold as merged_gold
-from finecomb.gold.scalar import has_scores, scalar_scores
-from finecomb.gold.score import Average, Category, RuleTable, Score, Scores, ScoreSettings, score_by_rules
-from finecomb.gold.score import score as scored
-from finecomb.gold.scored_pair import Unread
-from finecomb.gold.unit_scores import calibration_table, recall_table
-from finecomb.measure.crossed import pivot
-from finecomb.measure.ranking import BEST_RULE
-from finecomb.measure.view import view
-from finecomb.report.scores import readable_rows, score_findings, score_rows
-from finecomb.report.tables import Row, as_json, finding_rows, rows_of
+from finecomb.reporting.score_tables import readable_rows, score_findings, score_rows
+from finecomb.reporting.tables import Row, as_json, finding_rows, rows_of
+from finecomb.statistics.agreement.minimal_corrections import Repairs
+from finecomb.statistics.comparisons.system_ranking import BEST_RULE
+from finecomb.statistics.gold import merge_tables
+from finecomb.statistics.gold.disagreements import best_judges, compare_judges, confusion, disagreements, kinds_table
+from finecomb.statistics.gold.gold_and_judges import Unread
+from finecomb.statistics.gold.gold_merge import MAJORITY, Gold, MinVotes
+from finecomb.statistics.gold.gold_merge import gold as merged_gold
+from finecomb.statistics.gold.scalar_metrics import has_scores, scalar_scores
+from finecomb.statistics.gold.scores import Average, Category, RuleTable, Score, Scores, ScoreSettings, score_by_rules
+from finecomb.statistics.gold.scores import score as scored
+from finecomb.statistics.gold.unit_scores import calibration_table, recall_table
+from finecomb.statistics.measures.cross_tables import pivot
+from finecomb.statistics.selection.view import view
 
 MatchOrAll = Literal[
     "task", "optimal", "overlap", "exact", "partial", "iou", "mpp", "token", "char", "wmt25", "sentence", "all"
@@ -204,14 +204,16 @@ def gold(
     printable = _gold_tables(merged, by, draws, seed)
     if grid and not as_json_:
         printable["rates"] = lambda: rows_of(
-            pivot(tables.rates_table(merged, by, draws, seed), by, "label", as_given=True)
+            pivot(merge_tables.rates_table(merged, by, draws, seed), by, "label", as_given=True)
         )
     for name in table_names:
         printer.add(name, GOLD_TABLES[name], printable[name]())
     if subsets is not None:
-        subset_scores = tables.subsets_table(study_view, subsets, least or MAJORITY, align, size, draws, seed, repairs)
+        subset_scores = merge_tables.subsets_table(
+            study_view, subsets, least or MAJORITY, align, size, draws, seed, repairs
+        )
         printer.add("subsets", f"Gold from {subsets} annotators against gold from all", subset_scores)
-    printer.finish([*study_view.notes, *merged.notes, *tables.recovered_notes(merged, study_view)])
+    printer.finish([*study_view.notes, *merged.notes, *merge_tables.recovered_notes(merged, study_view)])
     if output:
         for note in formats.save(merged.study.items(), output, force=force):
             say(note)
@@ -234,14 +236,14 @@ def _texts(merged: Gold) -> int:
 
 def _gold_tables(merged: Gold, by: str, draws: int, seed: int) -> dict[str, Callable[[], Table]]:
     return {
-        "errors": lambda: tables.errors_table(merged),
-        "annotators": lambda: tables.annotators_table(merged, draws, seed),
-        "confusion": lambda: tables.confusion_table(merged),
-        "rates": lambda: tables.rates_table(merged, by, draws, seed),
-        "agreement": lambda: tables.agreement_table(merged, draws, seed),
-        "cost": lambda: tables.cost_table(merged),
-        "changes": lambda: tables.changes_table(merged),
-        "rest": lambda: tables.rest_table(merged),
+        "errors": lambda: merge_tables.errors_table(merged),
+        "annotators": lambda: merge_tables.annotators_table(merged, draws, seed),
+        "confusion": lambda: merge_tables.confusion_table(merged),
+        "rates": lambda: merge_tables.rates_table(merged, by, draws, seed),
+        "agreement": lambda: merge_tables.agreement_table(merged, draws, seed),
+        "cost": lambda: merge_tables.cost_table(merged),
+        "changes": lambda: merge_tables.changes_table(merged),
+        "rest": lambda: merge_tables.rest_table(merged),
     }
 
 
@@ -394,7 +396,9 @@ def _scalar(
 
 
 def _write_report(scores: Scores, folder: Path, quiet: bool) -> None:
-    from finecomb.report.validation import write_report  # figures take a second to load: only when they are wanted
+    from finecomb.reporting.validation_pages import (
+        write_report,  # figures take a second to load: only when they are wanted
+    )
 
     written = write_report(scores, folder)
     if not quiet:

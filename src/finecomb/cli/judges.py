@@ -18,18 +18,25 @@ from finecomb.core.estimate import Finding
 from finecomb.core.options import OptionValues
 from finecomb.core.study import Study
 from finecomb.formats.atomic_file import write_file
-from finecomb.judges.anchoring import anchoring
-from finecomb.judges.calibrate import Calibration, CalibrationOptions
-from finecomb.judges.calibrate import calibrate as calibrated
-from finecomb.judges.calibration_record import CALIBRATIONS, CalibrationRecord, calibration_record
-from finecomb.judges.contract import CONTRACTS, stale_conditions
-from finecomb.judges.estimate import Estimates
-from finecomb.judges.estimate import estimate as estimated
-from finecomb.judges.validate import Judge, validation_texts
-from finecomb.judges.validate import validate as validated
-from finecomb.measure.grid import Level
-from finecomb.report.calibration import CalibrationTable, calibration_page, drawable, readable, sections, short
-from finecomb.report.tables import Row, as_json, finding_rows
+from finecomb.reporting.calibration_tables import (
+    CalibrationTable,
+    calibration_page,
+    drawable,
+    readable,
+    sections,
+    short,
+)
+from finecomb.reporting.tables import Row, as_json, finding_rows
+from finecomb.statistics.judges.anchoring_effect import anchoring
+from finecomb.statistics.judges.calibration import Calibration, CalibrationOptions
+from finecomb.statistics.judges.calibration import calibrate as calibrated
+from finecomb.statistics.judges.calibration_record import CALIBRATIONS, CalibrationRecord, calibration_record
+from finecomb.statistics.judges.counterfactual_validation import Judge, validation_texts
+from finecomb.statistics.judges.counterfactual_validation import validate as validated
+from finecomb.statistics.judges.estimates import Estimates
+from finecomb.statistics.judges.estimates import estimate as estimated
+from finecomb.statistics.judges.validity import CONTRACTS, stale_conditions
+from finecomb.statistics.measures.unit_grid import Level
 
 JudgeName = Annotated[str, typer.Option("--judge", "-j", help="The annotator to be judged.", show_default=False)]
 JudgeNames = Annotated[
@@ -186,26 +193,26 @@ def validate(
 def _runnable(study: Study, name: str, gold: str, values: OptionValues, path: Path) -> Judge:
     """A detector made for the study, or a language model that has read what is needed."""
     from finecomb import protocols
-    from finecomb.detect import DETECTORS
+    from finecomb.annotators.detectors import detectors_by_name
 
     options = [name for name in values.given if name not in ("seed",)]
-    if name not in DETECTORS:
+    if name not in detectors_by_name():
         is_model = name in study.settings.models or name.startswith("local:") or "base_url" in values.given
         if not is_model:
-            names = [*DETECTORS, *study.settings.models]
+            names = [*detectors_by_name(), *study.settings.models]
             way = "detectors can, and models with --base-url"
             raise FinecombError(f"{name!r} cannot be run again from here; {way}{did_you_mean(name, names)}")
         return _model(study, name, gold, values, path)
     if options:
         raise FinecombError(f"--{options[0].replace('_', '-')} is for language models; {name} is a detector")
-    factory = DETECTORS[name]
+    factory = detectors_by_name()[name]
     versions = [protocol for protocol in study.protocols.values() if protocol.name == factory.protocol]
     return factory.make(versions[-1] if versions else protocols.load(factory.protocol), factory.options())
 
 
 def _model(study: Study, name: str, gold: str, values: OptionValues, path: Path) -> Judge:
     """A language model as a function: all texts are put to it at once, and nothing is paid twice."""
-    from finecomb.llm.runs import execute, plan
+    from finecomb.annotators.llm.runs import execute, plan
 
     wanted = validation_texts(study, gold)
     protocol = study.protocols[wanted.protocol]

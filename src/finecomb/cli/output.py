@@ -16,10 +16,12 @@ import typer
 import typer.main
 
 from finecomb.core.errors import FinecombError
-from finecomb.report.tables import ENDINGS, TableFormat
+from finecomb.reporting.tables import ENDINGS, TableFormat
 
 PICTURES = (".svg", ".png", ".pdf")
-"""Endings of a picture, as `finecomb.report.plots` draws them; that module is loaded only for who wants one."""
+"""Endings of a picture, as `finecomb.reporting.figures.estimate_plots` draws them; that module is loaded only for who
+wants one.
+"""
 
 
 @dataclass

@@ -12,11 +12,11 @@ from finecomb.cli.filters import names
 from finecomb.cli.shared import AsJson, Columns, Force, From, app, counted, done, emit, mapping
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
+from finecomb.corpora.generation.lengths import LengthRule
+from finecomb.corpora.generation.priming import MOST_OVERLAP, Priming
+from finecomb.corpora.preparation import Preparation, PreparedTexts, PromptKind, prepare
 from finecomb.formats.base import Options
-from finecomb.generate.lengths import LengthRule
-from finecomb.generate.preparation import Preparation, PreparedTexts, PromptKind, prepare
-from finecomb.generate.priming import MOST_OVERLAP, Priming
-from finecomb.report.tables import Row
+from finecomb.reporting.tables import Row
 
 
 @app.command("prepare")

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from finecomb.annotators.llm.local_models import is_local
+from finecomb.annotators.llm.probes import TEXTS, ProbeVariant, as_probe, probe_name, probe_texts, probe_variant, unread
+from finecomb.annotators.llm.prompt import PromptTemplate
+from finecomb.annotators.llm.runs import ModelPlan, ModelRun, plan
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Document, ModelSettings
 from finecomb.core.study import Study
-from finecomb.judges.reliability import OWN, own_system, probes, self_preference
-from finecomb.judges.text_values import people_and_judges
-from finecomb.llm.local import is_local
-from finecomb.llm.probes import TEXTS, ProbeVariant, as_probe, probe_name, probe_texts, probe_variant, unread
-from finecomb.llm.prompt import PromptTemplate
-from finecomb.llm.runs import ModelPlan, ModelRun, plan
+from finecomb.statistics.judges.reliability_probes import OWN, own_system, probes, self_preference
+from finecomb.statistics.judges.text_values import people_and_judges
 
 
 @dataclass(frozen=True)

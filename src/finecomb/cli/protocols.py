@@ -10,9 +10,9 @@ import typer
 from finecomb import protocols
 from finecomb.cli.shared import AsJson, app, emit, out, say_all
 from finecomb.core.protocol import Protocol
-from finecomb.measure.answers import unusable_severities
-from finecomb.report.protocols import protocol_view
-from finecomb.report.tables import Row
+from finecomb.reporting.protocol_text import protocol_view
+from finecomb.reporting.tables import Row
+from finecomb.statistics.measures.numeric_answers import unusable_severities
 
 protocols_app = typer.Typer(rich_markup_mode="markdown")
 app.add_typer(protocols_app, name="protocols")

@@ -11,17 +11,17 @@ import typer
 
 from finecomb.cli.serve import Db, Served, work_place
 from finecomb.cli.shared import AsJson, Force, From, StudyPath, app, counted, done, emit, out, read, say
+from finecomb.collection.screened_annotators import ScreenedPerson, screened_people
+from finecomb.collection.screening import Suggestion
+from finecomb.collection.screening import screen as suggestions
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.formats.atomic_file import refuse_existing, write_file
-from finecomb.people.screened_people import ScreenedPerson, screened_people
-from finecomb.people.screening import Suggestion
-from finecomb.people.screening import screen as suggestions
-from finecomb.report.tables import Row, as_json
+from finecomb.reporting.tables import Row, as_json
 
 if TYPE_CHECKING:
-    from finecomb.people.pay import Form
-    from finecomb.store.recruits import PersonalData
-    from finecomb.store.store import Store
+    from finecomb.collection.arrivals_storage import PersonalData
+    from finecomb.collection.database.store import Store
+    from finecomb.collection.pay import Form
 
 
 @app.command()
@@ -77,15 +77,14 @@ def pay(
 
     Example: `finecomb pay my-study -o pay.csv`
     """
-    from finecomb.people import pay
-    from finecomb.store import recruits
+    from finecomb.collection import arrivals_storage, pay
 
     if form not in pay.FORMS:
         raise FinecombError(f"--form {form}: choose among {', '.join(pay.FORMS)}{did_you_mean(form, pay.FORMS)}")
     refuse_existing(output, force)
     with _opened(study, db) as store:
         with store.database.reading() as transaction:
-            arrivals = recruits.arrivals(store, transaction)
+            arrivals = arrivals_storage.arrivals(store, transaction)
         people = pay.earned(store.study(), arrivals, store.head.protocol)
     text = pay.pay_file(_form(form), people)
     write_file(output, text, private=True)
@@ -113,19 +112,19 @@ def forget(
 
     Example: `finecomb forget my-study`
     """
-    from finecomb.store import recruits
+    from finecomb.collection import arrivals_storage
 
     with _opened(study, db) as store:
         named = _named(store, annotator)
         with store.database.reading() as transaction:
-            there = recruits.personal_data(store, transaction, named)
+            there = arrivals_storage.personal_data(store, transaction, named)
         out.print(f"{study}: {_in_words(there)}", soft_wrap=True)
-        if there == recruits.PersonalData(0, 0, 0, 0, 0):
+        if there == arrivals_storage.PersonalData(0, 0, 0, 0, 0):
             return
         if not yes:
             typer.confirm("Remove them for good?", abort=True)
-        gone = store.change_now(recruits.forget, "finecomb forget", named)
-        recruits.wipe(store.database)
+        gone = store.change_now(arrivals_storage.forget, "finecomb forget", named)
+        arrivals_storage.wipe(store.database)
     done(study, f"removed {_in_words(gone)}")
     for file in _backups(study, db):
         say(f"{file} was made before and still holds them; delete it when you no longer need it")
@@ -164,7 +163,7 @@ def _named(store: Store, annotators: list[str] | None) -> list[str] | None:
 @contextmanager
 def _opened(study: Path, db: str) -> Iterator[Store]:
     """A study's database as it is, without taking in what is new in its folder."""
-    from finecomb.store.store import open_store
+    from finecomb.collection.database.store import open_store
 
     where = work_place(study, db)
     if where.file and not where.file.exists():

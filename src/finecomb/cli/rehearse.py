@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from finecomb import formats
-from finecomb.cli.planned import planned_problems, power_rows, print_planned
+from finecomb.annotators.simulated.simulated_people import CrowdTraits
+from finecomb.cli.planned_tests import planned_problems, power_rows, print_planned
 from finecomb.cli.shared import AsJson, Force, StudyPath, app, done, emit, out, read, say
-from finecomb.core.check import checked
+from finecomb.collection import pay as pay_rules
+from finecomb.collection.database.location import FILE, place
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
-from finecomb.people import pay as pay_rules
-from finecomb.report.tables import Row
-from finecomb.simulate.people import CrowdTraits
-from finecomb.store.location import FILE, place
+from finecomb.core.study_checks import checked
+from finecomb.reporting.tables import Row
 
 if TYPE_CHECKING:
     from finecomb.server.rehearsal import Rehearsal, Visit
@@ -129,8 +129,8 @@ def _watched(visits: Iterator[int], places: int) -> Callable[[Visit], None]:
 
 
 def _rehearsed(whole: Study, traits: CrowdTraits, arrivals: int, seed: int) -> Rehearsal:
+    from finecomb.collection.database.store import open_store
     from finecomb.server.rehearsal import RehearsalClock, rehearse, without_people
-    from finecomb.store.store import open_store
 
     clock = RehearsalClock()
     with tempfile.TemporaryDirectory() as temporary:

@@ -17,10 +17,10 @@ from finecomb.cli.filters import Draws, Drop, Seed, Where, part_of
 from finecomb.cli.shared import AsJson, From, StudyPath, app, counted, done, emit, err, out, read, say
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
-from finecomb.judges.contract import CONTRACTS, JudgeContract
-from finecomb.report.site.change import changes
-from finecomb.report.site.content import Source, source
-from finecomb.report.site.folder import (
+from finecomb.reporting.site.anonymisation import nameless
+from finecomb.reporting.site.model_replies import needed_replies
+from finecomb.reporting.site.report_content import Source, source
+from finecomb.reporting.site.report_folder import (
     GOLD,
     MANIFEST,
     REPLIES,
@@ -31,13 +31,13 @@ from finecomb.report.site.folder import (
     write_figures,
     write_report,
 )
-from finecomb.report.site.further import FurtherTable, further_table
-from finecomb.report.site.model_replies import needed_replies
-from finecomb.report.site.nameless import nameless
-from finecomb.report.tables import Row, finding_rows, print_rows
+from finecomb.reporting.site.report_sections import FurtherTable, further_table
+from finecomb.reporting.site.study_changes import changes
+from finecomb.reporting.tables import Row, finding_rows, print_rows
+from finecomb.statistics.judges.validity import CONTRACTS, JudgeContract
 
 if TYPE_CHECKING:
-    from finecomb.report.reproduce.folder import Outcome
+    from finecomb.reporting.reproduce.exhibit_folder import Outcome
 
 Against = Annotated[
     Path | None, typer.Option("--against", help="A gold standard that machines are judged by.", show_default=False)
@@ -80,7 +80,7 @@ Compare = Annotated[
 ]
 
 
-RUNS = "runs"  # as in finecomb.llm, which may not be installed
+RUNS = "runs"  # as in finecomb.annotators.llm, which may not be installed
 
 
 @app.command()
@@ -187,8 +187,8 @@ def _raw_replies(study: Path, chosen: Study) -> dict[str, str]:
     runs = study / RUNS if study.is_dir() else study.with_name(f"{study.name}.{RUNS}")
     if not runs.is_dir():
         return {}
-    from finecomb.llm.calls import reply_text
-    from finecomb.llm.journal import cached_replies
+    from finecomb.annotators.llm.journal import cached_replies
+    from finecomb.annotators.llm.model_calls import reply_text
 
     return needed_replies(chosen, {hash: reply_text(entry.reply) for hash, entry in cached_replies(runs).items()})
 
@@ -280,10 +280,10 @@ def reproduce(
     Examples: `finecomb reproduce scarecrow demo-study -o scarecrow` ·
     `finecomb reproduce clark STUDY --only "Table 1"`
     """
-    from finecomb.report.reproduce.exhibits import PaperStudy  # critics and charts: only for who wants them
-    from finecomb.report.reproduce.folder import write_reproduction
-    from finecomb.report.reproduce.printed import contradictions, is_of_paper
-    from finecomb.report.reproduce.registry import paper_named
+    from finecomb.reporting.reproduce.exhibit_folder import write_reproduction
+    from finecomb.reporting.reproduce.exhibits import PaperStudy  # critics and charts: only for who wants them
+    from finecomb.reporting.reproduce.printed_figures import contradictions, is_of_paper
+    from finecomb.reporting.reproduce.registry import paper_named
 
     chosen = paper_named(paper)
     if audit is not None and paper != "scarecrow":

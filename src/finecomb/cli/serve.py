@@ -15,20 +15,20 @@ from urllib.parse import urlsplit
 import typer
 
 from finecomb import protocols
+from finecomb.annotators.simulated.preview_study import preview_study
 from finecomb.cli.shared import Force, app, counted, done, err, out, phases, say
-from finecomb.core.check import checked
+from finecomb.collection.announcement import announcement, summary_line
+from finecomb.collection.database.location import FILE, StudyLocation, is_url, place
 from finecomb.core.errors import FinecombError, StudyError, did_you_mean
 from finecomb.core.records import PHASES
+from finecomb.core.study_checks import checked
 from finecomb.formats import folder, with_lines
-from finecomb.people.announcement import announcement, summary_line
-from finecomb.simulate.preview import preview_study
-from finecomb.store.location import FILE, StudyLocation, is_url, place
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+    from finecomb.collection.database.store import Store
     from finecomb.core.records import WayPhase
-    from finecomb.store.store import Store
 
 Served = Annotated[
     Path,
@@ -48,7 +48,7 @@ KeyEnv = Annotated[
         show_default=False,
     ),
 ]
-RUNS = "runs"  # as in finecomb.llm, which may not be installed
+RUNS = "runs"  # as in finecomb.annotators.llm, which may not be installed
 Db = Annotated[
     str,
     typer.Option("--db", help="Keep the work there instead: postgresql://HOST/DATABASE#STUDY.", show_default=False),
@@ -139,7 +139,7 @@ def preview(
     """
     chosen = protocols.load(protocol)
     items = preview_study(chosen, phases(skip or ()))
-    from finecomb.store.store import open_store
+    from finecomb.collection.database.store import open_store
 
     if Path(protocol).is_file():
         _preview_live(Path(protocol), phases(skip or ()), host, port, open_)
@@ -161,10 +161,10 @@ def _preview_live(file: Path, skipped: Sequence[WayPhase], host: str, port: int,
     """Show a protocol's file until it is stopped, anew after each change."""
     import uvicorn
 
+    from finecomb.collection.database.store import open_store
     from finecomb.server.app import create_app
     from finecomb.server.connections import server_config
     from finecomb.server.live_preview import PAGE, live_app
-    from finecomb.store.store import open_store
 
     with (
         tempfile.TemporaryDirectory() as temporary,
@@ -206,7 +206,7 @@ def links(
 
     Example: `finecomb links my-study --new 3`
     """
-    from finecomb.store import researcher_actions
+    from finecomb.collection import researcher_actions_storage
 
     if researcher:
         if new or name:
@@ -217,19 +217,19 @@ def links(
     if not new and not name:
         raise FinecombError("say for whom: --new 3 for three new annotators, or --name ann")
     with _opened(study, db) as store:
-        for link in store.do_now(researcher_actions.make_links, "finecomb links", new, tuple(name or ())):
+        for link in store.do_now(researcher_actions_storage.make_links, "finecomb links", new, tuple(name or ())):
             typer.echo(f"{link.annotator}\t{public_url.rstrip('/')}/join/{link.token}")
 
 
 def _sign_in_again(store: Store, id: str, address: str) -> str:
     """A link for a researcher, in the role they have."""
-    from finecomb.store import researcher_actions
+    from finecomb.collection import researcher_actions_storage
 
     with store.database.reading() as transaction:
-        roles = {person.id: person.role for person in researcher_actions.researchers(store, transaction)}
+        roles = {person.id: person.role for person in researcher_actions_storage.researchers(store, transaction)}
     if id not in roles:
         raise FinecombError(f"no researcher is called {id!r}{did_you_mean(id, roles)}; an owner invites new ones")
-    return f"{address}/sign-in/{store.do_now(researcher_actions.invite, 'finecomb links', id, roles[id])}"
+    return f"{address}/sign-in/{store.do_now(researcher_actions_storage.invite, 'finecomb links', id, roles[id])}"
 
 
 @app.command()
@@ -252,8 +252,8 @@ def backup(
 
     Example: `finecomb backup my-study -o monday.db`
     """
-    from finecomb.store.backup import back_up, backup_name
-    from finecomb.store.database import Database
+    from finecomb.collection.database.backup import back_up, backup_name
+    from finecomb.collection.database.connection import Database
 
     if verify is not None:
         if study is not None or output is not None:
@@ -275,7 +275,7 @@ def backup(
 
 
 def _verify(file: Path) -> None:
-    from finecomb.store.backup import verify
+    from finecomb.collection.database.backup import verify
 
     check = verify(file)
     seal = f"as it was made at {check.sealed}" if check.sealed else "sound, but without a seal to compare it with"
@@ -289,10 +289,10 @@ def repair(study: Served) -> None:
 
     Example: `finecomb repair my-study`
     """
-    from finecomb.store.database import Database
-    from finecomb.store.repair import repair as repaired
-    from finecomb.store.serving import only_process
-    from finecomb.store.store import prepare
+    from finecomb.collection.database.connection import Database
+    from finecomb.collection.database.repair import repair as repaired
+    from finecomb.collection.database.serving_lock import only_process
+    from finecomb.collection.database.store import prepare
 
     where = work_place(study, "")
     if where.file and not where.file.exists():
@@ -325,7 +325,7 @@ def restore(
 
     Example: `finecomb restore monday.db my-study`
     """
-    from finecomb.store.backup import restore as put_back
+    from finecomb.collection.database.backup import restore as put_back
 
     if not file.is_file():
         raise FinecombError(f"{file}: no such file")
@@ -351,7 +351,7 @@ def work_place(study: Path, db: str) -> StudyLocation:
 @contextmanager
 def _alone(study: Path, db: str) -> Iterator[None]:
     """Nobody else serves the study from its SQLite file; several processes may from PostgreSQL."""
-    from finecomb.store.serving import only_process
+    from finecomb.collection.database.serving_lock import only_process
 
     if study.is_dir() and not folder.looks_like(study):
         yield  # which is said below
@@ -363,7 +363,7 @@ def _alone(study: Path, db: str) -> Iterator[None]:
 @contextmanager
 def _opened(study: Path, db: str) -> Iterator[Store]:
     """A study to be served, with what is new in its folder."""
-    from finecomb.store.store import open_store
+    from finecomb.collection.database.store import open_store
 
     if study.is_dir() and not folder.looks_like(study):
         raise FinecombError(f"{study}: no study in this folder; `finecomb new` makes one from your texts")
@@ -397,13 +397,13 @@ def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
 
 
 def _researchers_link(store: Store, address: str) -> str:
-    from finecomb.store import researcher_actions
+    from finecomb.collection import researcher_actions_storage
 
-    return f"{address}/sign-in/{store.do_now(researcher_actions.invite, 'finecomb serve', 'owner', 'owner')}"
+    return f"{address}/sign-in/{store.do_now(researcher_actions_storage.invite, 'finecomb serve', 'owner', 'owner')}"
 
 
 def _joining_link(store: Store, address: str) -> str:
-    from finecomb.store.access import open_token
+    from finecomb.collection.access_storage import open_token
 
     token = open_token(store)
     return f"{address}/join/{token}" if token else ""

@@ -22,7 +22,7 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import PHASES, WayPhase
 from finecomb.core.study import Item, Study
 from finecomb.formats.atomic_file import write_file
-from finecomb.report.tables import ENDINGS, Row, as_json, formatted, print_rows
+from finecomb.reporting.tables import ENDINGS, Row, as_json, formatted, print_rows
 
 _WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160  # no window sets the width of a pipe
 out = Console(width=_WIDTH, highlight=False, markup=False, emoji=False)  # texts may hold [brackets] and :words:
@@ -170,7 +170,7 @@ def draw(findings: Sequence[Finding], protocol: Protocol | None = None) -> None:
     """Draw findings into the file of `--plot`, where one was given; labels look as the protocol says."""
     if OUTPUT.plot is None:
         return
-    from finecomb.report.plots import plot  # figures are loaded only for who wants one
+    from finecomb.reporting.figures.estimate_plots import plot  # figures are loaded only for who wants one
 
     plot(findings, OUTPUT.plot, looks(protocol) if protocol else None)
     say(f"{OUTPUT.plot}: drawn, with 95% intervals")

@@ -29,15 +29,15 @@ from finecomb.core.findings import Findings
 from finecomb.core.options import OptionValues, all_specs, option_specs, refuse_others
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
-from finecomb.gold.decisions import decision_notes
-from finecomb.measure.counts import meta_names
-from finecomb.measure.crossed import pivot
-from finecomb.measure.measures import ANSWER, MEASURES, MeasureOptions, named
-from finecomb.measure.measures import measure as measured
-from finecomb.measure.ranking import BEST_RULE, NO_BEST, BestValue, best_values, by_value
-from finecomb.measure.registry import PLANS, STATISTICS, WITH_PILOT, WITHOUT_PILOT
-from finecomb.measure.view import Filters, View, view
-from finecomb.report.tables import BestNumber, BestText, Row, as_json, finding_rows, number_text, rows_of
+from finecomb.reporting.tables import BestNumber, BestText, Row, as_json, finding_rows, number_text, rows_of
+from finecomb.statistics.comparisons.system_ranking import BEST_RULE, NO_BEST, BestValue, best_values, by_value
+from finecomb.statistics.gold.decisions import decision_notes
+from finecomb.statistics.measures.annotation_measures import ANSWER, MEASURES, MeasureOptions, named
+from finecomb.statistics.measures.annotation_measures import measure as measured
+from finecomb.statistics.measures.counts import meta_names
+from finecomb.statistics.measures.cross_tables import pivot
+from finecomb.statistics.registry import PLANS, STATISTICS, WITH_PILOT, WITHOUT_PILOT
+from finecomb.statistics.selection.view import Filters, View, view
 
 
 def measure_choices() -> dict[str, type]:
@@ -245,7 +245,7 @@ def _print_reading_plan(
     study: Path | None, judges: list[str], values: OptionValues, from_: str, as_json_: bool
 ) -> None:
     """How many human texts a half-width needs with judges; the other options are for plans without them."""
-    from finecomb.judges.planning import reading_plan
+    from finecomb.statistics.judges.sample_size import reading_plan
 
     given = values.given
     others = sorted(set(given) - {"half_width", "measure", "protocol"})

@@ -17,6 +17,8 @@ from typing import Annotated, Any
 import typer
 
 from finecomb import protocols
+from finecomb.annotators.detectors import Detector, named
+from finecomb.annotators.detectors.base import BatchDetector
 from finecomb.cli.filters import Draws, Drop, Seed, Where, names, part_of
 from finecomb.cli.options import NoOptions, with_options
 from finecomb.cli.shared import AsJson, From, StudyPath, app, counted, read, say, say_all, say_signature, went_on
@@ -25,16 +27,14 @@ from finecomb.core import tokens
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.options import OptionValues, refuse_others
 from finecomb.core.records import Document
-from finecomb.critics import storage
-from finecomb.critics.base import Critic, parts
-from finecomb.critics.priors import ProjectionError
-from finecomb.detect import Detector, named
-from finecomb.detect.base import BatchDetector
+from finecomb.corpora.critics import storage
+from finecomb.corpora.critics.base import Critic, parts
+from finecomb.corpora.critics.priors import ProjectionError
+from finecomb.corpora.stress import CORRUPTIONS, METRICS, Candidate, Metric, Stressed, metric_named, stressed_texts
+from finecomb.corpora.stress import stress as stressed
+from finecomb.corpora.stress.stress_trial import HUMAN
 from finecomb.engine.options import PartitionOptions
-from finecomb.report.tables import Row, as_json, finding_rows
-from finecomb.stress import CORRUPTIONS, METRICS, Candidate, Metric, Stressed, metric_named, stressed_texts
-from finecomb.stress import stress as stressed
-from finecomb.stress.trial import HUMAN
+from finecomb.reporting.tables import Row, as_json, finding_rows
 
 COMMAND_SECONDS = 3600
 

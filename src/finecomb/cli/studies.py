@@ -12,8 +12,11 @@ import typer
 from rich.text import Text
 
 from finecomb import formats, protocols
+from finecomb.annotators.detectors.boxscore.game_record import game_problem
+from finecomb.annotators.simulated import Simulated, crowd, plant
+from finecomb.annotators.simulated import simulate as simulated
 from finecomb.cli.filters import Drop, Where, part_of
-from finecomb.cli.planned import planned_problems
+from finecomb.cli.planned_tests import planned_problems
 from finecomb.cli.shared import (
     AsJson,
     Columns,
@@ -33,34 +36,31 @@ from finecomb.cli.shared import (
     read,
     say,
 )
-from finecomb.core.check import check as check_study
-from finecomb.core.check import checked
+from finecomb.collection.announcement import announcement, summary_line
 from finecomb.core.corrections import corrected_text
 from finecomb.core.design import design_cells
 from finecomb.core.errors import FinecombError, Problem, StudyError, did_you_mean
-from finecomb.core.evidence import game_problem
 from finecomb.core.protocol import Protocol
 from finecomb.core.protocol_text import parse_yaml
 from finecomb.core.records import PHASES, Annotation, Annotator, Design, Document, Mark, Note, Settings
 from finecomb.core.stored_marks import StoredMarks
 from finecomb.core.study import Item, Study
+from finecomb.core.study_checks import check as check_study
+from finecomb.core.study_checks import checked
 from finecomb.formats import Options
 from finecomb.formats.atomic_file import write_file
-from finecomb.formats.evidence import read_evidence, with_evidence
-from finecomb.formats.joined_marks import joined_marks
-from finecomb.gold.scored_pair import the_gold_annotator
-from finecomb.measure.answers import unusable_severities
-from finecomb.measure.counts import counts, label_counts, meta_names, totals
-from finecomb.measure.selection import condition_columns
-from finecomb.measure.text_sizes import not_work, text_sizes, work_sizes
-from finecomb.people.announcement import announcement, summary_line
-from finecomb.report import demo as tour
-from finecomb.report.marked_text import document_page
-from finecomb.report.problems import problem_lines, problem_row
-from finecomb.report.tables import Row, as_json, rows_of
-from finecomb.report.terminal import document_view
-from finecomb.simulate import Simulated, crowd, plant
-from finecomb.simulate import simulate as simulated
+from finecomb.formats.mark_merge import joined_marks
+from finecomb.formats.text_records import read_evidence, with_evidence
+from finecomb.reporting import demo_tour as tour
+from finecomb.reporting.marked_text import document_page
+from finecomb.reporting.problem_tables import problem_lines, problem_row
+from finecomb.reporting.tables import Row, as_json, rows_of
+from finecomb.reporting.terminal_text import document_view
+from finecomb.statistics.gold.gold_and_judges import the_gold_annotator
+from finecomb.statistics.measures.counts import counts, label_counts, meta_names, totals
+from finecomb.statistics.measures.numeric_answers import unusable_severities
+from finecomb.statistics.measures.text_sizes import not_work, text_sizes, work_sizes
+from finecomb.statistics.selection.subset import condition_columns
 
 
 @app.command()
@@ -87,8 +87,8 @@ def demo(
 
 def _model_reads_one(folder: Path, model: str) -> None:
     """Let a language model read the text that the tour shows; say how to get one where there is none."""
+    from finecomb.annotators.llm.local_models import install_hint
     from finecomb.cli.annotate import add_model
-    from finecomb.llm.local import install_hint
 
     if hint := install_hint(model):
         say(f"a language model would read a text here: {hint}")

@@ -11,10 +11,10 @@ import regex
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from finecomb.core.errors import ProtocolError, did_you_mean
-from finecomb.core.patterns import SlowPatternError, full_match
 from finecomb.core.practice import Choice, Example, Exercise, Qualification, Training
 from finecomb.core.question import Name, Question, label_name, unique
 from finecomb.core.records import Answers, Document, Mark, Meta, Record, Text
+from finecomb.core.safe_patterns import SlowPatternError, full_match
 from finecomb.core.scales import among
 from finecomb.core.spelling import fold
 

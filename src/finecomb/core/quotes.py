@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import OSA
 
-from finecomb.core.folding import Folded, Range, digits, folded, likeness, occurrences, plain, whole_words
+from finecomb.core.text_folding import Folded, Range, digits, folded, likeness, occurrences, plain, whole_words
 from finecomb.core.tokens import words
 
 Method = Literal["exact", "spelling", "elided", "near", ""]

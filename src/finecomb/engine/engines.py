@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from finecomb.core.errors import FinecombError, did_you_mean, shorten
 from finecomb.core.packages import optional_package
-from finecomb.engine.pool import cores, ignore_interrupts
+from finecomb.engine.process_pool import cores, ignore_interrupts
 
 Item = TypeVar("Item")
 Done = TypeVar("Done")

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from finecomb.core.check import checked
+from finecomb.collection.database.location import FILE
 from finecomb.core.errors import FinecombError, FormatError, Problem, StudyError, did_you_mean
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator, Settings
 from finecomb.core.study import Item, Study
-from finecomb.formats import database, folder, seal
+from finecomb.core.study_checks import checked
+from finecomb.formats import database, folder, parquet_seal
 from finecomb.formats.atomic_file import replacing
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import FeatureCounter
-from finecomb.formats.source import neighbours
-from finecomb.store.location import FILE
+from finecomb.formats.source_files import neighbours
 
 if TYPE_CHECKING:
     from finecomb.formats.parquet import ScannedStudy
@@ -117,9 +117,11 @@ Watch = Callable[[Iterable[Item]], Iterable[Item]]
 
 def is_sealed_parquet(path: Path, format: str = "") -> bool:
     """Whether a path is a study in Parquet that was checked when it was written and has not changed since."""
-    if format not in ("", "parquet") or not (path / seal.NAME).is_file():
+    if format not in ("", "parquet") or not (path / parquet_seal.NAME).is_file():
         return False
-    return not folder.looks_like(path) and named("parquet").name == format_of(path).name and seal.is_sealed(path)
+    return (
+        not folder.looks_like(path) and named("parquet").name == format_of(path).name and parquet_seal.is_sealed(path)
+    )
 
 
 def read(
@@ -161,7 +163,7 @@ def save_part(part: Study, path: Path, marks: Iterable[pl.DataFrame], force: boo
     with replacing(path, force) as temporary:
         write_part(part, temporary, marks)
         if not names_records(part.settings) and part.annotations["about"].null_count() == len(part.annotations):
-            seal.set_seal(temporary)
+            parquet_seal.set_seal(temporary)
 
 
 def save_marked(
@@ -183,8 +185,8 @@ def save_marked(
     is_plain = not settings.mode and not settings.planned and source.has_valid_annotators()
     with replacing(path, force) as temporary:
         write_marked(source, temporary, protocol, annotator, results)
-        if is_checked and not names_records(settings) and (is_plain or seal.is_sealed(source.path)):
-            seal.set_seal(temporary)
+        if is_checked and not names_records(settings) and (is_plain or parquet_seal.is_sealed(source.path)):
+            parquet_seal.set_seal(temporary)
 
 
 def names_records(settings: Settings) -> bool:
@@ -215,7 +217,7 @@ def save_checked(
     """Check records while they are written, all or nothing; in Parquet they are sealed."""
     notes = save(checked(items), path, format, options, force)
     if (format or format_for_writing(path).name) == "parquet":
-        seal.set_seal(path)
+        parquet_seal.set_seal(path)
     return notes
 
 

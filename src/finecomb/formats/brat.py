@@ -33,13 +33,7 @@ from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import KNOWN_ANSWERS
 from finecomb.formats.folder import looks_like as is_study
-from finecomb.formats.source import (
-    implied_protocol,
-    label_name,
-    question_name,
-    read_text,
-    record,
-)
+from finecomb.formats.source_files import implied_protocol, label_name, question_name, read_text, record
 
 ANTECEDENT = "antecedent"
 NO_LABEL = "no-type"

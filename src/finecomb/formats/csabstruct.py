@@ -16,7 +16,7 @@ from finecomb.core.records import Document
 from finecomb.core.study import Item
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source import Fields, json_lines, parse_json, record, starts_with, titled_segments
+from finecomb.formats.source_files import Fields, json_lines, parse_json, record, starts_with, titled_segments
 
 KEYS = ("id", "sentences", "labels")
 

@@ -14,10 +14,10 @@ from finecomb.core.spreadsheet_cells import escaped, unescaped
 from finecomb.core.study import Item
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source import csv_rows, starts_with
-from finecomb.formats.table import HOLDS
-from finecomb.formats.table_records import OPTIONS, Row, records
-from finecomb.formats.table_rows import laid_out
+from finecomb.formats.mark_table import HOLDS
+from finecomb.formats.mark_table_records import OPTIONS, Row, records
+from finecomb.formats.mark_table_rows import laid_out
+from finecomb.formats.source_files import csv_rows, starts_with
 
 _FIRST = ("document", "text")
 """How the columns of our own tables begin."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from finecomb.collection.database.location import FILE, is_url, place
 from finecomb.core.errors import FormatError
 from finecomb.core.packages import need_packages
 from finecomb.core.protocol import Protocol
@@ -17,14 +18,13 @@ from finecomb.core.records import Annotation, Annotator, Document, Note, Setting
 from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
-from finecomb.store.location import FILE, is_url, place
 
 _ORDER = (Settings, Protocol, Document, Annotator, Annotation, Note)
 
 
 def _store() -> Any:
     need_packages("a database needs", "sqlalchemy", "alembic")
-    from finecomb.store import store
+    from finecomb.collection.database import store
 
     return store
 

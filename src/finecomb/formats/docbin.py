@@ -12,9 +12,9 @@ from finecomb.core.errors import FormatError, shorten
 from finecomb.core.packages import optional_package
 from finecomb.core.records import Annotation, Document
 from finecomb.core.study import Item
-from finecomb.formats import simple
+from finecomb.formats import simple_spans
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source import Fields, record
+from finecomb.formats.source_files import Fields, record
 
 GROUP = "sc"
 """The span group that spaCy's span categorizer reads; groups may overlap, entities may not."""
@@ -25,11 +25,11 @@ OURS = "finecomb"
 def read(path: Path, options: Options) -> Iterator[Item]:
     """Documents and annotations; a Doc without span groups has its entities as marks."""
 
-    def passes() -> Iterator[simple.Pass]:
+    def passes() -> Iterator[simple_spans.Pass]:
         for number, doc in enumerate(_docs(path)):
             yield _pass(doc, f"{path}: doc {number}", f"{path.stem}-{number}", options.annotator or path.stem)
 
-    return simple.records(passes, path, options)
+    return simple_spans.records(passes, path, options)
 
 
 def _spacy() -> Any:
@@ -47,7 +47,7 @@ def _docs(path: Path) -> Iterator[Any]:
         raise FormatError(f"{path}: cannot be read as a spaCy DocBin: {shorten(str(error), 100)}") from None
 
 
-def _pass(doc: Any, where: str, id: str, annotator: str) -> simple.Pass:
+def _pass(doc: Any, where: str, id: str, annotator: str) -> simple_spans.Pass:
     fields = Fields(doc.user_data.get(OURS, {}), where)
     document = record(
         Document, where, id=fields.get("document", str, id), text=doc.text, meta=fields.get("meta", dict, {})
@@ -59,11 +59,11 @@ def _pass(doc: Any, where: str, id: str, annotator: str) -> simple.Pass:
         for index, span in enumerate(group)
     ]
     who = fields.get("annotator", str, "") if fields.value else annotator
-    return simple.Pass(document, who, where, spans, meta={"cats": dict(doc.cats)} if doc.cats else {})
+    return simple_spans.Pass(document, who, where, spans, meta={"cats": dict(doc.cats)} if doc.cats else {})
 
 
-def _found(span: Any, where: str, meta: dict[str, Any]) -> simple.LabelledSpan:
-    return simple.LabelledSpan(span.start_char, span.end_char, span.label_ or None, where, span.id_, meta)
+def _found(span: Any, where: str, meta: dict[str, Any]) -> simple_spans.LabelledSpan:
+    return simple_spans.LabelledSpan(span.start_char, span.end_char, span.label_ or None, where, span.id_, meta)
 
 
 def write(items: Iterable[Item], path: Path, options: Options) -> None:
@@ -71,13 +71,13 @@ def write(items: Iterable[Item], path: Path, options: Options) -> None:
     spacy = _spacy()
     vocab = spacy.blank("xx").vocab
     docs = spacy.tokens.DocBin(attrs=["ORTH", "SPACY"], store_user_data=True)
-    for document, annotation in simple.worked(items):
+    for document, annotation in simple_spans.worked(items):
         docs.add(_doc(document, annotation, spacy, vocab))
     docs.to_disk(path)
 
 
 def _doc(document: Document, annotation: Annotation | None, spacy: Any, vocab: Any) -> Any:
-    marks = list(simple.on_text(annotation)) if annotation else []
+    marks = list(simple_spans.on_text(annotation)) if annotation else []
     words, spaces = tokens(document.text, {span.start for _, span in marks}, {span.end for _, span in marks})
     doc = spacy.tokens.Doc(vocab, words=words, spaces=spaces)
     doc.user_data[OURS] = {"document": document.id, "meta": dict(document.meta)} | (

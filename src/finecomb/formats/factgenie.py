@@ -22,7 +22,7 @@ from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source import Fields, json_lines, parse_json, read_text, record, slug, starts_with
+from finecomb.formats.source_files import Fields, json_lines, parse_json, read_text, record, slug, starts_with
 
 ANNOTATIONS, CONFIG, OUTPUTS, INPUTS = "annotations.jsonl", "config.yaml", "outputs", "inputs"
 _KNOWN = ("dataset", "split", "setup_id", "example_idx", "annotator_group", "annotations", "round")

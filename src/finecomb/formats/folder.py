@@ -11,6 +11,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 from pydantic_core import from_json
 
+from finecomb.collection.database.location import FILE
 from finecomb.core.errors import FormatError, Problem, StudyError
 from finecomb.core.protocol import Protocol
 from finecomb.core.protocol_text import explain, format_yaml, parse_protocol, parse_yaml
@@ -20,8 +21,7 @@ from finecomb.formats import database
 from finecomb.formats.atomic_file import replacing, sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
-from finecomb.formats.source import json_lines, read_text
-from finecomb.store.location import FILE
+from finecomb.formats.source_files import json_lines, read_text
 
 R = TypeVar("R", bound=Record)
 

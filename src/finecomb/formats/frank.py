@@ -16,7 +16,7 @@ from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
 from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source import Fields, implied_protocol, json_items, record, slug, starts_with
+from finecomb.formats.source_files import Fields, implied_protocol, json_items, record, slug, starts_with
 
 METRICS_FILE = "baseline_factuality_metrics_outputs.json"
 POOLED = "pooled"

@@ -18,17 +18,17 @@ from typing import IO, Any
 
 import yaml
 
+from finecomb.annotators.detectors.boxscore.game_record import is_game
 from finecomb.core.errors import FormatError, did_you_mean, shorten
-from finecomb.core.evidence import is_game, links_of, with_links
 from finecomb.core.protocol import Protocol
+from finecomb.core.record_links import links_of, with_links
 from finecomb.core.records import Annotation, Annotator, Document, Kind, Mark, Note, Settings
 from finecomb.core.span import TEXT, Offsets, Span, token_range
 from finecomb.core.study import Item
 from finecomb.core.tokens import whitespace
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.evidence import TEXT_ID, GameEvidence, records_of
-from finecomb.formats.source import (
+from finecomb.formats.source_files import (
     Fields,
     csv_rows,
     decoding,
@@ -38,6 +38,7 @@ from finecomb.formats.source import (
     record,
     starts_with,
 )
+from finecomb.formats.text_records import TEXT_ID, GameEvidence, records_of
 from finecomb.protocols import shipped
 
 COLUMNS = (

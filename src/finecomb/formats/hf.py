@@ -21,8 +21,8 @@ from finecomb.core.study import Item, Study
 from finecomb.formats import study_tables
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
-from finecomb.formats.source import Fields, parse_json, record
-from finecomb.formats.table import OTHER, our_names
+from finecomb.formats.mark_table import OTHER, our_names
+from finecomb.formats.source_files import Fields, parse_json, record
 
 STUDY = "study"
 """The split that holds settings and protocols as JSON, beside one split for each frame that has rows."""

@@ -19,8 +19,8 @@ from finecomb.core.study import Item
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
-from finecomb.formats.source import Fields, json_lines, parse_json, record, starts_with
-from finecomb.formats.table import META
+from finecomb.formats.mark_table import META
+from finecomb.formats.source_files import Fields, json_lines, parse_json, record, starts_with
 
 KINDS: dict[str, type[Settings | Protocol | Document | Annotator | Annotation]] = {
     "settings": Settings,

@@ -28,7 +28,7 @@ from finecomb.core.study import Item
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import DOCUMENT_FIELDS, KNOWN_ANSWERS
-from finecomb.formats.source import (
+from finecomb.formats.source_files import (
     Fields,
     implied_protocol,
     json_items,

@@ -16,7 +16,7 @@ from finecomb.core.errors import FormatError
 from finecomb.core.records import Document, Note, Segment
 from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source import record
+from finecomb.formats.source_files import record
 
 _NAME = re.compile(r"(?P<name>.+)\.(?P<section>[0-9n][a-z0-9]*)(?:\.gz)?$")
 _FOLDER = re.compile(r"man[0-9n][a-z0-9]*$")

@@ -17,7 +17,7 @@ from finecomb.core.records import Document, Segment
 from finecomb.core.study import Item
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source import Fields, json_items, record, starts_with, titled_segments
+from finecomb.formats.source_files import Fields, json_items, record, starts_with, titled_segments
 
 BETWEEN = "\n\n"
 KEYS = ("id", "sections", "section_names")

@@ -13,7 +13,7 @@ from finecomb.core.errors import FormatError
 from finecomb.core.records import Document
 from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source import read_text, record, starts_with
+from finecomb.formats.source_files import read_text, record, starts_with
 
 ENDING = ".txt"
 

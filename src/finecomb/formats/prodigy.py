@@ -10,10 +10,10 @@ from pydantic_core import to_json
 
 from finecomb.core.records import Document, Status
 from finecomb.core.study import Item
-from finecomb.formats import simple
+from finecomb.formats import simple_spans
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source import Fields, record, starts_with
+from finecomb.formats.source_files import Fields, record, starts_with
 
 META = "finecomb_meta"
 """Where we keep a document's meta: what is in `meta`, Prodigy shows to its annotators."""
@@ -23,27 +23,27 @@ _ANSWERS: dict[str, Status] = {"accept": "submitted", "reject": "excluded", "ign
 
 def read(path: Path, options: Options) -> Iterator[Item]:
     """Documents and annotations; what was rejected or ignored is excluded, with the answer in its meta."""
-    return simple.line_records(_pass, path, options)
+    return simple_spans.line_records(_pass, path, options)
 
 
-def _pass(row: Fields, line: int, annotator: str) -> simple.Pass:
+def _pass(row: Fields, line: int, annotator: str) -> simple_spans.Pass:
     id = str(row.get("id", (int, str), row.get("_input_hash", int, line)))
     meta = row.get("meta", dict, {}) | row.get(META, dict, {})
     document = record(Document, row.where, id=id, text=row.get("text", str), meta=meta)
     if "spans" not in row.value and "answer" not in row.value:
-        return simple.Pass(document, "", row.where)
+        return simple_spans.Pass(document, "", row.where)
     who = row.get("_annotator_id", str, None) or row.get("_session_id", str, None) or annotator
     answer = row.get("answer", str, "accept")
     if answer not in _ANSWERS:
         raise row.error(f"'answer': expected {', '.join(_ANSWERS)}, found {answer!r:.40}")
     answers = {"answer": answer} if answer != "accept" else {}
-    return simple.Pass(document, who, row.where, list(_spans(row)), _ANSWERS[answer], answers)
+    return simple_spans.Pass(document, who, row.where, list(_spans(row)), _ANSWERS[answer], answers)
 
 
-def _spans(row: Fields) -> Iterator[simple.LabelledSpan]:
+def _spans(row: Fields) -> Iterator[simple_spans.LabelledSpan]:
     for span in row.each("spans", []):
         label, id = span.get("label", str, None), span.get("id", str, "")
-        yield simple.LabelledSpan(
+        yield simple_spans.LabelledSpan(
             span.get("start", int), span.get("end", int), label, span.where, id, span.rest(*_SPAN)
         )
 
@@ -51,12 +51,12 @@ def _spans(row: Fields) -> Iterator[simple.LabelledSpan]:
 def write(items: Iterable[Item], path: Path, options: Options) -> None:
     """Write a line for each annotation, and one without `spans` for a text nobody read."""
     with path.open("wb") as file:
-        for document, annotation in simple.worked(items):
+        for document, annotation in simple_spans.worked(items):
             row: dict[str, Any] = {"id": document.id, "text": document.text, META: document.meta}
             if annotation is not None:
                 row["spans"] = [
                     {"start": span.start, "end": span.end, "label": mark.label, "id": mark.id} | dict(mark.meta)
-                    for mark, span in simple.on_text(annotation)
+                    for mark, span in simple_spans.on_text(annotation)
                 ]
                 row |= {"answer": "accept", "_annotator_id": annotation.annotator}
             file.write(to_json(row) + b"\n")

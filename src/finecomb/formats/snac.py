@@ -23,7 +23,7 @@ from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Item
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source import Fields, json_items, label_name, record, starts_with
+from finecomb.formats.source_files import Fields, json_items, label_name, record, starts_with
 from finecomb.protocols import shipped
 
 READERS = 3

@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from finecomb.core.errors import FormatError, did_you_mean, shorten
-from finecomb.core.folding import Folded, Range, likeness
 from finecomb.core.protocol import Protocol
 from finecomb.core.quotes import exact, nearest
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, Qualified, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Item
+from finecomb.core.text_folding import Folded, Range, likeness
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source import label_name, record
+from finecomb.formats.source_files import label_name, record
 from finecomb.protocols import shipped
 
 TEXTS, PEOPLE, ERRORS, GOLD = "generated_text_info", "participant_info", "annotations", "GSML"

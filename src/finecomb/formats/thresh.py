@@ -26,14 +26,7 @@ from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import KNOWN_ANSWERS
 from finecomb.formats.snac import READERS, error_type
-from finecomb.formats.source import (
-    Fields,
-    implied_protocol,
-    json_items,
-    label_name,
-    record,
-    starts_with,
-)
+from finecomb.formats.source_files import Fields, implied_protocol, json_items, label_name, record, starts_with
 from finecomb.protocols import shipped
 
 SEVERITIES: dict[str, Answer] = {"minor": 1, "somewhat": 2, "a lot": 3}

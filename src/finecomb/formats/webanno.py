@@ -15,9 +15,9 @@ from urllib.parse import quote, unquote
 from finecomb.core.errors import FormatError, shorten
 from finecomb.core.records import Annotation, Document
 from finecomb.core.study import Item
-from finecomb.formats import simple
+from finecomb.formats import simple_spans
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source import decoding, open_text, read_text, record, starts_with
+from finecomb.formats.source_files import decoding, open_text, read_text, record, starts_with
 from finecomb.formats.utf16 import Utf16
 
 ANNOTATION, SOURCE = "annotation", "source"
@@ -34,16 +34,16 @@ _MARKED = f"{_LINGUISTIC}ner"
 def read(path: Path, options: Options) -> Iterator[Item]:
     """Documents and annotations of a file or of a project; each file is one person's work on one text."""
 
-    def passes() -> Iterator[simple.Pass]:
+    def passes() -> Iterator[simple_spans.Pass]:
         if path.is_dir():
             yield from _project(path, options)
         else:
             yield _pass(path, path.stem, options.annotator or path.stem, None, options)
 
-    return simple.records(passes, path, options)
+    return simple_spans.records(passes, path, options)
 
 
-def _project(path: Path, options: Options) -> Iterator[simple.Pass]:
+def _project(path: Path, options: Options) -> Iterator[simple_spans.Pass]:
     sources = {file.name: file for file in sorted((path / SOURCE).glob("*")) if file.is_file()}
     files = sorted((path / ANNOTATION).glob("*/*.tsv"))
     if not files and not sources:
@@ -54,7 +54,7 @@ def _project(path: Path, options: Options) -> Iterator[simple.Pass]:
         yield _pass(file, _id(name), options.annotator or unquote(file.stem), text, options)
     for name in sources.keys() - {file.parent.name for file in files}:
         document = record(Document, str(sources[name]), id=_id(name), text=read_text(sources[name]))
-        yield simple.Pass(document, "", str(sources[name]))
+        yield simple_spans.Pass(document, "", str(sources[name]))
 
 
 def _id(name: str) -> str:
@@ -94,7 +94,7 @@ class _WebannoFile:
         return (token for _, tokens in self.sentences for token in tokens)
 
 
-def _pass(file: Path, document: str, annotator: str, text: str | None, options: Options) -> simple.Pass:
+def _pass(file: Path, document: str, annotator: str, text: str | None, options: Options) -> simple_spans.Pass:
     parsed = _parse(file)
     text = _rebuilt(parsed, str(file)) if text is None else text
     record_of_text = record(Document, str(file), id=document, text=text)
@@ -108,7 +108,7 @@ def _pass(file: Path, document: str, annotator: str, text: str | None, options: 
             raise FormatError(f"{token.where}: {words}, not {shorten(token.word)!r}")
         token.start, token.end = start, end
     spans = [span for layer in parsed.layers for span in _spans(layer, parsed, options.columns.get("label"))]
-    return simple.Pass(record_of_text, annotator, str(file), spans)
+    return simple_spans.Pass(record_of_text, annotator, str(file), spans)
 
 
 def _parse(file: Path) -> _WebannoFile:
@@ -164,11 +164,11 @@ def _rebuilt(parsed: _WebannoFile, where: str) -> str:
     return units.decode("utf-16-le", "replace")
 
 
-def _spans(layer: _Layer, parsed: _WebannoFile, wanted: str | None) -> Iterator[simple.LabelledSpan]:
+def _spans(layer: _Layer, parsed: _WebannoFile, wanted: str | None) -> Iterator[simple_spans.LabelledSpan]:
     """The annotations of a layer; cells with the same number in brackets belong together."""
     if not layer.name or (layer.name.startswith(_LINGUISTIC) and not layer.name.startswith(_MARKED)):
         return
-    spans: dict[Any, simple.LabelledSpan] = {}
+    spans: dict[Any, simple_spans.LabelledSpan] = {}
     for token in parsed.tokens:
         cells = token.cells[layer.first : layer.first + len(layer.features)]
         for index, (number, values) in enumerate(_stacked(cells)):
@@ -181,7 +181,7 @@ def _spans(layer: _Layer, parsed: _WebannoFile, wanted: str | None) -> Iterator[
                 }
                 label = answers.pop(wanted or next(iter(answers), ""), None)
                 meta = answers | ({"layer": layer.name} if layer.name != LAYER else {})
-                spans[key] = simple.LabelledSpan(token.start, token.end, label, token.where, meta=meta)
+                spans[key] = simple_spans.LabelledSpan(token.start, token.end, label, token.where, meta=meta)
     yield from spans.values()
 
 
@@ -220,7 +220,7 @@ def write(items: Iterable[Item], path: Path, options: Options) -> None:
     """Write a project: texts in `source/`, and `annotation/TEXT/PERSON.tsv`. Marks shrink to the words in them."""
     (path / SOURCE).mkdir(parents=True)
     (path / ANNOTATION).mkdir()
-    for document, annotation in simple.worked(items):
+    for document, annotation in simple_spans.worked(items):
         name = f"{_file_name(document.id)}.txt"
         (path / SOURCE / name).write_bytes(document.text.encode())
         if annotation is not None:
@@ -237,7 +237,7 @@ def _file_name(id: str) -> str:
 
 
 def _tsv(text: str, annotation: Annotation) -> str:
-    marks = [(span.start, span.end, mark.label or "") for mark, span in simple.on_text(annotation)]
+    marks = [(span.start, span.end, mark.label or "") for mark, span in simple_spans.on_text(annotation)]
     words = list(_words(text, {edge for start, end, _ in marks for edge in (start, end)}))
     lines = [f"{_HEAD}.3", f"#T_SP={LAYER}|label", "", ""]
     if words:

@@ -19,7 +19,7 @@ from finecomb.core.spelling import fold
 from finecomb.core.study import Item
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source import csv_rows, label_name, record, starts_with
+from finecomb.formats.source_files import csv_rows, label_name, record, starts_with
 
 COLUMNS = ("system", "doc", "doc_id", "seg_id", "rater", "source", "target", "category", "severity", "comment")
 _ALSO = {"doc_id": "docSegId", "seg_id": "globalSegId"}

@@ -13,9 +13,9 @@ from typing import Any
 from finecomb.core.errors import FormatError, shorten
 from finecomb.core.study import Item
 from finecomb.formats.base import Format, Options
-from finecomb.formats.table import HOLDS
-from finecomb.formats.table_records import OPTIONS, Row, records
-from finecomb.formats.table_rows import laid_out
+from finecomb.formats.mark_table import HOLDS
+from finecomb.formats.mark_table_records import OPTIONS, Row, records
+from finecomb.formats.mark_table_rows import laid_out
 
 LONGEST = 32_767
 """Characters (in UTF-16) that Excel allows in a cell."""

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
-from finecomb.server import metrics, pages, problems, sign_in
+from finecomb.collection.database.store import Store
+from finecomb.server import error_responses, metrics, pages, sign_in
 from finecomb.server.adjudication import routes as adjudication
 from finecomb.server.annotators import routes as annotators
 from finecomb.server.annotators.schema import ErrorResponse
@@ -17,7 +18,6 @@ from finecomb.server.headers import HeaderMiddleware
 from finecomb.server.metrics import Meter, MeterMiddleware
 from finecomb.server.researchers import calibration_routes, recruitment, run_routes
 from finecomb.server.researchers import routes as researchers
-from finecomb.store.store import Store
 from finecomb.version import __version__
 
 _MOST = 1_000_000  # bytes of an annotator's request
@@ -53,7 +53,7 @@ def create_app(
     app.state.meter = meter or Meter()
     store.on_commit = app.state.meter.count_commit
     app.state.task_cache = TaskCache(store, app.state.auth.signature)
-    problems.install(app)
+    error_responses.install(app)
     app.router.routes[:0] = annotators.shortcuts()
     app.include_router(sign_in.router)
     app.include_router(annotators.router)

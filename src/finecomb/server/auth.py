@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from finecomb.server.problems import ProblemError
-from finecomb.store import access
-from finecomb.store.access import ROLES, Role, Session, Who
-from finecomb.store.database import Transaction
-from finecomb.store.store import Store
+from finecomb.collection import access_storage
+from finecomb.collection.access_storage import ROLES, Role, Session, Who
+from finecomb.collection.database.connection import Transaction
+from finecomb.collection.database.store import Store
+from finecomb.server.error_responses import ProblemError
 
 P = ParamSpec("P")
 Cookie = Literal["annotator", "researcher", "device"]
@@ -60,7 +60,7 @@ class Auth:
 
     def keep(self, response: Response, kind: Who, token: str) -> None:
         """Sign in: the cookie that holds a session's token."""
-        self._set(response, kind, f"{token}.{self.signature(token)}", int(access.LASTS[kind]))
+        self._set(response, kind, f"{token}.{self.signature(token)}", int(access_storage.LASTS[kind]))
 
     def drop(self, response: Response, kind: Who) -> None:
         """Sign out: the browser forgets the cookie."""
@@ -127,7 +127,7 @@ class Auth:
             if not token or not hmac.compare_digest(signature.encode(), self.signature(token).encode()):
                 return None
             with self.store.database.reading() as transaction:
-                session = access.session(self.store, transaction, token)
+                session = access_storage.session(self.store, transaction, token)
             if session is None:
                 return None
             if session.kind == "researcher" and not self.store.database.sqlite:
@@ -158,17 +158,22 @@ class Auth:
         token = await self.store.do(job, *args, **named)
         self.store.sessions.clear()  # a researcher may have got another role
         if token is None:
-            raise wrong_link(await self.store.do(access.count_attempt, "wrong-link", self.signature(address)))
+            raise wrong_link(await self.store.do(access_storage.count_attempt, "wrong-link", self.signature(address)))
         return token
 
     async def admit(self, request: Request) -> None:
         """Let one more person of an address in by the open link, within limits; this machine's own are not counted."""
-        if (address := self.address(request)) and (await self.store.do(access.count_attempt, "join", address) > _JOINS):
+        if (address := self.address(request)) and (
+            await self.store.do(access_storage.count_attempt, "join", address) > _JOINS
+        ):
             raise ProblemError("too-many", "Too many people came from your network at once. Try again in ten minutes.")
 
     async def limit_codes(self, worker: str) -> None:
         """Let somebody type a code of another browser so many times, wherever they are."""
-        if await self.store.do(access.count_attempt, "browser-code", self.signature(f"worker/{worker}")) > _TRIES:
+        if (
+            await self.store.do(access_storage.count_attempt, "browser-code", self.signature(f"worker/{worker}"))
+            > _TRIES
+        ):
             raise ProblemError("too-many")
 
     def address(self, request: Request) -> str:
@@ -185,21 +190,21 @@ class Auth:
     def refuse_link(self, request: Request) -> ProblemError:
         """What to say to somebody whose link opens nothing; the try counts."""
         address = request.client.host if request.client else ""
-        return wrong_link(self.store.do_now(access.count_attempt, "wrong-link", self.signature(address)))
+        return wrong_link(self.store.do_now(access_storage.count_attempt, "wrong-link", self.signature(address)))
 
     async def stay(self, session: Session) -> None:
         """Remember now and then that a researcher is active; who is not for long is signed out."""
         now = self.store.clock()
-        if now - session.active > access.IDLE:
+        if now - session.active > access_storage.IDLE:
             await self.leave(session)
             raise ProblemError("signed-out", "You were away for long. Sign in again with a new link.")
         if now - session.active > _RENEWED:
-            await self.store.do(access.touch_session, session.hash)
+            await self.store.do(access_storage.touch_session, session.hash)
             self.store.sessions.clear()
 
     async def leave(self, session: Session) -> None:
         """Sign out."""
-        await self.store.do(access.end_session, session.hash)
+        await self.store.do(access_storage.end_session, session.hash)
         self.store.sessions.clear()
 
 
@@ -236,7 +241,7 @@ def recent_researcher(role: Role) -> Callable[[Request], Awaitable[Session]]:
 
     async def recently(request: Request) -> Session:
         session = await allowed(request)
-        if auth_of(request).store.clock() - session.created > access.RECENT:
+        if auth_of(request).store.clock() - session.created > access_storage.RECENT:
             raise ProblemError(
                 "signed-out", "For this, sign in again: `finecomb links STUDY --researcher NAME` makes a link."
             )

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from finecomb.collection.database.store import Store
 from finecomb.core.records import Recruitment
+from finecomb.server.error_responses import ProblemError
 from finecomb.server.logs import route_of
-from finecomb.server.problems import ProblemError
-from finecomb.store.store import Store
 
 _POLICY = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'"
 MTURK = (

@@ -7,9 +7,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from finecomb.collection import task_storage
+from finecomb.collection.database.store import Store
 from finecomb.core.errors import FinecombError
-from finecomb.store import tasks
-from finecomb.store.store import Store
 
 DAY = 24 * 3600.0
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ def housekeeping(store: Store, every: float = DAY) -> Iterator[None]:
 def _keep(store: Store, every: float, over: threading.Event) -> None:
     while not over.is_set():
         try:
-            store.do_now(tasks.forget_changes)
+            store.do_now(task_storage.forget_changes)
         except FinecombError as error:  # a database that is away comes back; tomorrow is early enough
             log.warning("old changes were not forgotten: %s", error)
         over.wait(every)

@@ -17,13 +17,13 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from finecomb.collection.database import tables
+from finecomb.collection.database.connection import Transaction
+from finecomb.collection.database.store import Store
+from finecomb.collection.database.tables import given
 from finecomb.core.errors import FinecombError
+from finecomb.server.error_responses import ProblemError
 from finecomb.server.logs import log_request
-from finecomb.server.problems import ProblemError
-from finecomb.store import tables
-from finecomb.store.database import Transaction
-from finecomb.store.store import Store
-from finecomb.store.tables import given
 from finecomb.version import __version__
 
 KINDS = ("save", "next", "join", "annotator", "researcher", "page", "other")

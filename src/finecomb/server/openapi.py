@@ -7,10 +7,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from finecomb.collection.database.location import FILE, place
+from finecomb.collection.database.store import open_store
 from finecomb.core.records import Settings
 from finecomb.server.app import create_app
-from finecomb.store.location import FILE, place
-from finecomb.store.store import open_store
 
 
 def description() -> dict[str, Any]:

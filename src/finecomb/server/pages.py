@@ -12,9 +12,9 @@ from starlette.datastructures import Headers
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from finecomb.collection import access_storage
 from finecomb.server.auth import auth_of
 from finecomb.server.plain_pages import LOOK, plain_page
-from finecomb.store import access
 
 STATIC = Path(__file__).parent / "static"
 router = APIRouter(include_in_schema=False)
@@ -89,7 +89,7 @@ def sign_in_page(request: Request, token: str) -> Response:
     """A button, so that a program that only looks at the link does not use it up."""
     store = auth_of(request).store
     with store.database.reading() as transaction:
-        is_invitation = access.link_kind(store, transaction, token) == "researcher"
+        is_invitation = access_storage.link_kind(store, transaction, token) == "researcher"
     if not is_invitation:
         return plain_page(
             "This link was used", "<p>Every link works once. <code>finecomb serve</code> prints a new one.</p>", 404
@@ -102,7 +102,7 @@ def sign_in_page(request: Request, token: str) -> Response:
 @router.post("/sign-in/{token}")
 async def sign_in(request: Request, token: str) -> Response:
     """Use the link up and go to the researcher's pages."""
-    session_token = await auth_of(request).follow(request, access.follow_link, token, "researcher")
+    session_token = await auth_of(request).follow(request, access_storage.follow_link, token, "researcher")
     response = RedirectResponse("/admin", 303)
     auth_of(request).keep(response, "researcher", session_token)
     return response

@@ -10,21 +10,34 @@ from typing import Any, Literal
 
 import numpy as np
 
+from finecomb.annotators.simulated.simulated_people import (
+    CrowdTraits,
+    Reading,
+    SimulatedPerson,
+    person,
+    read_text,
+    truth_of,
+)
+from finecomb.collection import (
+    access_storage,
+    annotator_storage,
+    design_cells_storage,
+    onboarding,
+    researcher_actions_storage,
+    task_storage,
+)
+from finecomb.collection.database.store import Store
+from finecomb.collection.design_cells import CellState
+from finecomb.collection.practice_rounds import SIDES, guess_question, is_right, practice_rounds, practised_condition
+from finecomb.collection.task_storage import Facts
 from finecomb.core.errors import FinecombError
 from finecomb.core.practice import Choice, Exercise
 from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Answer, Document, Mark
 from finecomb.core.study import Item, Study
 from finecomb.engine.seeds import generator
-from finecomb.people import onboarding
-from finecomb.people.design import CellState
-from finecomb.people.practice_rounds import SIDES, guess_question, is_right, practice_rounds, practised_condition
 from finecomb.server.annotators.pair_names import pair_names
-from finecomb.server.local import Browser, served
-from finecomb.simulate.people import CrowdTraits, Reading, SimulatedPerson, person, read_text, truth_of
-from finecomb.store import access, annotators, cells, researcher_actions, tasks
-from finecomb.store.store import Store
-from finecomb.store.tasks import Facts
+from finecomb.server.local_server import Browser, served
 
 log = logging.getLogger(__name__)
 _PAGE_SECONDS = 45.0
@@ -104,7 +117,7 @@ def rehearse(
         except KeyboardInterrupt:
             log.warning("stopped after %d people; the tables are of those who came", len(visits))
     with store.database.reading() as transaction:
-        states = cells.cell_states(store, transaction) if store.plan().cells else []
+        states = design_cells_storage.cell_states(store, transaction) if store.plan().cells else []
     return Rehearsal(visits, states, store.study())
 
 
@@ -133,7 +146,7 @@ def _frees_up(store: Store, clock: RehearsalClock) -> bool:
         return False
     clock.now += 60 * store.head.settings.lease + 1
     with store.database.reading() as transaction:
-        return cells.has_room(store, transaction)
+        return design_cells_storage.has_room(store, transaction)
 
 
 def _gold(store: Store) -> dict[str, Annotation]:
@@ -147,7 +160,7 @@ def _gold(store: Store) -> dict[str, Annotation]:
 def _researcher(store: Store, port: int) -> Browser:
     """A researcher who has just signed in: sessions end after days, and a rehearsal's days are short."""
     browser = Browser(port)
-    link = store.do_now(researcher_actions.invite, "finecomb rehearse", "owner", "owner")
+    link = store.do_now(researcher_actions_storage.invite, "finecomb rehearse", "owner", "owner")
     browser.ask("POST", f"/sign-in/{link}")
     _, session = browser.ask("GET", "/api/admin/session")
     browser.token = session["csrf"]
@@ -199,7 +212,7 @@ class _Walker:
         browser = Browser(self.port)
         try:
             parameters = _parameters(self.store.head.settings.recruitment.platform, number)
-            status, answer = browser.ask("POST", f"/api/join/{access.open_token(self.store)}{parameters}")
+            status, answer = browser.ask("POST", f"/api/join/{access_storage.open_token(self.store)}{parameters}")
             if status != 200:
                 return Visit(number, "", "full", 0)
             browser.token = answer["csrf"]
@@ -226,7 +239,7 @@ class _Walker:
 
     def _facts(self, task: str) -> Facts:
         with self.store.database.reading() as transaction:
-            facts = tasks.facts(self.store, transaction, task)
+            facts = task_storage.facts(self.store, transaction, task)
         assert facts is not None
         return facts
 
@@ -259,7 +272,7 @@ class _Walker:
         """Guess in a practice round, rightly as often as the person's skill says."""
         protocol, settings = self.store.head.protocol, self.store.head.settings
         with self.store.database.reading() as transaction:
-            person = annotators.get(self.store, transaction, annotator)
+            person = annotator_storage.get(self.store, transaction, annotator)
         examples = practice_rounds(practised_condition(protocol, settings, person), person)[page["number"] - 1]
         question = guess_question(protocol)
         values: Sequence[Answer] = SIDES if len(examples) > 1 or question is None else question.values
@@ -322,7 +335,7 @@ class _Walker:
 
     def _condition(self, annotator: str) -> str:
         with self.store.database.reading() as transaction:
-            return annotators.get(self.store, transaction, annotator).condition
+            return annotator_storage.get(self.store, transaction, annotator).condition
 
     def _save(self, browser: Browser, task: Any, reading: Reading, answers: Mapping[str, Answer]) -> None:
         id, protocol = task["id"], self.store.head.protocol

@@ -6,15 +6,15 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from finecomb.people.announcement import consent_text
-from finecomb.people.arrivals import ArrivalSource
-from finecomb.server.annotators import recruitment
+from finecomb.collection import access_storage, arrivals_storage, design_cells_storage
+from finecomb.collection.access_storage import Session
+from finecomb.collection.announcement import consent_text
+from finecomb.collection.arrivals import ArrivalSource
+from finecomb.server.annotators import platform_arrivals
 from finecomb.server.annotators.schema import Ending, SignedIn, Welcome
 from finecomb.server.auth import AnnotatorSession, Auth, auth_of, catch_up, researcher
-from finecomb.server.problems import ProblemError
+from finecomb.server.error_responses import ProblemError
 from finecomb.server.schema import ResearcherMe
-from finecomb.store import access, cells, recruits
-from finecomb.store.access import Session
 
 router = APIRouter(prefix="/api")
 BrowserCode = Annotated[str, Query(max_length=20)]
@@ -24,7 +24,7 @@ def _link(request: Request, token: str) -> Literal["open", "personal"]:
     """What kind of annotator's link it is; a wrong one counts as a try."""
     auth = auth_of(request)
     with auth.store.database.reading() as transaction:
-        kind = access.link_kind(auth.store, transaction, token)
+        kind = access_storage.link_kind(auth.store, transaction, token)
     if kind is None or kind == "researcher":
         raise auth.refuse_link(request)
     return kind
@@ -35,10 +35,10 @@ def welcome(request: Request, token: str) -> Welcome:
     """What a link opens, before anybody is signed in."""
     auth, head = auth_of(request), auth_of(request).store.head
     kind = _link(request, token)
-    source = recruitment.at_door(auth, request) if kind == "open" else ArrivalSource()
-    preview = recruitment.is_preview(source)
+    source = platform_arrivals.at_door(auth, request) if kind == "open" else ArrivalSource()
+    preview = platform_arrivals.is_preview(source)
     if not preview:
-        recruitment.identified(source)
+        platform_arrivals.identified(source)
     if kind == "open" and not auth.current(request, "annotator"):
         _refuse_when_full(auth, source)
     return Welcome(
@@ -55,12 +55,12 @@ def welcome(request: Request, token: str) -> Welcome:
 def _refuse_when_full(auth: Auth, source: ArrivalSource) -> None:
     """Nobody new reads a page of a study in which every place is taken."""
     with auth.store.database.reading() as transaction:
-        if recruits.returning_annotator(auth.store, transaction, source) is None:
-            has_room = cells.has_room(auth.store, transaction)
+        if arrivals_storage.returning_annotator(auth.store, transaction, source) is None:
+            has_room = design_cells_storage.has_room(auth.store, transaction)
         else:
             has_room = True
     if not has_room:
-        raise ProblemError("closed", recruitment.full(source))
+        raise ProblemError("closed", platform_arrivals.full(source))
 
 
 @router.post("/join/{token}", dependencies=[Depends(catch_up)])
@@ -71,30 +71,30 @@ async def join(request: Request, response: Response, token: str, code: BrowserCo
     somebody else. Who comes from a platform in another browser needs the `code` that is shown in the first.
     """
     auth = auth_of(request)
-    is_open = access.is_open(auth.store, token)
-    source = recruitment.identified(recruitment.at_door(auth, request)) if is_open else ArrivalSource()
+    is_open = access_storage.is_open(auth.store, token)
+    source = platform_arrivals.identified(platform_arrivals.at_door(auth, request)) if is_open else ArrivalSource()
     current = auth.current(request, "annotator")
     if current is not None and is_open and _goes_on(auth, current, source):
         auth.check_origin(request)
         return SignedIn(annotator=current.who, csrf=auth.csrf(current))
-    source = recruitment.with_traces(auth, request, response, source)
+    source = platform_arrivals.with_traces(auth, request, response, source)
     if is_open:
         await auth.admit(request)
     if code:
         await auth.limit_codes(source.worker)
     try:
-        session_token = await auth.follow(request, recruits.enter, token, source, code)
-    except recruits.TookPartError:
-        raise ProblemError("not-allowed", recruitment.once(source)) from None
-    except recruits.OtherBrowserError:
+        session_token = await auth.follow(request, arrivals_storage.enter, token, source, code)
+    except arrivals_storage.TookPartError:
+        raise ProblemError("not-allowed", platform_arrivals.once(source)) from None
+    except arrivals_storage.OtherBrowserError:
         raise ProblemError("other-browser", _WRONG_CODE if code else "") from None
-    except recruits.ClosedError:
+    except arrivals_storage.ClosedError:
         raise ProblemError("closed") from None
-    except cells.FullError:
-        raise ProblemError("closed", recruitment.full(source)) from None
+    except design_cells_storage.FullError:
+        raise ProblemError("closed", platform_arrivals.full(source)) from None
     auth.keep(response, "annotator", session_token)
     with auth.store.database.reading() as transaction:
-        session = access.session(auth.store, transaction, session_token)
+        session = access_storage.session(auth.store, transaction, session_token)
     assert session is not None
     return SignedIn(annotator=session.who, csrf=auth.csrf(session))
 
@@ -107,7 +107,7 @@ def _goes_on(auth: Auth, current: Session, source: ArrivalSource) -> bool:
     if not source.worker:
         return True
     with auth.store.database.reading() as transaction:
-        last = recruits.last_arrival(auth.store, transaction, current.who)
+        last = arrivals_storage.last_arrival(auth.store, transaction, current.who)
     fields = ("platform", "worker", "place", "session", "submit")
     return last is not None and all(getattr(last.source, name) == getattr(source, name) for name in fields)
 
@@ -117,8 +117,8 @@ def decline(request: Request, token: str) -> Ending:
     """Do not agree to take part: says the way back, and keeps nothing."""
     auth = auth_of(request)
     auth.check_origin(request)
-    source = recruitment.at_door(auth, request) if _link(request, token) == "open" else ArrivalSource()
-    return recruitment.declined(auth, source)
+    source = platform_arrivals.at_door(auth, request) if _link(request, token) == "open" else ArrivalSource()
+    return platform_arrivals.declined(auth, source)
 
 
 @router.post("/leave")

@@ -18,13 +18,13 @@ from typing import Any
 
 import uvicorn
 
+from finecomb.collection.database.location import StudyLocation
+from finecomb.collection.database.store import open_store
 from finecomb.core.errors import FinecombError
 from finecomb.server.app import create_app
 from finecomb.server.connections import allow_many_connections, server_config
 from finecomb.server.logs import LogFormat, set_up
 from finecomb.server.metrics import Meter, shared_cells
-from finecomb.store.location import StudyLocation
-from finecomb.store.store import open_store
 
 log = logging.getLogger(__name__)
 START_SECONDS = 120.0

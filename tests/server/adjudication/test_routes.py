@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import finecomb as fc
+from finecomb.collection.database.record_import import take
+from finecomb.collection.database.store import Store
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Item
-from finecomb.gold.score import score
-from finecomb.store.importing import take
-from finecomb.store.store import Store
+from finecomb.statistics.gold.scores import score
 from tests.databases import Client, Clocked
 
 TEXT = "Dana Okafor led the Gulls on Saturday with 27 points, and Luis Prado added 18 off the bench."

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from finecomb import protocols
-from finecomb.core.check import check
+from finecomb.collection import researcher_actions_storage
+from finecomb.collection.database import tables
+from finecomb.collection.database.store import Store
 from finecomb.core.records import PHASES, Annotation, Annotator, Document, Exclusion, Mark, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Item
-from finecomb.store import researcher_actions, tables
-from finecomb.store.store import Store
+from finecomb.core.study_checks import check
 from tests.databases import Client
 
 TEXT = "The secret sky was green. It was not."
@@ -72,7 +73,8 @@ def judge(client: Client, answer: dict[str, Any]) -> list[Any]:
 
 def test_every_mark_is_judged_twice_and_never_by_who_made_it(store: Store) -> None:
     links = {
-        each.annotator: each.token for each in store.do_now(researcher_actions.make_links, "ann", 2, ["worker-one"])
+        each.annotator: each.token
+        for each in store.do_now(researcher_actions_storage.make_links, "ann", 2, ["worker-one"])
     }
     for name, token in links.items():
         client = Client(store).joined(token)
@@ -115,15 +117,15 @@ def test_what_is_judged_first_is_balanced_over_labels_and_systems(client: Client
 
 def test_work_handed_in_later_is_judged_too_and_excluded_work_no_more(store: Store) -> None:
     client = Client(store).joined()
-    store.change_now(researcher_actions.exclude_annotator, "ann", "worker-one", "test")
+    store.change_now(researcher_actions_storage.exclude_annotator, "ann", "worker-one", "test")
     assert client.get("/api/me").json()["of"] == 2
-    store.change_now(researcher_actions.restore_annotation, "ann", "a7")
+    store.change_now(researcher_actions_storage.restore_annotation, "ann", "a7")
     assert client.get("/api/me").json()["of"] == 3
 
 
 def test_a_sample_of_documents_can_be_named(store: Store) -> None:
     settings = store.head.settings.model_copy(update={"meta": {"documents": ["d2"]}})
-    store.change_now(researcher_actions.set_settings, "ann", settings)
+    store.change_now(researcher_actions_storage.set_settings, "ann", settings)
     assert len(judge(Client(store).joined(), {"verdict": "legitimate"})) == 1
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from finecomb import protocols
+from finecomb.collection.annotator_progress import Progress
+from finecomb.collection.database.store import Store
 from finecomb.core.records import Document, Settings
 from finecomb.core.study import Item
-from finecomb.people.progress import Progress
-from finecomb.store.store import Store
 from tests.databases import Client, Clocked
 from tests.walking import ahead, guess, say, turn
 

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from finecomb import protocols
-from finecomb.core.check import check
+from finecomb.collection import researcher_actions_storage
+from finecomb.collection.database import tables
+from finecomb.collection.database.store import Store
 from finecomb.core.records import PHASES, Document, Settings
 from finecomb.core.study import Item
-from finecomb.store import researcher_actions, tables
-from finecomb.store.store import Store
+from finecomb.core.study_checks import check
 from tests.databases import Client, Clocked, demo_items, new_place, opened
 
 
@@ -42,7 +43,9 @@ def first_pass(client: Client, name: str, start: int) -> dict[str, str]:
 
 
 def second(store: Store) -> None:
-    store.change_now(researcher_actions.set_settings, "ann", store.head.settings.model_copy(update={"round": 1}))
+    store.change_now(
+        researcher_actions_storage.set_settings, "ann", store.head.settings.model_copy(update={"round": 1})
+    )
 
 
 def test_everybody_sees_their_texts_again_beside_the_others_marks(store: Store) -> None:

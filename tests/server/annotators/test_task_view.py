@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from finecomb import protocols
+from finecomb.collection.database import tables
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import PHASES, Annotation, Annotator, Document, Mark, Offer, Segment, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Item
 from finecomb.server import openapi
 from finecomb.server.annotators import task_view
-from finecomb.store import tables
 from tests.databases import Client, Clocked, new_place, opened
 
 TEXT = "One. Two. Three. Four. Five."

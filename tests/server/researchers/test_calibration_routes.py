@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import finecomb as fc
+from finecomb.collection.database.store import Store
 from finecomb.core.records import Annotator, Document
 from finecomb.core.study import Item, Study
-from finecomb.judges.calibration_record import CALIBRATIONS, CalibrationRecord
-from finecomb.judges.contract import CONTRACTS
-from finecomb.store.store import Store
+from finecomb.statistics.judges.calibration_record import CALIBRATIONS, CalibrationRecord
+from finecomb.statistics.judges.validity import CONTRACTS
 from tests.databases import Client, new_place, opened
 
 

@@ -14,16 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import finecomb as fc
+from finecomb.collection.screening import passed
 from finecomb.core.records import Annotation, Annotator, Document, Exclusion, Mark, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Item, Study
-from finecomb.measure.view import Filters, view
-from finecomb.people.screening import passed
-from finecomb.server.researchers.documents import DISPUTED, Wanted, document_frame, document_list, document_page
+from finecomb.server.researchers.annotator_table import People, to_look_at
+from finecomb.server.researchers.document_views import DISPUTED, Wanted, document_frame, document_list, document_page
 from finecomb.server.researchers.overview import overview, pace_of
-from finecomb.server.researchers.people import People, to_look_at
 from finecomb.server.researchers.schema import Figure, Middle, Overview, Person, StudyProgress
 from finecomb.server.researchers.snapshot import Snapshot, shown
+from finecomb.statistics.selection.view import Filters, view
 
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
 

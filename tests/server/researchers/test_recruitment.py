@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from finecomb.collection import access_storage, pay, researcher_actions_storage
+from finecomb.collection.database.store import Store
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import (
     PHASES,
@@ -20,12 +22,9 @@ from finecomb.core.records import (
 )
 from finecomb.core.span import Span
 from finecomb.core.study import Item
-from finecomb.people import pay
 from finecomb.server.researchers.recruitment import attempts_of, router
-from finecomb.store import access, researcher_actions
-from finecomb.store.store import Store
+from tests.collection.worlds import PRICED, SCARECROW, TEXT, TURING, study
 from tests.databases import Client
-from tests.people.worlds import PRICED, SCARECROW, TEXT, TURING, study
 
 # --- attempts ----------------------------------------------------------------------------------------------------
 
@@ -70,7 +69,7 @@ def items() -> list[Item]:
 def worker(store: Store) -> str:
     """Somebody from Prolific who hands in two texts with a poor reason."""
     client = Client(store)
-    joined = client.post(f"/api/join/{access.open_token(store)}", params=PID).json()
+    joined = client.post(f"/api/join/{access_storage.open_token(store)}", params=PID).json()
     client.headers["X-Finecomb-Token"] = joined["csrf"]
     for _ in range(2):
         task = client.next()["id"]
@@ -206,5 +205,7 @@ def test_unknown_names_are_said_in_words(editor: Client) -> None:
 
 def test_a_protocol_without_a_price_costs_nothing(store: Store) -> None:
     assert isinstance(TURING, Protocol)
-    store.change_now(researcher_actions.set_settings, "tests", store.head.settings.model_copy(update={"price": None}))
+    store.change_now(
+        researcher_actions_storage.set_settings, "tests", store.head.settings.model_copy(update={"price": None})
+    )
     assert pay.cost(store.head.settings, []).pay == 0

@@ -13,12 +13,13 @@ import pytest
 
 import finecomb as fc
 from finecomb import formats
+from finecomb.collection import researcher_actions_storage
+from finecomb.collection.database import incremental_read
+from finecomb.collection.database.store import Store
 from finecomb.core.protocol_text import format_yaml
 from finecomb.core.records import Document
 from finecomb.core.study import Item, Study
 from finecomb.server.researchers.routes import router
-from finecomb.store import incremental_read, researcher_actions
-from finecomb.store.store import Store
 from tests.databases import Client, Clocked, new_place, opened
 
 HOSTILE = "<script>alert(1)</script>{{7*7}}'\";--../../etc/passwd"
@@ -170,7 +171,7 @@ def test_while_people_save_a_moment_is_kept_for_some_seconds(owner: Client, cloc
     assert owner.get("/api/admin/overview").headers["etag"] == before
     clock.now += 11
     assert owner.get("/api/admin/overview").headers["etag"] != before
-    owner.store.change_now(researcher_actions.exclude_annotator, "somebody else", "reader-1", "copied")
+    owner.store.change_now(researcher_actions_storage.exclude_annotator, "somebody else", "reader-1", "copied")
     clock.now += 11
     assert owner.get("/api/admin/overview").json()["annotations"]["done"] == 32
 
@@ -189,8 +190,8 @@ def test_documents_are_listed_and_shown(owner: Client) -> None:
 def test_what_is_read_again_equals_what_is_read_at_once(store: Store, items: list[Item]) -> None:
     first = incremental_read.read_again(store)
     assert first.study == store.study()
-    store.change_now(researcher_actions.exclude_annotation, "ann", "harbour-b/reader-2", "asleep")
-    store.change_now(researcher_actions.add_documents, "ann", [Document(id="new", text="One more text.")])
+    store.change_now(researcher_actions_storage.exclude_annotation, "ann", "harbour-b/reader-2", "asleep")
+    store.change_now(researcher_actions_storage.add_documents, "ann", [Document(id="new", text="One more text.")])
     second = incremental_read.read_again(store, first)
     assert second.study == store.study()
     assert second.study != first.study
@@ -465,7 +466,7 @@ def test_an_unknown_format_is_refused(owner: Client) -> None:
 
 def test_hostile_words_come_back_as_they_were(owner: Client) -> None:
     owner.store.change_now(
-        researcher_actions.add_documents, "ann", [Document(id=HOSTILE, text=HOSTILE, meta={"model": HOSTILE})]
+        researcher_actions_storage.add_documents, "ann", [Document(id=HOSTILE, text=HOSTILE, meta={"model": HOSTILE})]
     )
     answer = owner.get("/api/admin/document", params={"id": HOSTILE})
     assert answer.json()["text"] == HOSTILE

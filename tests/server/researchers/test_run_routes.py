@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 import finecomb as fc
+from finecomb.annotators.llm.run_folder import read_record, write_record
+from finecomb.collection.database.store import Store
 from finecomb.core.records import Document, ModelSettings, Settings
 from finecomb.core.study import Item
-from finecomb.llm.run_folder import read_record, write_record
 from finecomb.server.researchers.run_routes import router
-from finecomb.store.store import Store
+from tests.annotators.llm.scripted import Answer, ScriptedServer, text_of
 from tests.databases import Client, new_place, opened
-from tests.llm.scripted import Answer, ScriptedServer, text_of
 
 MARK = {
     "quote": "the the",

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from finecomb.core.check import conformity, placement
+from finecomb.collection import adjudication_storage
+from finecomb.collection.adjudication_storage import OvertakenError, Ruling
 from finecomb.core.records import Annotation, Mark
-from finecomb.gold.disputes import Dispute
-from finecomb.gold.merge import GOLD
+from finecomb.core.study_checks import conformity, placement
 from finecomb.server.adjudication import schema
 from finecomb.server.adjudication.view import (
     DisputeCache,
@@ -24,10 +24,10 @@ from finecomb.server.adjudication.view import (
     second_pass_view,
     wanting_list,
 )
-from finecomb.server.problems import ProblemError, refused
+from finecomb.server.error_responses import ProblemError, refused
 from finecomb.server.researchers.routes import Editor, Id, Snapshots, Viewer
-from finecomb.store import adjudication
-from finecomb.store.adjudication import OvertakenError, Ruling
+from finecomb.statistics.gold.disputes import Dispute
+from finecomb.statistics.gold.gold_merge import GOLD
 
 router = APIRouter(prefix="/api/admin/adjudicate", tags=["researchers"])
 Key = Annotated[str, Query(pattern=f"^({schema.KEY})$")]
@@ -117,7 +117,7 @@ async def _write(
     snapshots: Snapshots, by: str, text: OpenText, rulings: Sequence[Ruling], align: schema.Align
 ) -> schema.AdjudicatePage:
     try:
-        await snapshots.store.do(adjudication.decide, by, text.text, rulings)
+        await snapshots.store.do(adjudication_storage.decide, by, text.text, rulings)
     except OvertakenError as error:
         raise ProblemError("conflict", str(error)) from None
     snapshots.forget()

@@ -11,9 +11,9 @@ from finecomb.core.protocol import Label
 from finecomb.core.question import Question
 from finecomb.core.records import AlternativeMark, Answers, Antecedents, Id, Json, Record, Text, Time
 from finecomb.core.span import Span
-from finecomb.gold.decisions import What
 from finecomb.server.researchers.schema import Figure, Sent
 from finecomb.server.schema import LabelLook
+from finecomb.statistics.gold.decisions import What
 
 Align = Literal["auto", "item", "overlap", "overlap-label", "gamma"]
 KEY = r"[0-9a-f]{16}|new-[0-9a-z-]{8,40}"

@@ -10,12 +10,20 @@ from typing import Any, Generic, TypeVar
 
 import polars as pl
 
-from finecomb.agreement import second_pass as passes
+from finecomb.collection import adjudication_storage
+from finecomb.collection.adjudication_storage import Text
+from finecomb.collection.database.store import Store
+from finecomb.collection.database.tables import annotation as annotation_table
 from finecomb.core.errors import FinecombError, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.study import Study
-from finecomb.gold.disputes import (
+from finecomb.server.adjudication import schema
+from finecomb.server.error_responses import ProblemError
+from finecomb.server.researchers.schema import Figure
+from finecomb.server.researchers.snapshot import Snapshot, shown
+from finecomb.statistics.agreement import second_pass_changes as passes
+from finecomb.statistics.gold.disputes import (
     Dispute,
     DisputeCount,
     DisputeDecision,
@@ -24,16 +32,8 @@ from finecomb.gold.disputes import (
     disputes,
     is_finished,
 )
-from finecomb.gold.merge import GOLD
-from finecomb.measure.view import Filters, Rounds, View, view
-from finecomb.server.adjudication import schema
-from finecomb.server.problems import ProblemError
-from finecomb.server.researchers.schema import Figure
-from finecomb.server.researchers.snapshot import Snapshot, shown
-from finecomb.store import adjudication
-from finecomb.store.adjudication import Text
-from finecomb.store.store import Store
-from finecomb.store.tables import annotation as annotation_table
+from finecomb.statistics.gold.gold_merge import GOLD
+from finecomb.statistics.selection.view import Filters, Rounds, View, view
 
 MIN_VOTES = 2
 """With how many votes `finecomb gold` keeps an error unless told otherwise."""
@@ -110,7 +110,9 @@ def _decided(
     view: View, golds: Mapping[str, Annotation], cache: DisputeCache
 ) -> Mapping[str, tuple[DisputeDecision, ...]]:
     """The places, with what was decided, of the texts in which something was."""
-    decisions = {id: adjudication.decisions(gold) for id, gold in golds.items() if adjudication.is_ours(gold)}
+    decisions = {
+        id: adjudication_storage.decisions(gold) for id, gold in golds.items() if adjudication_storage.is_ours(gold)
+    }
     read = set(view.study.documents["id"])
     touched = [id for id, made in decisions.items() if made and id in read]
     if not touched:
@@ -127,7 +129,7 @@ def _golds(snapshot: Snapshot) -> Iterator[Annotation]:
 
 def _row(id: str, text: str, readers: int, count: DisputeCount, gold: Annotation | None) -> schema.Wanting:
     """A text in which nothing was decided here."""
-    elsewhere = gold is not None and not adjudication.is_ours(gold)
+    elsewhere = gold is not None and not adjudication_storage.is_ours(gold)
     done = gold is not None and gold.status == "submitted" and not count.disputes
     return schema.Wanting(
         id=id,
@@ -177,7 +179,7 @@ class OpenText:
     @property
     def standing(self) -> tuple[DisputeDecision, ...]:
         """Every place with what was decided, in text order."""
-        return dispute_decisions(self.places, adjudication.decisions(self.gold))
+        return dispute_decisions(self.places, adjudication_storage.decisions(self.gold))
 
     @property
     def text(self) -> Text:
@@ -210,7 +212,7 @@ def open_text(store: Store, id: str, align: schema.Align) -> OpenText:
     if view.study.annotations.is_empty():
         raise ProblemError("not-found", "Nobody has handed in this text yet.")
     with store.database.reading() as transaction:
-        gold = adjudication.adjudicated(store, transaction, id, head.protocol.id)
+        gold = adjudication_storage.adjudicated(store, transaction, id, head.protocol.id)
     return OpenText(document, head.protocol, view, disputes(view, align)[id], gold, head.settings.seed)
 
 

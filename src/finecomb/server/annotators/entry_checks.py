@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from finecomb.core.check import conformity, placement, unanswered
+from finecomb.collection.database import rows
+from finecomb.collection.task_meta import Circumstances
 from finecomb.core.errors import shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Answers, Antecedents, Mark, Unit
 from finecomb.core.snapping import snapping_problem
-from finecomb.people.circumstances import Circumstances
+from finecomb.core.study_checks import conformity, placement, unanswered
 from finecomb.server.annotators.schema import AnswersBody, MarkBody, SuggestionBody, UnitBody
 from finecomb.server.annotators.task_view import OfferedNames, TaskText, unit_id
-from finecomb.server.problems import ProblemError, refused
-from finecomb.store import rows
+from finecomb.server.error_responses import ProblemError, refused
 
 
 def mark(

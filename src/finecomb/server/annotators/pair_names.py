@@ -14,7 +14,7 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Answer, Answers, Antecedents, Document, Mark
 from finecomb.core.span import Span
-from finecomb.server.problems import ProblemError
+from finecomb.server.error_responses import ProblemError
 
 OWN = ("a", "b")
 PLACES = ("first", "second")

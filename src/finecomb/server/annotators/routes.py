@@ -11,10 +11,23 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import ValidationError
 from starlette.routing import Route
 
+from finecomb.collection import (
+    annotator_storage,
+    arrivals_storage,
+    grading,
+    next_step_storage,
+    onboarding,
+    onboarding_storage,
+    task_storage,
+)
+from finecomb.collection.database import rows, tables
+from finecomb.collection.database.rows import Declined, Kind
+from finecomb.collection.database.store import Store
+from finecomb.collection.next_step_storage import Whereabouts
+from finecomb.collection.onboarding import Step
+from finecomb.collection.task_storage import Edit, Facts
 from finecomb.core.records import Annotator, Record
-from finecomb.people import grading, onboarding
-from finecomb.people.onboarding import Step
-from finecomb.server.annotators import entry_checks, practice, recruitment, task_view
+from finecomb.server.annotators import entry_checks, onboarding_view, platform_arrivals, task_view
 from finecomb.server.annotators.schema import (
     AnswersChange,
     Brief,
@@ -37,12 +50,7 @@ from finecomb.server.annotators.schema import (
 from finecomb.server.annotators.task_cache import TaskCache
 from finecomb.server.annotators.task_view import TaskText
 from finecomb.server.auth import AnnotatorSession, Auth, auth_of
-from finecomb.server.problems import ProblemError, refused
-from finecomb.store import annotators, next_step, onboarding_jobs, recruits, rows, tables, tasks
-from finecomb.store.next_step import Whereabouts
-from finecomb.store.rows import Declined, Kind
-from finecomb.store.store import Store
-from finecomb.store.tasks import Edit, Facts
+from finecomb.server.error_responses import ProblemError, refused
 
 router = APIRouter(prefix="/api")
 TaskId = Annotated[str, Path(max_length=64)]
@@ -68,10 +76,10 @@ class OwnedTask:
     def view(self) -> Task:
         """The task with what was done so far, as the browser gets it."""
         with self.store.database.reading() as transaction:
-            state = tasks.task_state(self.store, transaction, self.id)
+            state = task_storage.task_state(self.store, transaction, self.id)
         cache, facts = self.cache, self.facts
         item = cache.item(facts)
-        exercise = practice.practice(item, cache.protocol(facts)) if item else None
+        exercise = onboarding_view.practice(item, cache.protocol(facts)) if item else None
         is_over = item is not None and state.status == "submitted"  # its solution is shown, and it stays as it is
         text = cache.task_text(facts) if is_over else self.text()
         return task_view.task(self.id, facts, state, text, cache.names(facts), exercise, cache.about(facts))
@@ -99,8 +107,8 @@ def me(request: Request, session: AnnotatorSession) -> Me:
     auth, store = auth_of(request), auth_of(request).store
     head = store.head
     with store.database.reading() as transaction:
-        whereabouts = next_step.whereabouts(store, transaction, session.who)
-        code = recruits.browser_code(store, transaction, session.who)
+        whereabouts = next_step_storage.whereabouts(store, transaction, session.who)
+        code = arrivals_storage.browser_code(store, transaction, session.who)
     onboarded, assigned = whereabouts.onboarding, whereabouts.assignment
     sections = onboarding.progress_bar_sections(
         head.protocol, head.settings, onboarded.annotator, onboarded.finished, whereabouts.is_over
@@ -123,18 +131,18 @@ def _ending(auth: Auth, whereabouts: Whereabouts) -> Ending | None:
     """The end of somebody's part, also for who took part and cannot go on: the study was closed, or no text is left."""
     annotator, step = whereabouts.onboarding.annotator.id, whereabouts.onboarding.step
     if step == "screened-out":
-        return recruitment.ending(auth, annotator, "screened-out")
+        return platform_arrivals.ending(auth, annotator, "screened-out")
     cut_short = whereabouts.took_part and (auth.store.head.state == "closed" or whereabouts.none_left)
     is_done = step == "work" and (whereabouts.is_over or whereabouts.is_batch_over)
     more = whereabouts.is_batch_over and whereabouts.assignment.ahead > 0
-    return recruitment.ending(auth, annotator, "done", more) if is_done or cut_short else None
+    return platform_arrivals.ending(auth, annotator, "done", more) if is_done or cut_short else None
 
 
 @router.post("/next")
 async def next_stop(request: Request, session: AnnotatorSession) -> NextResponse:
     """What comes now on one's way: a page, an open task, a new one, or why there is none."""
     store = auth_of(request).store
-    following = await store.do(next_step.next_step, session.who)
+    following = await store.do(next_step_storage.next_step, session.who)
     if following.step and following.annotator:
         return NextResponse(page=await run_in_threadpool(_page, store, following.annotator, following.step))
     if not following.task:
@@ -147,9 +155,9 @@ def _page(store: Store, annotator: Annotator, step: Step) -> Page:
     protocol, result = store.head.protocol, None
     if step.kind == "result":
         with store.database.reading() as transaction:
-            attempt = onboarding_jobs.attempt_annotations(store, transaction, annotator.id, protocol, step.round)
-        result = practice.result(protocol, grading.attempt_grade(protocol, attempt), attempt, step.round)
-    return practice.page(step, protocol, store.head.settings, annotator, result)
+            attempt = onboarding_storage.attempt_annotations(store, transaction, annotator.id, protocol, step.round)
+        result = onboarding_view.result(protocol, grading.attempt_grade(protocol, attempt), attempt, step.round)
+    return onboarding_view.page(step, protocol, store.head.settings, annotator, result)
 
 
 StepId = Annotated[str, Path(max_length=64)]
@@ -160,7 +168,7 @@ async def step_done(request: Request, session: AnnotatorSession, step: StepId, s
     """A page was read or answered."""
     store = auth_of(request).store
     _takes_work(store)
-    outcome = await store.do(onboarding_jobs.step_done, session.who, step, step_answers.answers, step_answers.active)
+    outcome = await store.do(onboarding_storage.step_done, session.who, step, step_answers.answers, step_answers.active)
     if isinstance(outcome, Declined):
         assert outcome.code != "overtaken"
         raise ProblemError(outcome.code, outcome.say or _SAY.get(outcome.code, ""), missing=outcome.missing)
@@ -172,7 +180,7 @@ async def step_guess(request: Request, session: AnnotatorSession, step: StepId, 
     """A guess in a practice round; the answer comes back."""
     store = auth_of(request).store
     _takes_work(store)
-    outcome = await store.do(onboarding_jobs.step_guess, session.who, step, guess.guess, guess.active)
+    outcome = await store.do(onboarding_storage.step_guess, session.who, step, guess.guess, guess.active)
     if isinstance(outcome, Declined):
         assert outcome.code != "overtaken"
         raise ProblemError(outcome.code, outcome.say or _SAY.get(outcome.code, ""))
@@ -196,12 +204,12 @@ def feedback(task: OwnTask) -> Feedback:
         raise ProblemError("not-allowed", "The answer is shown when you are done with the exercise.")
     if item.phase == "qualification" and not _is_graded(task, item.round):
         raise ProblemError("not-allowed", "The answers are shown when the whole test is done.")
-    return practice.feedback(item, done, protocol)
+    return onboarding_view.feedback(item, done, protocol)
 
 
 def _is_graded(task: OwnedTask, round: int) -> bool:
     with task.store.database.reading() as transaction:
-        annotator = annotators.get(task.store, transaction, task.facts.annotator)
+        annotator = annotator_storage.get(task.store, transaction, task.facts.annotator)
     result = onboarding.qualified(task.cache.protocol(task.facts), annotator)
     return result is not None and any(attempt.round == round for attempt in result.attempts)
 
@@ -218,7 +226,7 @@ async def save_mark(task: OwnTask, id: EntryId, change: MarkChange) -> Response:
 async def save_unit(task: OwnTask, id: EntryId, change: UnitChange) -> Response:
     """Judge a part."""
     text, protocol = task.text(), task.cache.asked_protocol(task.facts)
-    wall = tasks.wall_seconds(task.store, task.facts)
+    wall = task_storage.wall_seconds(task.store, task.facts)
     body = None if change.body is None else entry_checks.unit(id, change.body, text, protocol, wall)
     return await _save(task, "unit", id, change.change, change.base, body, change.active)
 
@@ -246,7 +254,7 @@ async def finish(task: OwnTask, ending: Finish) -> Response:
     _takes_work(task.store)
     text, protocol = task.cache.task_text(task.facts), task.cache.asked_protocol(task.facts)
     outcome = await task.store.do(
-        tasks.finish,
+        task_storage.finish,
         task.id,
         task.facts,
         ending.change,
@@ -260,7 +268,7 @@ async def finish(task: OwnTask, ending: Finish) -> Response:
 async def reopen(task: OwnTask, ending: Finish) -> Response:
     """Take a text back that was handed in."""
     _takes_work(task.store)
-    outcome = await task.store.do(tasks.reopen, task.id, task.facts, ending.change, ending.active)
+    outcome = await task.store.do(task_storage.reopen, task.id, task.facts, ending.change, ending.active)
     return _answer(task, ending.change, outcome)
 
 
@@ -273,7 +281,7 @@ async def _save(
 ) -> Response:
     _takes_work(task.store)
     outcome = await task.store.do(
-        tasks.save, task.id, task.facts, Edit(change, kind, id, base, body, active, task.changed)
+        task_storage.save, task.id, task.facts, Edit(change, kind, id, base, body, active, task.changed)
     )
     if isinstance(outcome, Declined) and outcome.code == "overtaken":
         raise OvertakenRequestError

@@ -6,14 +6,13 @@ import functools
 from collections.abc import Callable
 from typing import TypeVar
 
+from finecomb.collection import judged_work_storage, onboarding, task_storage
+from finecomb.collection.database.store import Head, Store
+from finecomb.collection.onboarding import Item
+from finecomb.collection.task_storage import Facts
 from finecomb.core.protocol import Protocol
-from finecomb.people import onboarding
-from finecomb.people.onboarding import Item
 from finecomb.server.annotators.schema import About
 from finecomb.server.annotators.task_view import OfferedNames, Sign, TaskText, about, task_text
-from finecomb.store import judged_work, tasks
-from finecomb.store.store import Head, Store
-from finecomb.store.tasks import Facts
 
 V = TypeVar("V")
 _MOST = 20_000
@@ -38,7 +37,7 @@ class TaskCache:
         facts = self._facts.get(task)
         if facts is None:
             with self.store.database.reading() as transaction:
-                facts = tasks.facts(self.store, transaction, task)
+                facts = task_storage.facts(self.store, transaction, task)
             if facts is not None:
                 self._facts[task] = facts
         return facts
@@ -65,7 +64,7 @@ class TaskCache:
         if not text.is_stepwise or task in self._whole:
             return text
         with self.store.database.reading() as transaction:
-            judged = tasks.judged_units(self.store, transaction, task)
+            judged = task_storage.judged_units(self.store, transaction, task)
         if judged >= text.units:
             self._whole.add(task)
         return text.up_to(judged)
@@ -84,7 +83,9 @@ class TaskCache:
         if not facts.about:
             return None
         with self.store.database.reading() as transaction:
-            content = judged_work.judged_content(self.store, transaction, facts.about, self.protocol(facts).work.unit)
+            content = judged_work_storage.judged_content(
+                self.store, transaction, facts.about, self.protocol(facts).work.unit
+            )
         return about(content, self.store.head.protocols[content.protocol], self._sign) if content else None
 
     def names(self, facts: Facts) -> OfferedNames:
@@ -95,7 +96,7 @@ class TaskCache:
         if not ids:
             return OfferedNames({}, {})
         with self.store.database.reading() as transaction:
-            return OfferedNames.of(tasks.offered(self.store, transaction, ids), self._sign)
+            return OfferedNames.of(task_storage.offered(self.store, transaction, ids), self._sign)
 
     def _fresh(self) -> None:
         if self._head is not self.store.head or len(self._facts) > _MOST:

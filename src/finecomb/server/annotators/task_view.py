@@ -9,12 +9,15 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from finecomb.collection import judged_work_storage
+from finecomb.collection.database.rows import Kind, Stored
+from finecomb.collection.task_storage import Facts, TaskState
 from finecomb.core.palette import looks
-from finecomb.core.parts import text_parts
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Document, Mark
 from finecomb.core.snapping import part_sentences
 from finecomb.core.span import TEXT, Offsets
+from finecomb.core.text_parts import text_parts
 from finecomb.server.annotators.pair_names import PairNames, pair_names
 from finecomb.server.annotators.schema import (
     About,
@@ -34,9 +37,6 @@ from finecomb.server.annotators.schema import (
     UnitEntry,
 )
 from finecomb.server.schema import LabelLook
-from finecomb.store import judged_work
-from finecomb.store.rows import Kind, Stored
-from finecomb.store.tasks import Facts, TaskState
 
 Sign = Callable[[str], str]
 """Makes a name that says nothing of what it stands for."""
@@ -189,7 +189,7 @@ def _is_shown(mark: Mark, text: TaskText) -> bool:
     return all(span.part != TEXT or span.end <= len(text.document.text) for span in mark.spans)
 
 
-def about(content: judged_work.JudgedContent, protocol: Protocol, sign: Sign) -> About:
+def about(content: judged_work_storage.JudgedContent, protocol: Protocol, sign: Sign) -> About:
     """Somebody's work that is to be judged, under names that do not give them away."""
     questions = protocol.questions_of(content.marks[0].label) if content.one else protocol.document_questions
     return About(

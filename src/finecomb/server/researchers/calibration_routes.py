@@ -8,19 +8,19 @@ from pathlib import Path
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 
+from finecomb.collection import audit_log_storage
+from finecomb.collection.database.location import FILE
+from finecomb.collection.database.store import Store
 from finecomb.core.records import Id as Name
 from finecomb.core.study import Study
-from finecomb.judges.calibrate import calibrate, judge_binding
-from finecomb.judges.calibration_record import CALIBRATIONS, CalibrationRecord, calibration_record
-from finecomb.judges.contract import CONTRACTS, StaleCondition, stale_conditions, texts_by_system
-from finecomb.server.problems import ProblemError
+from finecomb.server.error_responses import ProblemError
 from finecomb.server.researchers.routes import Editor, Id, Snapshots, Viewer
 from finecomb.server.researchers.schema import Sent
 from finecomb.server.researchers.snapshot import MACHINES, Snapshot, shown
 from finecomb.server.schema import LabelLook
-from finecomb.store import audit
-from finecomb.store.location import FILE
-from finecomb.store.store import Store
+from finecomb.statistics.judges.calibration import calibrate, judge_binding
+from finecomb.statistics.judges.calibration_record import CALIBRATIONS, CalibrationRecord, calibration_record
+from finecomb.statistics.judges.validity import CONTRACTS, StaleCondition, stale_conditions, texts_by_system
 
 router = APIRouter(prefix="/api/admin", tags=["researchers"])
 
@@ -55,7 +55,7 @@ async def check_judge(request: Request, snapshots: Snapshots, session: Editor, j
     record = await run_in_threadpool(_checked, snapshot.study, judge)
     _keep(folder, record)
     await snapshots.store.do(
-        audit.record_one, session.who, "checked judge", {"judge": judge, "verdict": record.verdict}
+        audit_log_storage.record_one, session.who, "checked judge", {"judge": judge, "verdict": record.verdict}
     )
     return await run_in_threadpool(_page, snapshot, judge, record)
 

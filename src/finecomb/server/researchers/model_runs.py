@@ -26,14 +26,9 @@ import polars as pl
 from pydantic_core import to_json
 
 from finecomb import formats
-from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.model_notes import note_of
-from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotation, Annotator, Document, ModelSettings
-from finecomb.core.study import Item, Study
-from finecomb.llm.local import PACKAGES, install_hint, is_local
-from finecomb.llm.prompt import PromptTemplate
-from finecomb.llm.run_folder import (
+from finecomb.annotators.llm.local_models import PACKAGES, install_hint, is_local
+from finecomb.annotators.llm.prompt import PromptTemplate
+from finecomb.annotators.llm.run_folder import (
     RUNS,
     RunRecord,
     TextRetry,
@@ -45,12 +40,17 @@ from finecomb.llm.run_folder import (
     run_folders,
     write_error,
 )
-from finecomb.llm.runs import ModelPlan, folder_name, name_clash, plan, written_down
+from finecomb.annotators.llm.runs import ModelPlan, folder_name, name_clash, plan, written_down
+from finecomb.collection.database.location import FILE
+from finecomb.collection.database.store import Store
+from finecomb.collection.machine_work_storage import put_machine_work
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.model_notes import note_of
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Annotator, Document, ModelSettings
+from finecomb.core.study import Item, Study
 from finecomb.server.researchers.run_process import RunEvent, RunJob
 from finecomb.server.researchers.run_schema import NewRun
-from finecomb.store.location import FILE
-from finecomb.store.machine_work import put_machine_work
-from finecomb.store.store import Store
 
 log = logging.getLogger(__name__)
 _BATCH_SECONDS = 0.5

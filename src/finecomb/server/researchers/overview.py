@@ -8,16 +8,11 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from finecomb.agreement.agree import agree, most_moving_texts
+from finecomb.collection import pay
 from finecomb.core.design import DesignCell, design_cells
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.frames import meta
-from finecomb.judges.allocation import study_strata
-from finecomb.judges.watched_study import watched_means
-from finecomb.measure.measures import measure
-from finecomb.measure.view import ANY
-from finecomb.people import pay
-from finecomb.server.researchers.people import People, middle
+from finecomb.server.researchers.annotator_table import People, middle
 from finecomb.server.researchers.schema import (
     Figure,
     LabelRow,
@@ -30,6 +25,11 @@ from finecomb.server.researchers.schema import (
     WatchedFigure,
 )
 from finecomb.server.researchers.snapshot import Snapshot, shown
+from finecomb.statistics.agreement.agreement import agree, most_moving_texts
+from finecomb.statistics.judges.monitored_means import watched_means
+from finecomb.statistics.judges.text_allocation import study_strata
+from finecomb.statistics.measures.annotation_measures import measure
+from finecomb.statistics.selection.view import ANY
 
 WINDOW = timedelta(days=7)
 

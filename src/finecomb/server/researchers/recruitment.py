@@ -14,6 +14,17 @@ import polars as pl
 from fastapi import APIRouter, Query, Response
 from starlette.concurrency import run_in_threadpool
 
+from finecomb.collection import (
+    arrivals_storage,
+    audit_log_storage,
+    design_cells_storage,
+    onboarding,
+    researcher_actions_storage,
+)
+from finecomb.collection import pay as pay_rules
+from finecomb.collection.pay import CellPay, Earned, Form
+from finecomb.collection.screened_annotators import screened_people
+from finecomb.collection.screening_signals import Signal
 from finecomb.core.errors import did_you_mean
 from finecomb.core.frames import annotations_of
 from finecomb.core.practice import Choice, Exercise
@@ -21,17 +32,11 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.qualification import Graded, graded_choice, graded_exercise
 from finecomb.core.records import Annotation, Annotator, Attempt
 from finecomb.core.study import Study
-from finecomb.people import onboarding
-from finecomb.people import pay as pay_rules
-from finecomb.people.pay import CellPay, Earned, Form
-from finecomb.people.screened_people import screened_people
-from finecomb.people.signals import Signal
-from finecomb.server.problems import ProblemError
+from finecomb.server.error_responses import ProblemError
 from finecomb.server.researchers import recruitment_schema as schema
 from finecomb.server.researchers.routes import Editor, Id, RecentEditor, Snapshots, Viewer
 from finecomb.server.researchers.snapshot import Snapshot
 from finecomb.server.researchers.snapshot_cache import StudyPages
-from finecomb.store import audit, cells, recruits, researcher_actions
 
 router = APIRouter(prefix="/api/admin", tags=["researchers"])
 
@@ -88,7 +93,7 @@ def design(snapshots: Snapshots, _: Viewer) -> schema.DesignPage:
     """How each cell of the study's design is filled now; no cells where the study has no design."""
     store = snapshots.store
     with store.database.reading() as transaction:
-        states = cells.cell_states(store, transaction)
+        states = design_cells_storage.cell_states(store, transaction)
     rows = (
         schema.DesignCellRow(
             cell=state.cell.name,
@@ -120,7 +125,7 @@ async def set_reopen(snapshots: Snapshots, session: Editor, wanted: schema.Reope
     if settings.design is None:
         raise ProblemError("not-found", "This study has no design, so no places are kept in it.")
     changed = settings.model_copy(update={"design": settings.design.model_copy(update={"reopen": wanted.reopen})})
-    await snapshots.store.change(researcher_actions.set_settings, session.who, changed)
+    await snapshots.store.change(researcher_actions_storage.set_settings, session.who, changed)
     snapshots.forget()
 
 
@@ -318,7 +323,7 @@ def people_to_look_at(snapshots: Snapshots, _: Viewer) -> tuple[schema.ScreenedP
 async def decide(snapshots: Snapshots, session: Editor, decided: schema.BulkDecision) -> None:
     """Decide about many suggestions at once: set work or people aside, or keep work in spite of rules."""
     await snapshots.store.change(
-        researcher_actions.decide_many,
+        researcher_actions_storage.decide_many,
         session.who,
         decided.exclude,
         decided.exclude_annotators,
@@ -331,7 +336,7 @@ async def decide(snapshots: Snapshots, session: Editor, decided: schema.BulkDeci
 @router.put("/annotation/kept")
 async def keep(snapshots: Snapshots, session: Editor, id: Id, decided: schema.Keep) -> None:
     """Keep an annotation in spite of what some rules say; nobody is asked about them again."""
-    await snapshots.store.change(researcher_actions.keep_annotation, session.who, id, decided.rules)
+    await snapshots.store.change(researcher_actions_storage.keep_annotation, session.who, id, decided.rules)
     snapshots.forget()
 
 
@@ -341,7 +346,7 @@ async def keep(snapshots: Snapshots, session: Editor, id: Id, decided: schema.Ke
 @router.put("/annotator/bonus")
 async def set_bonus(snapshots: Snapshots, session: Editor, id: Id, bonus: schema.BonusRequest) -> None:
     """Give an annotator a bonus, or take it away with an amount of 0."""
-    await snapshots.store.change(researcher_actions.set_bonus, session.who, id, bonus.amount, bonus.reason)
+    await snapshots.store.change(researcher_actions_storage.set_bonus, session.who, id, bonus.amount, bonus.reason)
     snapshots.forget()
 
 
@@ -353,7 +358,7 @@ async def pay_floor(snapshots: Snapshots, session: Editor, cell: Annotated[str, 
     if row is None or not row.lacking:
         raise ProblemError("conflict", f"Nobody in {cell or 'that cell'} lacks pay: somebody may have paid it already.")
     bonuses = {person.annotator: pay_rules.with_floor(person.bonus, row.lacking) for person in row.people}
-    await snapshots.store.change(researcher_actions.set_bonuses, session.who, bonuses)
+    await snapshots.store.change(researcher_actions_storage.set_bonuses, session.who, bonuses)
     snapshots.forget()
     return _cell_pay_row(row)
 
@@ -374,9 +379,9 @@ def pay(snapshots: Snapshots, session: RecentEditor, form: Annotated[Form, Query
     with (
         snapshots.store.database.reading() as transaction
     ):  # not what is remembered, should ids have been forgotten since
-        arrivals = recruits.arrivals(snapshots.store, transaction)
+        arrivals = arrivals_storage.arrivals(snapshots.store, transaction)
     people = snapshots.ask(lambda pages: pay_rules.earned(pages.snapshot.study, arrivals, pages.snapshot.protocol))
-    snapshots.store.do_now(audit.record_one, session.who, "took a pay file", {"form": form})
+    snapshots.store.do_now(audit_log_storage.record_one, session.who, "took a pay file", {"form": form})
     name = pay_rules.FORMS[form]
     headers = {"content-disposition": f"attachment; filename*=utf-8''{quote(name)}"}
     return Response(pay_rules.pay_file(form, people), media_type="text/csv; charset=utf-8", headers=headers)

@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from finecomb.collection.screening import Rule
+from finecomb.collection.screening_signals import Sign
 from finecomb.core.records import Id, Phase, Record, Text, Time
-from finecomb.people.screening import Rule
-from finecomb.people.signals import Sign
 from finecomb.server.researchers.schema import Sent
 
 Stage = Literal["invited", "working", "done", "screened-out"]

@@ -16,23 +16,23 @@ from pydantic_core import from_json
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
-from finecomb.agreement import second_pass
-from finecomb.core.allocation import allocation_problems
+from finecomb.collection import access_storage, arrivals_storage, researcher_actions_storage
+from finecomb.collection import audit_log_storage as audit_log
+from finecomb.collection.access_storage import Session
+from finecomb.collection.database.store import Store
+from finecomb.core.allocation_settings import allocation_problems
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.protocol_text import format_yaml
 from finecomb.core.records import Record, Settings
 from finecomb.core.study import Study
-from finecomb.measure.counts import meta_names
 from finecomb.server.auth import auth_of, recent_researcher, researcher
-from finecomb.server.problems import ProblemError, refused
+from finecomb.server.error_responses import ProblemError, refused
 from finecomb.server.researchers import schema, upload_process
-from finecomb.server.researchers.documents import Wanted, document_list, document_page
-from finecomb.server.researchers.export import export
+from finecomb.server.researchers.document_views import Wanted, document_list, document_page
 from finecomb.server.researchers.snapshot_cache import SnapshotCache, StudyPages
-from finecomb.store import access, recruits, researcher_actions
-from finecomb.store import audit as audit_log
-from finecomb.store.access import Session
-from finecomb.store.store import Store
+from finecomb.server.researchers.study_export import export
+from finecomb.statistics.agreement import second_pass_changes
+from finecomb.statistics.measures.counts import meta_names
 
 router = APIRouter(prefix="/api/admin", tags=["researchers"])
 Viewer = Annotated[Session, Depends(researcher("viewer"))]
@@ -134,42 +134,42 @@ def _known(id: str, what: str, ids: list[str]) -> None:
 @router.put("/annotator/excluded")
 async def exclude_annotator(snapshots: Snapshots, session: Editor, id: Id, why: schema.Reasoned) -> None:
     """Set all work of an annotator aside, with a reason. Nothing is deleted."""
-    await snapshots.store.change(researcher_actions.exclude_annotator, session.who, id, why.reason)
+    await snapshots.store.change(researcher_actions_storage.exclude_annotator, session.who, id, why.reason)
     snapshots.forget()
 
 
 @router.delete("/annotator/excluded")
 async def restore_annotator(snapshots: Snapshots, session: Editor, id: Id) -> None:
     """Let an annotator's work count again."""
-    await snapshots.store.change(researcher_actions.restore_annotator, session.who, id)
+    await snapshots.store.change(researcher_actions_storage.restore_annotator, session.who, id)
     snapshots.forget()
 
 
 @router.put("/annotation/excluded")
 async def exclude_annotation(snapshots: Snapshots, session: Editor, id: Id, why: schema.Reasoned) -> None:
     """Set one annotation aside, with a reason. Nothing is deleted."""
-    await snapshots.store.change(researcher_actions.exclude_annotation, session.who, id, why.reason)
+    await snapshots.store.change(researcher_actions_storage.exclude_annotation, session.who, id, why.reason)
     snapshots.forget()
 
 
 @router.delete("/annotation/excluded")
 async def restore_annotation(snapshots: Snapshots, session: Editor, id: Id) -> None:
     """Let an annotation count again."""
-    await snapshots.store.change(researcher_actions.restore_annotation, session.who, id)
+    await snapshots.store.change(researcher_actions_storage.restore_annotation, session.who, id)
     snapshots.forget()
 
 
 @router.put("/annotator/name")
 async def name_annotator(snapshots: Snapshots, session: Editor, id: Id, given: schema.DisplayName) -> None:
     """Call an annotator something; only researchers see it."""
-    await snapshots.store.change(researcher_actions.name_annotator, session.who, id, given.name)
+    await snapshots.store.change(researcher_actions_storage.name_annotator, session.who, id, given.name)
     snapshots.forget()
 
 
 @router.delete("/annotator/browser")
 async def release_browser(snapshots: Snapshots, session: Editor, id: Id) -> None:
     """Let somebody who came from a platform go on in another browser than the one they began in."""
-    await snapshots.store.change(recruits.release_browser, session.who, id)
+    await snapshots.store.change(arrivals_storage.release_browser, session.who, id)
 
 
 # --- links --------------------------------------------------------------------------------------------------------
@@ -179,8 +179,8 @@ async def release_browser(snapshots: Snapshots, session: Editor, id: Id) -> None
 def links(request: Request, store: ServedStore, _: Editor) -> schema.Links:
     """The open link, and who has a personal one."""
     with store.database.reading() as transaction:
-        links_of = researcher_actions.linked(store, transaction)
-    token = access.open_token(store)
+        links_of = researcher_actions_storage.linked(store, transaction)
+    token = access_storage.open_token(store)
     return schema.Links(
         open=_url(request, f"join/{token}") if token else "",
         personal=tuple(
@@ -198,7 +198,7 @@ async def make_links(
     if not wanted.count and not wanted.names:
         raise ProblemError("refused", "Say for how many people, or for whom.")
     personal_links = await snapshots.store.change(
-        researcher_actions.make_links, session.who, wanted.count, wanted.names
+        researcher_actions_storage.make_links, session.who, wanted.count, wanted.names
     )
     snapshots.forget()
     return tuple(
@@ -210,13 +210,13 @@ async def make_links(
 @router.delete("/links")
 async def revoke_links(store: ServedStore, session: Editor, annotator: Id) -> None:
     """Let an annotator's links open nothing any more, and sign them out."""
-    await store.change(researcher_actions.revoke_links, session.who, annotator)
+    await store.change(researcher_actions_storage.revoke_links, session.who, annotator)
 
 
 @router.put("/open-link")
 async def set_joining(store: ServedStore, session: Editor, joining: schema.Joining) -> None:
     """Make a new open link, which replaces the old one, or have none."""
-    await store.change(researcher_actions.set_joining, session.who, joining.on)
+    await store.change(researcher_actions_storage.set_joining, session.who, joining.on)
 
 
 # --- running the study --------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ def _running(store: Store, study: Study) -> schema.Running:
 @router.put("/state")
 async def set_state(snapshots: Snapshots, session: Editor, new: schema.NewState) -> None:
     """Open, pause or close the study, or run a pilot."""
-    await snapshots.store.change(researcher_actions.set_state, session.who, new.state)
+    await snapshots.store.change(researcher_actions_storage.set_state, session.who, new.state)
     snapshots.forget()
 
 
@@ -268,7 +268,7 @@ async def set_settings(snapshots: Snapshots, session: Editor, changes: Settings)
     except ValidationError as error:
         raise refused("This setting", error) from None
     await run_in_threadpool(_check_settings, snapshots, settings)
-    await snapshots.store.change(researcher_actions.set_settings, session.who, settings)
+    await snapshots.store.change(researcher_actions_storage.set_settings, session.who, settings)
     snapshots.forget()
     return settings
 
@@ -288,7 +288,7 @@ def _check_settings(snapshots: SnapshotCache, settings: Settings) -> None:
     metas = {document.id: document.meta for document in now.iter_documents()} if settings.allocation else {}
     for problem in allocation_problems(settings, snapshots.store.head.protocol, metas, now.annotators["id"].to_list()):
         raise FinecombError(problem)
-    begun = second_pass.progress(now, snapshots.store.head.protocol.id).begun
+    begun = second_pass_changes.progress(now, snapshots.store.head.protocol.id).begun
     if settings.round < snapshots.store.head.settings.round and begun:
         raise FinecombError(f"the second pass cannot be taken back: {begun} texts have been opened again")
 
@@ -315,7 +315,7 @@ async def add_protocol(
 ) -> schema.ProtocolRow:
     """Put a protocol in force: the YAML is the body, `name` is for messages. One in use is frozen: count it up."""
     protocol = await run_in_threadpool(upload_process.protocol, await request.body(), name)
-    await snapshots.store.change(researcher_actions.add_protocol, session.who, protocol)
+    await snapshots.store.change(researcher_actions_storage.add_protocol, session.who, protocol)
     snapshots.forget()
     return schema.ProtocolRow(id=protocol.id, title=protocol.title, annotations=0, current=True)
 
@@ -337,7 +337,7 @@ async def add_documents(
     ids = await run_in_threadpool(snapshots.ask, lambda pages: set(pages.snapshot.study.documents["id"]))
     columns = {ours: theirs for ours, theirs in (("text", text), ("id", id)) if theirs}
     new_documents, notes = await run_in_threadpool(upload_process.documents, content, name, columns, ids)
-    await snapshots.store.change(researcher_actions.add_documents, session.who, new_documents)
+    await snapshots.store.change(researcher_actions_storage.add_documents, session.who, new_documents)
     snapshots.forget()
     return schema.Added(documents=len(new_documents), notes=tuple(notes))
 
@@ -349,27 +349,27 @@ async def add_documents(
 def researchers(store: ServedStore, _: Viewer) -> tuple[schema.ResearcherRow, ...]:
     """Who may see these pages."""
     with store.database.reading() as transaction:
-        people = researcher_actions.researchers(store, transaction)
+        people = researcher_actions_storage.researchers(store, transaction)
     return tuple(schema.ResearcherRow(id=person.id, role=person.role, since=_time(person.created)) for person in people)
 
 
 @router.post("/researchers")
 async def invite(request: Request, store: ServedStore, session: RecentOwner, new: schema.Invitation) -> schema.Address:
     """A link that lets one more researcher in, once and within a week."""
-    token = await store.change(researcher_actions.invite, session.who, new.id, new.role)
+    token = await store.change(researcher_actions_storage.invite, session.who, new.id, new.role)
     return schema.Address(url=_url(request, f"sign-in/{token}"))
 
 
 @router.put("/researcher")
 async def set_role(store: ServedStore, session: RecentOwner, id: Id, new: schema.NewRole) -> None:
     """Give a researcher another role."""
-    await store.change(researcher_actions.set_role, session.who, id, new.role)
+    await store.change(researcher_actions_storage.set_role, session.who, id, new.role)
 
 
 @router.delete("/researcher")
 async def remove_researcher(store: ServedStore, session: RecentOwner, id: Id) -> None:
     """Take a researcher's access away."""
-    await store.change(researcher_actions.remove_researcher, session.who, id)
+    await store.change(researcher_actions_storage.remove_researcher, session.who, id)
 
 
 @router.get("/audit")

@@ -18,12 +18,12 @@ from typing import IO
 from pydantic_core import to_json
 
 from finecomb import formats
+from finecomb.annotators.llm.model_calls import CallProgress
+from finecomb.annotators.llm.prompt import PromptTemplate
+from finecomb.annotators.llm.run_folder import TextRetry
+from finecomb.annotators.llm.runs import ModelPlan, execute, plan
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, ModelSettings, Record
-from finecomb.llm.calls import CallProgress
-from finecomb.llm.prompt import PromptTemplate
-from finecomb.llm.run_folder import TextRetry
-from finecomb.llm.runs import ModelPlan, execute, plan
 
 _PAUSE = 0.5  # seconds between two reports of progress
 

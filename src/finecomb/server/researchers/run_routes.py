@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Depends, Request
 from starlette.concurrency import run_in_threadpool
 
+from finecomb.collection import audit_log_storage, researcher_actions_storage
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import ModelSettings
 from finecomb.core.study import Study
-from finecomb.server.problems import ProblemError
+from finecomb.server.error_responses import ProblemError
 from finecomb.server.researchers.routes import Editor, Id, Owner, Snapshots, Viewer
 from finecomb.server.researchers.run_schema import (
     AskAgain,
@@ -22,7 +23,6 @@ from finecomb.server.researchers.run_schema import (
     StudyModels,
 )
 from finecomb.server.researchers.snapshot_cache import SnapshotCache
-from finecomb.store import audit, researcher_actions
 
 if TYPE_CHECKING:
     from finecomb.server.researchers.model_runs import RunManager
@@ -46,7 +46,7 @@ def _desk(request: Request, snapshots: Snapshots) -> RunDesk:
     """Made when the first researcher looks."""
     state = request.app.state
     if not hasattr(state, "run_desk"):
-        from finecomb.llm.endpoint import need_call_packages
+        from finecomb.annotators.llm.endpoint import need_call_packages
         from finecomb.server.researchers.model_runs import RunManager, default_folder
         from finecomb.server.researchers.run_view import JournalCache
 
@@ -94,7 +94,7 @@ async def start_run(desk: Desk, session: Editor, new: NewRun) -> str:
     _check_budget(desk, session.role or "", new)
     id = await run_in_threadpool(lambda: desk.manager.start(desk.study(), new))
     about = new.model_dump(mode="json", exclude_defaults=True, exclude={"template"})
-    await desk.manager.store.do(audit.record_one, session.who, "started run", {"run": id, **about})
+    await desk.manager.store.do(audit_log_storage.record_one, session.who, "started run", {"run": id, **about})
     return id
 
 
@@ -113,7 +113,7 @@ def _check_budget(desk: RunDesk, role: str, new: NewRun) -> None:
 async def stop_run(desk: Desk, session: Editor, id: Id) -> None:
     """Stop a run. All it has got is kept, and it can go on later."""
     desk.manager.stop(id)
-    await desk.manager.store.do(audit.record_one, session.who, "stopped run", {"run": id})
+    await desk.manager.store.do(audit_log_storage.record_one, session.who, "stopped run", {"run": id})
 
 
 @router.post("/run/text")
@@ -121,14 +121,14 @@ async def ask_again(desk: Desk, session: Editor, id: Id, text: AskAgain) -> None
     """Ask for one text once more, with a longer reply where that is wanted."""
     await run_in_threadpool(lambda: desk.manager.ask_again(desk.study(), id, text.document, text.max_tokens))
     about = {"run": id, **text.model_dump(mode="json", exclude_defaults=True)}
-    await desk.manager.store.do(audit.record_one, session.who, "asked again", about)
+    await desk.manager.store.do(audit_log_storage.record_one, session.who, "asked again", about)
 
 
 @router.put("/run/quote")
 async def decide_quote(desk: Desk, session: Editor, decision: PlacementDecision) -> None:
     """Accept the place of a quote that is not in the text as given, or refuse it."""
-    from finecomb.llm.reading import decided
-    from finecomb.store.machine_work import put_machine_work
+    from finecomb.annotators.llm.reply_parser import decided
+    from finecomb.collection.machine_work_storage import put_machine_work
 
     study = await run_in_threadpool(desk.study)
     work = [annotation for annotation in study.iter_annotations() if annotation.id == decision.annotation]
@@ -137,19 +137,19 @@ async def decide_quote(desk: Desk, session: Editor, decision: PlacementDecision)
     changed = decided(work[0], decision.mark, decision.accept, session.who)
     await desk.manager.store.change(put_machine_work, (), (changed,))
     about = decision.model_dump(mode="json")
-    await desk.manager.store.do(audit.record_one, session.who, "decided about a quote", about)
+    await desk.manager.store.do(audit_log_storage.record_one, session.who, "decided about a quote", about)
     desk.snapshots.forget()
 
 
 @router.put("/runs/model")
 async def add_model(desk: Desk, session: Owner, new: StudyModels) -> None:
     """A model that the study may ask; of its key only the name of a variable of the server is kept."""
-    from finecomb.llm.endpoint import host_of
+    from finecomb.annotators.llm.endpoint import host_of
 
     host_of(new.base_url)
     settings = desk.manager.store.head.settings
     fields = new.model_dump(exclude={"name"})
     models = {**settings.models, new.name: ModelSettings.model_validate(fields)}
     changed = settings.model_copy(update={"models": models})
-    await desk.manager.store.change(researcher_actions.set_settings, session.who, changed)
+    await desk.manager.store.change(researcher_actions_storage.set_settings, session.who, changed)
     desk.snapshots.forget()

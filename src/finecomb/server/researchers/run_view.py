@@ -6,16 +6,24 @@ import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from finecomb.annotators.llm.budget import Price
+from finecomb.annotators.llm.journal import FILE, JournalContent, entries_of
+from finecomb.annotators.llm.local_models import PACKAGES
+from finecomb.annotators.llm.prompt import PromptTemplate, prompt_text
+from finecomb.annotators.llm.reply_parser import complete_marks
+from finecomb.annotators.llm.run_folder import (
+    RunRecord,
+    RunStatus,
+    is_locked,
+    read_error,
+    read_record,
+    read_status,
+    run_folders,
+)
+from finecomb.annotators.llm.runs import ModelPlan, name_clash
 from finecomb.core.model_notes import MarkNote, note_of
 from finecomb.core.records import Annotation, Mark
 from finecomb.core.study import Study
-from finecomb.llm.budget import Price
-from finecomb.llm.journal import FILE, JournalContent, entries_of
-from finecomb.llm.local import PACKAGES
-from finecomb.llm.prompt import PromptTemplate, prompt_text
-from finecomb.llm.reading import complete_marks
-from finecomb.llm.run_folder import RunRecord, RunStatus, is_locked, read_error, read_record, read_status, run_folders
-from finecomb.llm.runs import ModelPlan, name_clash
 from finecomb.server.researchers.model_runs import RunManager, annotator_ids, protocol_ids
 from finecomb.server.researchers.run_schema import (
     FailedText,

@@ -8,14 +8,14 @@ from datetime import datetime
 
 import polars as pl
 
+from finecomb.collection.annotator_progress import Progress
+from finecomb.collection.screening import verdicts
 from finecomb.core.frames import entries
 from finecomb.core.palette import looks
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
-from finecomb.measure.view import Filters, View, view
-from finecomb.people.progress import Progress
-from finecomb.people.screening import verdicts
 from finecomb.server.schema import LabelLook, State
+from finecomb.statistics.selection.view import Filters, View, view
 
 MACHINES = ("llm", "detector", "checker", "pooled")
 

@@ -12,18 +12,18 @@ from typing import TypeVar
 
 import polars as pl
 
-from finecomb.people.arrivals import Arrival
-from finecomb.people.screening import Suggestion, screen
-from finecomb.people.signals import Signal, signals
-from finecomb.server.researchers.documents import document_frame
-from finecomb.server.researchers.export import exports
+from finecomb.collection import arrivals_storage, audit_log_storage
+from finecomb.collection.arrivals import Arrival
+from finecomb.collection.database.incremental_read import StudyRead, read_again
+from finecomb.collection.database.store import Store
+from finecomb.collection.screening import Suggestion, screen
+from finecomb.collection.screening_signals import Signal, signals
+from finecomb.server.researchers.annotator_table import People
+from finecomb.server.researchers.document_views import document_frame
 from finecomb.server.researchers.overview import overview
-from finecomb.server.researchers.people import People
 from finecomb.server.researchers.schema import Export, Overview
 from finecomb.server.researchers.snapshot import Snapshot
-from finecomb.store import audit, recruits
-from finecomb.store.incremental_read import StudyRead, read_again
-from finecomb.store.store import Store
+from finecomb.server.researchers.study_export import exports
 
 T = TypeVar("T")
 FRESH = 10.0
@@ -101,7 +101,7 @@ class SnapshotCache:
             head = self.store.head
             snapshot = Snapshot(self._read_study.study, head.protocol, head.state, datetime.fromtimestamp(clock, UTC))
             with self.store.database.reading() as transaction:
-                arrivals = tuple(recruits.arrivals(self.store, transaction))
+                arrivals = tuple(arrivals_storage.arrivals(self.store, transaction))
             self._pages = StudyPages(snapshot, f"{self._start}-{written}", arrivals)
             self._written, self._decided, self._read = written, decided, clock
         return self._pages
@@ -111,4 +111,4 @@ class SnapshotCache:
         if self.store.database.sqlite:
             return 0
         with self.store.database.reading() as transaction:
-            return audit.latest(self.store, transaction)
+            return audit_log_storage.latest(self.store, transaction)

@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from finecomb import formats
-from finecomb.core.check import checked
 from finecomb.core.errors import FinecombError, StudyError
 from finecomb.core.records import Annotation, Document, Note
+from finecomb.core.study_checks import checked
 from finecomb.formats import Options
 
 ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".xlsx", ".spacy")

@@ -1,0 +1,1 @@
+"""Machines that annotate: language models, detectors and checkers, and simulated annotators."""

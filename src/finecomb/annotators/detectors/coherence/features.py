@@ -1,0 +1,319 @@
+"""What can be seen of a sentence's coherence without a model of language: numbers about it and what came before it.
+
+First mentions and how they are described, noun phrases that suppose something known, who and what goes on from sentence
+to sentence, pronouns without a person, events and attributes that come again or contradict. Nothing looks ahead.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from finecomb.annotators.coreference.resolver import sieve
+from finecomb.annotators.detectors.coherence.entity_mentions import (
+    OBJECTS,
+    SUBJECTS,
+    NameMention,
+    NounMention,
+    names,
+    nouns,
+)
+from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence, ParsedToken
+from finecomb.annotators.detectors.coherence.narrative import Narrative
+
+Floats = NDArray[np.float64]
+_CONTENT = frozenset({"NOUN", "VERB", "ADJ", "PROPN"})
+_STARTS = ("PRON", "PROPN", "DET", "ADP", "SCONJ", "ADV", "CCONJ", "NOUN", "VERB")
+_PERSONAL = frozenset("he she him her his hers they them their theirs".split())
+_FATAL = frozenset("die kill murder execute drown perish".split())
+_SIEVE_SENTENCES = 8
+_LONG_AGO = 40.0
+POSITIONAL = frozenset({"position", "position.log", "opens", "first", "segment", "in.segment"})
+"""Features that say where a sentence stands, and nothing of what it says."""
+_NOMINAL = ("tion", "ment", "ance", "ence", "ing", "al", "ure", "sion")
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What a reader knows before a sentence."""
+
+    names: dict[str, int] = field(default_factory=dict)
+    """The last sentence with each word of a name."""
+    described: set[str] = field(default_factory=set)
+    lemmas: dict[str, int] = field(default_factory=dict)
+    """The last sentence with each content lemma."""
+    events: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """Subject, verb and object; the subject of a pronoun is empty."""
+    denied: dict[tuple[str, str], bool] = field(default_factory=dict)
+    """Whether the last event of a subject and a verb was negated."""
+    attributes: dict[str, set[str]] = field(default_factory=dict)
+    """Nouns that say who somebody is, by a word of the name."""
+    dead: set[str] = field(default_factory=set)
+    subjects: frozenset[str] = frozenset()
+    """Of the last sentence."""
+
+    def knows(self, word: str) -> bool:
+        """Whether a word was part of a name or of what was told."""
+        return word in self.lemmas or word in self.names
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceFacts:
+    """What is read off one sentence alone, once."""
+
+    tokens: ParsedSentence
+    people: list[NameMention]
+    things: list[NounMention]
+    content: frozenset[str]
+    """Lemmas of nouns, verbs, adjectives and names."""
+    subjects: frozenset[str]
+    events: list[tuple[tuple[str, str, str], bool]]
+    """Subject, verb and object of each clause, and whether it is negated."""
+
+
+def sentence_facts(sentence: ParsedSentence) -> SentenceFacts:
+    """The facts of one sentence."""
+    return SentenceFacts(
+        sentence, names(sentence), list(nouns(sentence)), _content(sentence), _subjects(sentence), _events(sentence)
+    )
+
+
+NO_FACTS = SentenceFacts((), [], [], frozenset(), frozenset(), [])
+
+
+def sentence_features(text: Narrative, sentences: Sequence[ParsedSentence]) -> list[dict[str, float]]:
+    """Numbers by name for every sentence of a text."""
+    memory = _Memory()
+    facts = [sentence_facts(sentence) for sentence in sentences]
+    rows: list[dict[str, float]] = []
+    for at, sentence in enumerate(facts):
+        rows.append(_row(text, facts, at, memory))
+        _remember(memory, sentence, at)
+    return rows
+
+
+def last_features(text: Narrative, facts: Sequence[SentenceFacts]) -> dict[str, float]:
+    """Numbers by name for the last sentence of a text only."""
+    memory = _Memory()
+    for at, sentence in enumerate(facts[:-1]):
+        _remember(memory, sentence, at)
+    return _row(text, facts, len(facts) - 1, memory)
+
+
+def _row(text: Narrative, facts: Sequence[SentenceFacts], at: int, memory: _Memory) -> dict[str, float]:
+    sentence, before = facts[at], facts[at - 1] if at else NO_FACTS
+    return {
+        **_shape(text, at, sentence.tokens, before.tokens), **_name_features(sentence.people, memory, at),
+        **_noun_features(sentence.things, memory, at),
+        **_continuity(sentence, before, facts[max(at - 4, 0) : at], memory),
+        **_event_features(sentence, memory), **_person_links(text, at),
+    }  # fmt: skip
+
+
+def feature_matrix(rows: Iterable[Mapping[str, float]], columns: Sequence[str]) -> Floats:
+    """(rows, columns); what a row does not have is 0."""
+    return np.array([[row.get(name, 0.0) for name in columns] for row in rows], dtype=np.float64).reshape(
+        -1, len(columns)
+    )
+
+
+# --- families of features ----------------------------------------------------------------------------------------
+
+
+def _shape(text: Narrative, at: int, sentence: ParsedSentence, before: ParsedSentence) -> dict[str, float]:
+    place = text.sentences[at]
+    opening = bisect.bisect_left(text.sentences, place.segment, key=lambda sentence: sentence.segment)
+    first = next((token.pos for token in sentence if token.pos not in {"PUNCT", "SPACE"}), "")
+    words = [token for token in sentence if token.pos not in {"PUNCT", "SPACE"}]
+    return {
+        "position": float(at), "position.log": math.log1p(at), "opens": float(place.opens), "first": float(at == 0),
+        "segment": float(place.segment), "in.segment": float(at - opening),
+        "words": float(len(words)), "words.before": float(len(before)),
+        "ends": float(text.words(at)[-1:] in ".!?\"”'’"),
+        "quotes": float(sum(token.text in "\"“”‘’" for token in sentence)),
+        "capitals": float(sum(token.text.isupper() and len(token.text) > 2 for token in sentence)),
+        "verbs": float(sum(token.pos == "VERB" for token in sentence)),
+        "past": float(sum(token.tag in {"VBD", "VBN"} for token in sentence)),
+        "past.before": float(sum(token.tag in {"VBD", "VBN"} for token in before)),
+        "perfect": float(sum(token.lemma == "have" and token.dep == "aux" for token in sentence)),
+        "times": float(sum(token.entity in {"DATE", "TIME"} for token in sentence)),
+        "adverbs": float(sum(token.pos == "ADV" for token in sentence)),
+        "passive": float(sum(token.dep == "nsubjpass" for token in sentence)),
+        "clauses": float(sum(token.dep in {"advcl", "relcl", "ccomp"} for token in sentence)),
+        **{f"starts.{pos}": float(first == pos) for pos in _STARTS},
+    }  # fmt: skip
+
+
+def _name_features(people: Sequence[NameMention], memory: _Memory, at: int) -> dict[str, float]:
+    new = [name for name in people if not name.words & memory.names.keys()]
+    fresh = _first_mentions(new)
+    persons = [name for name in fresh if name.kind == "person"]
+    known = [name for name in people if name.words & memory.names.keys()]
+    ages = [at - max(memory.names.get(word, -1) for word in name.words) for name in known]
+    undescribed = [name for name in persons if not name.described]
+    return {
+        "names": float(len(people)), "names.known": float(len(known)), "names.new": float(len(fresh)),
+        "persons.new": float(len(persons)), "persons.bare": float(len(undescribed)),
+        "persons.bare.subject": float(sum(name.role == "S" for name in undescribed)),
+        "persons.bare.object": float(sum(name.role == "O" for name in undescribed)),
+        "persons.bare.owner": float(sum(name.owns for name in undescribed)),
+        "persons.bare.listed": float(sum(name.listed for name in undescribed)),
+        "persons.bare.one.word": float(sum(len(name.words) == 1 for name in undescribed)),
+        "persons.bare.typed": float(sum(name.typed for name in undescribed)),
+        "persons.bare.rest": float(sum(name.role == "X" and not name.owns for name in undescribed)),
+        "persons.described.noun": float(sum(bool(name.description) for name in persons)),
+        "persons.described.subject": float(sum(name.described and name.role == "S" for name in persons)),
+        "persons.described": float(len(persons) - len(undescribed)),
+        "places.new": float(sum(name.kind == "place" for name in fresh)),
+        "others.new": float(sum(name.kind == "other" for name in fresh)),
+        "names.partly.new": float(sum(any(word not in memory.names for word in name.words) for name in known)),
+        "names.age.max": float(max(ages, default=0)), "names.age.min": float(min(ages, default=_LONG_AGO)),
+        "names.known.ever": float(len(memory.names)),
+        "undescribed.again": float(sum(not name.words & memory.described for name in known)),
+    }  # fmt: skip
+
+
+def _first_mentions(people: Sequence[NameMention]) -> list[NameMention]:
+    """Each name once."""
+    kept: list[NameMention] = []
+    for name in people:
+        if not any(name.words & other.words for other in kept):
+            kept.append(name)
+    return kept
+
+
+def _noun_features(things: Sequence[NounMention], memory: _Memory, at: int) -> dict[str, float]:
+    row: dict[str, float] = {"nouns": float(len(things))}
+    for kind in ("definite", "demonstrative", "possessive", "indefinite", "bare"):
+        phrases = [noun for noun in things if noun.determiner == kind]
+        new = [noun for noun in phrases if noun.lemma not in memory.lemmas]
+        row[f"nouns.{kind}"] = float(len(phrases))
+        row[f"nouns.{kind}.new"] = float(len(new))
+        row[f"nouns.{kind}.new.bare"] = float(sum(not noun.explained for noun in new))
+        row[f"nouns.{kind}.new.event"] = float(sum(noun.lemma.endswith(_NOMINAL) for noun in new))
+        row[f"nouns.{kind}.new.subject"] = float(sum(noun.role == "S" for noun in new))
+    ages = [at - memory.lemmas[noun.lemma] for noun in things if noun.lemma in memory.lemmas]
+    return row | {"nouns.age.max": float(max(ages, default=0)), "nouns.known": len(ages) / max(len(things), 1)}
+
+
+def _continuity(
+    sentence: SentenceFacts, before: SentenceFacts, recent: Sequence[SentenceFacts], memory: _Memory
+) -> dict[str, float]:
+    content, subjects = sentence.content, sentence.subjects
+    wider = frozenset().union(*(other.content for other in recent))
+    spoken = [token for token in sentence.tokens if token.dep in SUBJECTS]
+    words = frozenset().union(*(name.words for name in sentence.people))
+    last = frozenset().union(*(name.words for name in before.people))
+    return {
+        "shared.before": len(content & before.content) / max(len(content), 1),
+        "shared.recent": len(content & wider) / max(len(content), 1),
+        "shared.ever": sum(lemma in memory.lemmas for lemma in content) / max(len(content), 1),
+        "new.content": float(sum(lemma not in memory.lemmas for lemma in content)),
+        "subject.same": float(bool(subjects & memory.subjects)),
+        "subject.pronoun": float(any(token.pos == "PRON" for token in spoken)),
+        "subject.new": float(bool(subjects) and not any(map(memory.knows, subjects))),
+        "subject.in.last": float(bool(subjects & (before.content | last))),
+        "people.shared.before": float(len(words & last)),
+        "people.gone": float(len(last - words)),
+        "verbs.known": float(sum(token.lemma in memory.lemmas for token in sentence.tokens if token.pos == "VERB")),
+    }
+
+
+def _content(sentence: ParsedSentence) -> frozenset[str]:
+    return frozenset(token.lemma for token in sentence if token.pos in _CONTENT and len(token.lemma) > 1)
+
+
+def _subjects(sentence: ParsedSentence) -> frozenset[str]:
+    return frozenset(token.text.lower() for token in sentence if token.dep in SUBJECTS and token.pos != "PRON")
+
+
+def _events(sentence: ParsedSentence) -> list[tuple[tuple[str, str, str], bool]]:
+    """Subject, verb, object of each clause, and whether it is negated."""
+    events = []
+    for at, token in enumerate(sentence):
+        if token.pos not in {"VERB", "AUX"} or token.dep in {"aux", "auxpass"}:
+            continue
+        children = [other for place, other in enumerate(sentence) if other.head == at and place != at]
+        subject = _word(children, SUBJECTS)
+        if subject or token.pos == "VERB":
+            negated = any(child.dep == "neg" for child in children)
+            events.append(((subject, token.lemma, _word(children, OBJECTS | {"attr", "acomp"})), negated))
+    return events
+
+
+def _word(children: Sequence[ParsedToken], deps: Set[str]) -> str:
+    return next(
+        (child.text.lower() if child.pos == "PROPN" else child.lemma for child in children if child.dep in deps), ""
+    )
+
+
+def _event_features(sentence: SentenceFacts, memory: _Memory) -> dict[str, float]:
+    events, people = sentence.events, sentence.people
+    acting = {event[0] for event, _ in events}
+    again = sum(memory.events[event] > 0 for event, _ in events if all(event))
+    partly = sum((event[0], event[1]) in memory.denied for event, _ in events if event[0] and event[1] != "be")
+    contrary = sum(memory.denied.get((event[0], event[1]), negated) != negated for event, negated in events)
+    old = [(name, _known_attributes(name, memory)) for name in people]
+    return {
+        "events": float(len(events)), "events.again": float(again), "events.same.actor": float(partly),
+        "events.contrary": float(contrary), "negations": float(sum(negated for _, negated in events)),
+        "dead.acts": float(len(acting & memory.dead)),
+        "dead.named": float(sum(bool(name.words & memory.dead) for name in people)),
+        "fatal": float(any(event[1] in _FATAL for event, _ in events)),
+        "attributes.again": float(sum(bool(name.description & known) for name, known in old)),
+        "attributes.other": float(sum(bool(known) and bool(name.description - known) for name, known in old)),
+    }  # fmt: skip
+
+
+def _known_attributes(name: NameMention, memory: _Memory) -> set[str]:
+    return set().union(*(memory.attributes.get(word, set()) for word in name.words)) if name.words else set()
+
+
+def _person_links(text: Narrative, at: int) -> dict[str, float]:
+    """What the resolver of persons says about the sentence, given the last few sentences and none that follows."""
+    begin = text.sentences[max(at - _SIEVE_SENTENCES + 1, 0)].start
+    sentence = text.sentences[at]
+    chains = sieve(text.text[begin : sentence.end])
+    inside = [[begin + start for start, _ in chain] for chain in chains]
+    linked = [starts for starts in inside if starts[0] < sentence.start <= starts[-1]]
+    last = text.sentences[at - 1].start if at else sentence.start
+    resolved = {start for starts in linked for start in starts if start >= sentence.start}
+    pronouns = list(_pronoun_starts(text, at))
+    return {
+        "links": float(len(linked)),
+        "links.last": float(sum(any(last <= start < sentence.start for start in starts) for starts in linked)),
+        "pronouns": float(len(pronouns)),
+        "pronouns.lost": float(sum(start not in resolved for start in pronouns)),
+    }
+
+
+def _pronoun_starts(text: Narrative, at: int) -> Iterator[int]:
+    start, words = text.sentences[at].start, text.words(at)
+    place = 0
+    for word in words.split():
+        place = words.index(word, place)
+        if word.strip(".,;:!?\"'()").lower() in _PERSONAL:
+            yield start + place + len(word) - len(word.lstrip("\"'("))
+        place += len(word)
+
+
+def _remember(memory: _Memory, sentence: SentenceFacts, at: int) -> None:
+    for name in sentence.people:
+        memory.names |= dict.fromkeys(name.words, at)
+        if name.described:
+            memory.described |= name.words
+        for word in name.words:
+            memory.attributes.setdefault(word, set()).update(name.description)
+    memory.lemmas |= dict.fromkeys(sentence.content, at)
+    for event, negated in sentence.events:
+        memory.events[event] += 1
+        memory.denied[event[0], event[1]] = negated
+        victim = event[0] if event[1] in {"die", "drown", "perish"} else event[2] if event[1] in _FATAL else ""
+        memory.dead |= {victim} & memory.names.keys()
+    memory.subjects = sentence.subjects

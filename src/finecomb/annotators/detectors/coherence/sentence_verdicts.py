@@ -1,0 +1,231 @@
+"""Detectors that only say whether a sentence is coherent: surprisal, entity grid, and classifiers of made-up errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from finecomb.annotators.detectors.boosting import BoostedTrees, BoostingSettings, fit_trees
+from finecomb.annotators.detectors.coherence.entity_grid import EntityGrid, fit_entity_grid
+from finecomb.annotators.detectors.coherence.features import (
+    POSITIONAL,
+    SentenceFacts,
+    feature_matrix,
+    last_features,
+    sentence_facts,
+    sentence_features,
+)
+from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence, parsed
+from finecomb.annotators.detectors.coherence.narrative import ANY, Narrative
+from finecomb.annotators.detectors.coherence.sentence_scores import (
+    Bools,
+    Floats,
+    TextScores,
+    best_threshold,
+    fitted_mixture,
+    mixed,
+    only_sentences,
+)
+from finecomb.annotators.detectors.coherence.surprisal import Surprisals, TokenSurprisals, sentence_surprisals
+from finecomb.annotators.detectors.coherence.synthetic_errors import (
+    Negatives,
+    SyntheticExample,
+    example_text,
+    synthetic_examples,
+)
+from finecomb.annotators.detectors.model_folder import DetectorCard, StoredModel
+from finecomb.core.errors import FinecombError
+
+_FLATTEST = 0.01
+"""The least that one standard deviation of a score adds to the log odds."""
+
+
+@dataclass(frozen=True)
+class ScoreCalibration:
+    """How a raw score, higher for a worse sentence, becomes a chance; and from which chance on a sentence is marked."""
+
+    mixture: Floats
+    """Slope and constant of the log odds."""
+    threshold: float
+
+    @classmethod
+    def of(cls, scores: Floats, truth: Bools) -> ScoreCalibration:
+        """From scores of dev sentences: the threshold with the highest F1 there.
+
+        A higher score never means a lower chance, whatever dev says: that is what the score was made for.
+        """
+        scale = float(scores.std()) or 1.0
+        centred = (scores - scores.mean()) / scale
+        slope, constant = fitted_mixture(centred[:, None], truth, ridge=1e-3)
+        slope = max(float(slope), _FLATTEST)
+        mixture = np.array([slope / scale, float(constant) - slope * float(scores.mean()) / scale])
+        return cls(mixture, best_threshold(mixed(scores[:, None], mixture), truth))
+
+    def __call__(self, scores: Floats) -> TextScores:
+        """Chances of the sentences of a text."""
+        return only_sentences(mixed(scores.reshape(-1, 1), self.mixture))
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """By label; the only one is `any`."""
+        return {ANY: self.threshold}
+
+    def settings(self) -> dict[str, Any]:
+        """For storage."""
+        return {"mixture": self.mixture.tolist(), "threshold": self.threshold}
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> ScoreCalibration:
+        """From storage."""
+        return cls(np.array(settings["mixture"], dtype=np.float64), float(settings["threshold"]))
+
+
+def _dev_truth(texts: Sequence[Narrative]) -> Bools:
+    return np.concatenate([text.targets(())[:, -1] for text in texts])
+
+
+@dataclass(frozen=True)
+class SurprisalModel:
+    """Marks sentences that a language model finds unlikely."""
+
+    model: str
+    whole: bool
+    """Whether a sentence's score is the sum over its tokens, and not the mean."""
+    calibration: ScoreCalibration
+
+    def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
+        """Scores of every text."""
+        return self.scored(texts, Surprisals.of(self.model)(texts))
+
+    def scored(self, texts: Sequence[Narrative], surprisals: Sequence[TokenSurprisals]) -> list[TextScores]:
+        """Scores of texts whose surprisals are known."""
+        pairs = zip(texts, surprisals, strict=True)
+        return [self.calibration(sentence_surprisals(text, nats, self.whole)) for text, nats in pairs]
+
+    def stored(self, card: DetectorCard) -> StoredModel:
+        """For a folder."""
+        return StoredModel(card, {"model": self.model, "whole": self.whole, **self.calibration.settings()})
+
+    @classmethod
+    def from_stored(cls, stored: StoredModel) -> SurprisalModel:
+        """From a folder."""
+        settings = stored.settings
+        return cls(settings["model"], settings["whole"], ScoreCalibration.from_settings(settings))
+
+
+def fit_surprisal(
+    model: str, whole: bool, dev: Sequence[Narrative], surprisals: Sequence[TokenSurprisals]
+) -> SurprisalModel:
+    """The threshold from dev texts; nothing else is learnt."""
+    scores = [sentence_surprisals(text, nats, whole) for text, nats in zip(dev, surprisals, strict=True)]
+    return SurprisalModel(model, whole, ScoreCalibration.of(np.concatenate(scores), _dev_truth(dev)))
+
+
+@dataclass(frozen=True)
+class EntityGridModel:
+    """Marks sentences whose entities change roles in unusual ways."""
+
+    grid: EntityGrid
+    calibration: ScoreCalibration
+
+    def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
+        """Scores of every text."""
+        return self.scored(list(parsed(texts, "entity-grid")))
+
+    def scored(self, texts: Sequence[Sequence[ParsedSentence]]) -> list[TextScores]:
+        """Scores of texts that have been parsed."""
+        return [self.calibration(-self.grid(sentences)) for sentences in texts]
+
+    def stored(self, card: DetectorCard) -> StoredModel:
+        """For a folder."""
+        return StoredModel(card, self.calibration.settings(), {"transitions": self.grid.transitions})
+
+    @classmethod
+    def from_stored(cls, stored: StoredModel) -> EntityGridModel:
+        """From a folder."""
+        return cls(EntityGrid(stored.arrays["transitions"]), ScoreCalibration.from_settings(stored.settings))
+
+
+def fit_grid(
+    real: Sequence[Sequence[ParsedSentence]],
+    dev: Sequence[Narrative],
+    parses: Sequence[Sequence[ParsedSentence]],
+) -> EntityGridModel:
+    """Transitions from real texts, the threshold from dev texts."""
+    grid = fit_entity_grid(real)
+    scores = np.concatenate([-grid(sentences) for sentences in parses])
+    return EntityGridModel(grid, ScoreCalibration.of(scores, _dev_truth(dev)))
+
+
+@dataclass(frozen=True)
+class SyntheticModel:
+    """Marks sentences that look like those whose context was damaged on purpose."""
+
+    negatives: Negatives
+    columns: tuple[str, ...]
+    trees: BoostedTrees
+    calibration: ScoreCalibration
+
+    def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
+        """Scores of every text."""
+        pairs = zip(texts, parsed(texts, "synthetic"), strict=True)
+        return self.scored([sentence_features(text, sentences) for text, sentences in pairs])
+
+    def scored(self, features: Sequence[Sequence[Mapping[str, float]]]) -> list[TextScores]:
+        """Scores of texts whose features are known."""
+        return [self.calibration(self.trees(feature_matrix(rows, self.columns))) for rows in features]
+
+    def stored(self, card: DetectorCard) -> StoredModel:
+        """For a folder."""
+        settings = {"negatives": self.negatives, "columns": list(self.columns), **self.calibration.settings()}
+        return StoredModel(card, settings, self.trees.arrays())
+
+    @classmethod
+    def from_stored(cls, stored: StoredModel) -> SyntheticModel:
+        """From a folder."""
+        settings = stored.settings
+        trees = BoostedTrees.from_arrays(stored.arrays)
+        return cls(settings["negatives"], tuple(settings["columns"]), trees, ScoreCalibration.from_settings(settings))
+
+
+@dataclass(frozen=True)
+class SyntheticRows:
+    """Features of made-up examples and whether each was damaged."""
+
+    rows: list[dict[str, float]]
+    damaged: Bools
+
+
+def synthetic_rows(
+    texts: Sequence[Narrative], parses: Sequence[Sequence[ParsedSentence]], negatives: Negatives, seed: int
+) -> SyntheticRows:
+    """Examples from coherent texts; where sentences stand is left out, since it would give the damage away."""
+    by_text = {id(text): list(map(sentence_facts, rows)) for text, rows in zip(texts, parses, strict=True)}
+    examples = synthetic_examples(texts, negatives, np.random.default_rng(seed))
+    rows = [_example_features(text, by_text[id(text)], example) for text, example in examples]
+    return SyntheticRows(rows, np.array([not example.coherent for _, example in examples], dtype=bool))
+
+
+def _example_features(text: Narrative, facts: Sequence[SentenceFacts], example: SyntheticExample) -> dict[str, float]:
+    short = example_text(text, example, len(example.context))
+    features = last_features(short, [*(facts[at] for at in example.context), facts[example.sentence]])
+    return {name: value for name, value in features.items() if name not in POSITIONAL}
+
+
+def fit_synthetic(
+    real: SyntheticRows,
+    negatives: Negatives,
+    dev: Sequence[Narrative],
+    features: Sequence[Sequence[Mapping[str, float]]],
+    seed: int,
+) -> SyntheticModel:
+    """Trees from made-up examples, the threshold from dev texts that people have read."""
+    if not real.rows:
+        raise FinecombError("synthetic: no example could be made; --real needs texts of several sentences each")
+    columns = tuple(real.rows[0])
+    trees = fit_trees(feature_matrix(real.rows, columns), real.damaged, BoostingSettings(seed=seed))
+    scores = np.concatenate([trees(feature_matrix(rows, columns)) for rows in features])
+    return SyntheticModel(negatives, columns, trees, ScoreCalibration.of(scores, _dev_truth(dev)))

@@ -1,0 +1,217 @@
+"""How each of SNaC's detectors is fitted: what is prepared once for all texts, and what each split learns."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from finecomb.annotators.detectors.boosting import BoostingSettings
+from finecomb.annotators.detectors.coherence import sentence_verdicts
+from finecomb.annotators.detectors.coherence.embedded_detector import (
+    CoherenceModel,
+    CoherenceSettings,
+    fit_coherence,
+    prepared,
+)
+from finecomb.annotators.detectors.coherence.features import sentence_features
+from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence, parsed
+from finecomb.annotators.detectors.coherence.narrative import ANY, Narrative, TextSplit, narrative
+from finecomb.annotators.detectors.coherence.options import (
+    NONE,
+    CoherenceOptions,
+    EntityGridOptions,
+    SequenceOptions,
+    SurprisalOptions,
+    SyntheticOptions,
+)
+from finecomb.annotators.detectors.coherence.sentence_scores import Floats, TextScores, best_threshold
+from finecomb.annotators.detectors.coherence.sequences import SequenceModel, SequenceSettings, fit_sequences
+from finecomb.annotators.detectors.coherence.surprisal import Surprisals
+from finecomb.annotators.detectors.coherence.tagger import TaggerSettings
+from finecomb.annotators.detectors.model_folder import DetectorCard, StoredModel
+from finecomb.annotators.model_loading import pretrained
+from finecomb.core.records import Document
+from finecomb.core.text_hash import text_hash
+
+
+class StorableScorer(typing.Protocol):
+    """A fitted scorer of sentences that can be stored."""
+
+    def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
+        """Scores of every text."""
+        ...
+
+    def stored(self, card: DetectorCard) -> StoredModel:
+        """For a folder."""
+        ...
+
+
+@dataclass(frozen=True)
+class FittedScorer:
+    """What one split gives."""
+
+    scorer: StorableScorer
+    thresholds: Mapping[str, float]
+    scores: list[TextScores]
+    """Of the split's test texts."""
+
+
+class Recipe(typing.Protocol):
+    """One way of fitting; `labels` is empty for a detector that only says whether a sentence is coherent."""
+
+    labels: tuple[str, ...]
+
+    def __call__(self, split: TextSplit) -> FittedScorer:
+        """Fit on the split's training and dev texts and score its test texts."""
+        ...
+
+
+class CoherenceRecipe:
+    """The embedded default."""
+
+    def __init__(self, texts: Sequence[Narrative], options: CoherenceOptions, labels: Sequence[str]) -> None:
+        self.labels = tuple(labels) if options.spans else ()
+        surprisal = "" if options.surprisal == NONE else options.surprisal
+        tagger = TaggerSettings(options.encoder, epochs=options.epochs, seed=options.seed)
+        self.settings = CoherenceSettings(
+            self.labels,
+            None if options.encoder == NONE else tagger,
+            BoostingSettings(seed=options.seed),
+            surprisal,
+            options.segments,
+        )
+        if self.settings.tagger:
+            pretrained("AutoModel", options.encoder, "coherence")  # one that is missing is said before the long work
+        self.texts = prepared(list(texts), surprisal)
+
+    def __call__(self, split: TextSplit) -> FittedScorer:
+        """Trees and encoder, their mixture, thresholds."""
+        model: CoherenceModel = fit_coherence(self.texts, split, self.settings)
+        return FittedScorer(model, model.thresholds, model.scored([self.texts[index] for index in split.test]))
+
+
+class SurprisalRecipe:
+    """A causal language model and a threshold."""
+
+    labels: tuple[str, ...] = ()
+
+    def __init__(self, texts: Sequence[Narrative], options: SurprisalOptions, labels: Sequence[str]) -> None:
+        self.texts, self.options = list(texts), options
+        self.nats = Surprisals.of(options.model)(self.texts)
+
+    def __call__(self, split: TextSplit) -> FittedScorer:
+        """The threshold."""
+        dev, test = ([self.texts[index] for index in part] for part in (split.dev, split.test))
+        nats = [self.nats[index] for index in split.dev]
+        model = sentence_verdicts.fit_surprisal(self.options.model, self.options.per == "sentence", dev, nats)
+        return FittedScorer(
+            model, model.calibration.thresholds, model.scored(test, [self.nats[index] for index in split.test])
+        )
+
+
+class EntityGridRecipe:
+    """Role transitions of coherent texts and a threshold."""
+
+    labels: tuple[str, ...] = ()
+
+    def __init__(self, texts: Sequence[Narrative], options: EntityGridOptions, labels: Sequence[str]) -> None:
+        self.texts, self.real = list(texts), _Real(options.texts, texts)
+        self.parses = list(parsed(self.texts, "entity-grid"))
+
+    def __call__(self, split: TextSplit) -> FittedScorer:
+        """Transitions and the threshold."""
+        _, real = self.real.of(split, self.parses)
+        dev, parses = [self.texts[index] for index in split.dev], [self.parses[index] for index in split.dev]
+        model = sentence_verdicts.fit_grid(real, dev, parses)
+        return FittedScorer(
+            model, model.calibration.thresholds, model.scored([self.parses[index] for index in split.test])
+        )
+
+
+class SyntheticRecipe:
+    """A classifier of made-up errors and a threshold."""
+
+    labels: tuple[str, ...] = ()
+
+    def __init__(self, texts: Sequence[Narrative], options: SyntheticOptions, labels: Sequence[str]) -> None:
+        self.texts, self.options, self.real = list(texts), options, _Real(options.texts, texts)
+        self.parses = list(parsed(self.texts, "synthetic"))
+        self.features = [sentence_features(text, rows) for text, rows in zip(self.texts, self.parses, strict=True)]
+
+    def __call__(self, split: TextSplit) -> FittedScorer:
+        """Trees and the threshold."""
+        texts, parses = self.real.of(split, self.parses)
+        rows = sentence_verdicts.synthetic_rows(texts, parses, self.options.negatives, self.options.seed)
+        dev, features = [self.texts[index] for index in split.dev], [self.features[index] for index in split.dev]
+        model = sentence_verdicts.fit_synthetic(rows, self.options.negatives, dev, features, self.options.seed)
+        return FittedScorer(
+            model, model.calibration.thresholds, model.scored([self.features[index] for index in split.test])
+        )
+
+
+class _Real:
+    """Texts that count as coherent: those of `--real` that no test has, else the training texts."""
+
+    def __init__(self, real: Sequence[str], texts: Sequence[Narrative]) -> None:
+        self.texts = texts
+        self.real = [narrative(Document(id=f"real{number}", text=text)) for number, text in enumerate(real)]
+        self.parses = list(parsed(self.real, "--real")) if real else []
+
+    def of(
+        self, split: TextSplit, parses: Sequence[list[ParsedSentence]]
+    ) -> tuple[list[Narrative], list[list[ParsedSentence]]]:
+        """For one split."""
+        if not self.real:
+            return [self.texts[index] for index in split.train], [parses[index] for index in split.train]
+        tested = {text_hash(self.texts[index].text) for index in split.test}
+        indices = [index for index, text in enumerate(self.real) if text_hash(text.text) not in tested]
+        return [self.real[index] for index in indices], [self.parses[index] for index in indices]
+
+
+@dataclass(frozen=True)
+class SequenceVerdicts:
+    """A fine-tuned Hugging Face model with its thresholds."""
+
+    model: SequenceModel
+    thresholds: dict[str, float]
+
+    def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
+        """Scores of every text."""
+        return self.model(texts)
+
+    def stored(self, card: DetectorCard) -> StoredModel:
+        """For a folder."""
+        settings = {name: getattr(self.model.settings, name) for name in SequenceSettings.__dataclass_fields__}
+        return StoredModel(card, {**settings, "thresholds": self.thresholds}, weights=self.model.state())
+
+    @classmethod
+    def from_stored(cls, stored: StoredModel) -> SequenceVerdicts:
+        """From a folder."""
+        values: dict[str, Any] = {**stored.settings, "labels": tuple(stored.settings["labels"])}
+        thresholds = values.pop("thresholds")
+        return cls(SequenceModel.from_state(SequenceSettings(**values), stored.weights), thresholds)
+
+
+class SequenceRecipe:
+    """Any Hugging Face model in the paper's format."""
+
+    def __init__(self, texts: Sequence[Narrative], options: SequenceOptions, labels: Sequence[str]) -> None:
+        self.texts = list(texts)
+        self.labels = tuple(labels) if options.spans else ()
+        self.settings = SequenceSettings(
+            options.model, options.form, self.labels, epochs=options.epochs, seed=options.seed
+        )
+
+    def __call__(self, split: TextSplit) -> FittedScorer:
+        """The model and its thresholds."""
+        train, dev, test = ([self.texts[index] for index in part] for part in (split.train, split.dev, split.test))
+        model = fit_sequences(train, self.settings)
+        chances: Floats = np.concatenate([scores.sentences for scores in model(dev)])
+        truth = np.concatenate([text.targets(self.labels) for text in dev])
+        names = [*self.labels, ANY]
+        thresholds = {name: best_threshold(chances[:, column], truth[:, column]) for column, name in enumerate(names)}
+        return FittedScorer(SequenceVerdicts(model, thresholds), thresholds, model(test))

@@ -1,0 +1,122 @@
+"""Numbers that cannot be: sums and conversions that do not come out, dates and times that do not exist, two ages."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Callable, Iterator
+
+from finecomb.annotators.detectors.rules.rule_finding import RuleHint
+from finecomb.core.records import Document
+
+_NUMBER = r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?"
+_SUM = re.compile(
+    rf"(?P<a>{_NUMBER})\s*(?P<sign>plus|minus|times|\+|−|-|×|x|\*|divided by|/|÷)\s*(?P<b>{_NUMBER})\s*"
+    rf"(?:=|is|are|equals|makes|gives)\s*(?P<c>{_NUMBER})(?!\d|[.,]\d|\s*(?:%|percent|per))"
+)
+_OPERATIONS: dict[str, Callable[[float, float], float]] = {
+    "plus": lambda a, b: a + b, "minus": lambda a, b: a - b, "times": lambda a, b: a * b,
+    "divided by": lambda a, b: a / b if b else float("nan"),
+}  # fmt: skip
+_SIGNS = {
+    "+": "plus",
+    "-": "minus",
+    "−": "minus",
+    "×": "times",
+    "x": "times",
+    "*": "times",
+    "/": "divided by",
+    "÷": "divided by",
+}
+_UNITS: dict[tuple[str, str], Callable[[float], float]] = {
+    ("mile", "kilometre"): lambda value: value * 1.609344,
+    ("kilometre", "mile"): lambda value: value / 1.609344,
+    ("foot", "metre"): lambda value: value * 0.3048,
+    ("metre", "foot"): lambda value: value / 0.3048,
+    ("pound", "kilogram"): lambda value: value * 0.45359237,
+    ("kilogram", "pound"): lambda value: value / 0.45359237,
+    ("inch", "centimetre"): lambda value: value * 2.54,
+    ("centimetre", "inch"): lambda value: value / 2.54,
+    ("fahrenheit", "celsius"): lambda value: (value - 32) / 1.8,
+    ("celsius", "fahrenheit"): lambda value: value * 1.8 + 32,
+}
+_NAMES = {
+    "mile": "mile|miles|mi", "kilometre": "kilometres|kilometers|kilometre|kilometer|km", "foot": "feet|foot|ft",
+    "metre": "metres|meters|metre|meter|m", "pound": "pounds|pound|lbs|lb", "kilogram": "kilograms|kilogram|kilos|kg",
+    "inch": "inches|inch", "centimetre": "centimetres|centimeters|cm", "fahrenheit": "degrees Fahrenheit|°F|°f",
+    "celsius": "degrees Celsius|°C|°c",
+}  # fmt: skip
+_UNIT_OF = {name.casefold(): unit for unit, names in _NAMES.items() for name in names.split("|")}
+_ANY_UNIT = "|".join(sorted((re.escape(name) for name in _UNIT_OF), key=len, reverse=True))
+_CONVERSION = re.compile(
+    rf"(?P<a>{_NUMBER})[\s-]?(?P<from>{_ANY_UNIT})\s*\(\s*(?:about |around |or |roughly |approximately |~)*"
+    rf"(?P<b>{_NUMBER})[\s-]?(?P<to>{_ANY_UNIT})\s*\)",
+    re.IGNORECASE,
+)
+_TOLERANCE = 0.1  # people round, and round again
+_MONTHS = [name for name in calendar.month_name if name]
+_DATE = re.compile(rf"\b(?P<month>{'|'.join(_MONTHS)})\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!,?\s*\d{{1,2}}:)")
+_DAY_FIRST = re.compile(rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<month>{'|'.join(_MONTHS)})\b")
+_CLOCK = re.compile(
+    r"(?<![\d:])(?P<hour>\d{1,2}):(?P<minute>\d{2})\s*(?P<half>a\.?m\.?|p\.?m\.?|o’clock)", re.IGNORECASE
+)
+_SHARE = re.compile(
+    rf"(?P<share>{_NUMBER})\s*(?:%|percent|per cent)\s+of\s+(?:all|the|its|their|our|people|adults|voters)\b"
+)
+_AGE = re.compile(r"\b(?P<name>[A-Z]\w+(?:\s[A-Z]\w+)?),\s(?:who is\s|aged\s)?(?P<age>\d{1,3})(?:,|\syears old)")
+
+
+def _value(text: str) -> float:
+    return float(text.replace(",", "").replace("−", "-"))
+
+
+def arithmetic(document: Document) -> Iterator[RuleHint]:
+    """`12 plus 9 is 22`: sums, differences, products and quotients that do not come out."""
+    for match in _SUM.finditer(document.text):
+        sign = _SIGNS.get(match["sign"], match["sign"])
+        right, stated = _OPERATIONS[sign](_value(match["a"]), _value(match["b"])), _value(match["c"])
+        if right == right and abs(right - stated) > max(0.01 * abs(right), 0.5 * 10 ** -_decimals(match["c"])):
+            reason = f"{match['a']} {sign} {match['b']} is {right:g}, not {match['c']}."
+            yield RuleHint(*match.span("c"), "bad-math", reason)
+
+
+def _decimals(text: str) -> int:
+    return len(text.partition(".")[2])
+
+
+def conversions(document: Document) -> Iterator[RuleHint]:
+    """`5 miles (20 km)`: a second unit in brackets that is not the first."""
+    for match in _CONVERSION.finditer(document.text):
+        units = _UNIT_OF[match["from"].casefold()], _UNIT_OF[match["to"].casefold()]
+        if units not in _UNITS:
+            continue
+        right, stated = _UNITS[units](_value(match["a"])), _value(match["b"])
+        if abs(right - stated) > max(_TOLERANCE * abs(right), 1.0):
+            reason = f"{match['a']} {match['from']} is about {right:.1f} {match['to']}, not {match['b']}."
+            yield RuleHint(*match.span("b"), "bad-math", reason)
+
+
+def impossible(document: Document) -> Iterator[RuleHint]:
+    """Days and times that no calendar or clock has, and shares of a whole beyond 100%."""
+    for pattern in (_DATE, _DAY_FIRST):
+        for match in pattern.finditer(document.text):
+            longest = max(calendar.monthrange(2024, _MONTHS.index(match["month"]) + 1)[1], 0)
+            if not 1 <= int(match["day"]) <= longest:
+                reason = f"{match['month']} has {longest} days at most."
+                yield RuleHint(*match.span(), "encyclopedic", reason)
+    for match in _CLOCK.finditer(document.text):
+        if int(match["hour"]) > 12 or int(match["minute"]) > 59:
+            yield RuleHint(*match.span(), "bad-math", "No clock shows this time.")
+    for match in _SHARE.finditer(document.text):
+        if _value(match["share"]) > 100:
+            yield RuleHint(*match.span("share"), "bad-math", "A part of a whole is never more than 100%.")
+
+
+def ages(document: Document) -> Iterator[RuleHint]:
+    """One person with two ages."""
+    first: dict[str, re.Match[str]] = {}
+    for match in _AGE.finditer(document.text):
+        before = first.setdefault(match["name"], match)
+        if before["age"] != match["age"]:
+            reason = f"{match['name']} was {before['age']} before."
+            yield RuleHint(*match.span("age"), "self-contradiction", reason, before.span("age"))

@@ -1,0 +1,71 @@
+"""Rules that need a package: grammar by Harper, and sentences that mean the same by a sentence encoder."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from finecomb.annotators.detectors.rules.rule_finding import RuleHint
+from finecomb.annotators.model_loading import ENCODER, has_library, library, pretrained
+from finecomb.core.errors import FinecombError
+from finecomb.core.records import Document
+from finecomb.core.sentences import sentences
+
+SAME = 0.85
+"""Cosine of two sentences from which on they say the same."""
+_LEAST_WORDS = 5
+_KINDS = {"Agreement", "Grammar"}  # the others are style, spelling of names, and spaces
+
+
+def grammar(document: Document) -> Iterator[RuleHint]:
+    """What Harper (package harper-py) finds wrong in grammar and agreement, with its own reason."""
+    for lint in linter().lint(document.text):
+        if lint.lint_kind in _KINDS:
+            yield RuleHint(lint.span.start, lint.span.end, "grammar-usage", lint.message)
+
+
+@functools.cache
+def linter() -> Any:
+    """Harper's linter; an error with the command where it is missing."""
+    if not has_library("harper"):
+        raise FinecombError("rule grammar: needs the package harper-py; pip install harper-py")
+    return library("harper", "rule grammar").Linter()
+
+
+def meaning(document: Document) -> Iterator[RuleHint]:
+    """A sentence that means nearly the same as an earlier one, by the cosine of their vectors."""
+    parts = [(start, end) for start, end in sentences(document.text).tolist()]
+    parts = [part for part in parts if len(document.text[slice(*part)].split()) >= _LEAST_WORDS]
+    vectors = sentence_vectors([document.text[start:end] for start, end in parts])
+    for number, part in enumerate(parts[1:], 1):
+        alike = vectors[:number] @ vectors[number]  # a row at a time: all pairs of a long text are gigabytes
+        nearest = int(alike.argmax())
+        if alike[nearest] >= SAME:
+            reason = f"An earlier sentence means nearly the same (cosine {alike[nearest]:.2f})."
+            yield RuleHint(*part, "redundant", reason, parts[nearest])
+
+
+@functools.cache
+def encoder() -> tuple[Any, Any]:
+    """Tokenizer and model of the sentence encoder."""
+    return pretrained("AutoModel", ENCODER, "rule meaning")
+
+
+def sentence_vectors(texts: list[str], batch: int = 64) -> NDArray[np.float64]:
+    """Vectors of length one, a row for each text: the mean over its tokens."""
+    tokenizer, model = encoder()
+    torch = library("torch", "rule meaning")
+    rows = []
+    for first in range(0, len(texts), batch):
+        encoded = tokenizer(texts[first : first + batch], padding=True, truncation=True, return_tensors="pt")
+        with torch.inference_mode():
+            states = model(**encoded).last_hidden_state
+        mask = encoded["attention_mask"].unsqueeze(-1)
+        rows.append(((states * mask).sum(1) / mask.sum(1)).numpy().astype(np.float64))
+    vectors = np.concatenate(rows) if rows else np.zeros((0, 1))
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(norms, 1e-12), dtype=np.float64)

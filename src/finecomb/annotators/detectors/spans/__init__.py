@@ -1,0 +1,44 @@
+"""Scarecrow's classifier of spans; docs/detect/spans.md describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from finecomb.annotators.detectors.base import Detector, DetectorTraining, Factory, FittedDetector
+from finecomb.annotators.detectors.coherence.options import SentenceDetectorOptions
+from finecomb.annotators.detectors.spans.options import SpanTrainingOptions
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation
+from finecomb.core.study import Study
+
+
+def _fit(study: Study, gold: Sequence[Annotation], annotator: str, options: SpanTrainingOptions) -> FittedDetector:
+    from finecomb.annotators.detectors.spans.training import fit_span_detector
+
+    return fit_span_detector(study, gold, options)
+
+
+def _make(protocol: Protocol, options: SentenceDetectorOptions) -> Detector:
+    from finecomb.annotators.detectors.spans.detector import SpanDetector
+
+    return SpanDetector.made_for(protocol, options)
+
+
+def _protocol(options: Any) -> str:
+    from finecomb.annotators.detectors.spans.detector import stored_protocol
+
+    return stored_protocol(options)
+
+
+SPAN_DETECTOR = Factory(
+    name="spans",
+    title="errors of any protocol, by a classifier of all spans up to 30 words",
+    needs="a text",
+    protocol="scarecrow",
+    kind="detector",
+    options=SentenceDetectorOptions,
+    make=_make,
+    training=DetectorTraining(SpanTrainingOptions, _fit),
+    protocol_of=_protocol,
+)

@@ -1,0 +1,3 @@
+"""Collection of annotations from people: onboarding, assignment, design, recruitment, pay, screening and
+adjudication.
+"""

@@ -1,0 +1,425 @@
+"""Giving texts out: how far an annotator is, and what comes next. A job for the writer."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import sqlalchemy as sa
+from pydantic_core import from_json
+
+from finecomb.collection import (
+    allocation_storage,
+    annotator_storage,
+    assignment_rules,
+    design_cells_storage,
+    judged_work_storage,
+    second_pass_storage,
+)
+from finecomb.collection.allocation_storage import DrawnText
+from finecomb.collection.annotator_progress import Progress, with_setting
+from finecomb.collection.assignment_rules import AssignmentState, Counts, GivenTask, Plan, Setting, WorkRules
+from finecomb.collection.database import tables
+from finecomb.collection.database.connection import Transaction
+from finecomb.collection.database.rows import dumps, iso
+from finecomb.collection.database.tables import given
+from finecomb.collection.practice_rounds import is_chosen_by_setting, practised_condition
+from finecomb.collection.task_meta import Circumstances
+from finecomb.core.records import Annotator
+
+if TYPE_CHECKING:
+    from finecomb.collection.database.store import Store
+
+
+# --- what there is, and who has what -----------------------------------------------------------------------------
+
+_A, _P = tables.annotation.c, tables.annotator.c
+_IN_FORCE = (_A.study == given("study"), _A.protocol == given("protocol"), _A.phase == "work", _A.round == 0)
+_TAKEN = sa.and_(
+    *_IN_FORCE,
+    _A.excluded == 0,
+    _P.kind == "human",
+    _P.excluded == 0,
+    sa.or_(_A.status == "submitted", sa.and_(_A.status == "draft", _A.lease > given("now"))),
+)
+JOINED = tables.annotation.join(tables.annotator, sa.and_(_P.study == _A.study, _P.id == _A.annotator))
+_COUNTS = (
+    sa.select(_A.document, _A.about, _A.status, sa.func.count())
+    .select_from(JOINED)
+    .where(_TAKEN)
+    .group_by(_A.document, _A.about, _A.status)
+)
+_CELL_COUNTS = _COUNTS.where(_P.cell == given("cell"))
+_OTHERS = (
+    sa.select(sa.func.count())
+    .select_from(JOINED)
+    .where(_TAKEN, _A.document == given("document"), _A.about == given("about"), _A.annotator != given("annotator"))
+)
+_OF_CONDITION = sa.select(sa.func.count()).select_from(JOINED).where(_TAKEN, _P.condition == given("condition"))
+_MINE = (
+    sa.select(_A.id, _A.document, _A.about, _A.number, _A.status, _A.lease, _A.excluded)
+    .where(*_IN_FORCE[:-1], _A.round == given("round"), _A.annotator == given("annotator"))
+    .order_by(_A.number)
+)
+_WHO = sa.select(_P.condition, _P.excluded, _P.cell, _P.body).where(
+    _P.study == given("study"), _P.id == given("annotator")
+)
+
+
+def assignment_state(store: Store, transaction: Transaction, annotator: str) -> AssignmentState:
+    """How far an annotator is; reads only."""
+    head, round = store.head, store.head.settings.round
+    rows = transaction.all(_MINE, study=store.key, protocol=head.protocol.id, annotator=annotator, round=round)
+    tasks = tuple(GivenTask(*row) for row in rows if row[3] is not None)
+    mine = frozenset(row[2] or row[1] for row in rows)
+    arm, excluded, cell, body = transaction.one(_WHO, study=store.key, annotator=annotator) or ("", 1, "", "{}")
+    if excluded:
+        return assignment_rules.excluded_state(store.plan(), texts_in(store, str(cell)), tasks, mine)
+    if round:
+        return _second_pass(store, transaction, annotator, tasks, mine)
+    if head.settings.design is not None:
+        return _in_cell(store, transaction, annotator, tasks, mine, str(cell))
+    return _first_pass(store, transaction, annotator, tasks, mine, arm, _setting(store, body))
+
+
+def _first_pass(
+    store: Store,
+    transaction: Transaction,
+    annotator: str,
+    tasks: Sequence[GivenTask],
+    mine: frozenset[str],
+    arm: str,
+    setting: Setting | None,
+) -> AssignmentState:
+    plan = (
+        judged_work_storage.plan(store, transaction)
+        if judged_work_storage.judges(store.head.protocol)
+        else store.plan()
+    )
+    counts = _counts(store, transaction)
+    left = _most_left(store, transaction, plan, arm, sum(task.item not in plan.checks for task in tasks))
+    rules = WorkRules(
+        plan,
+        _pool(store, plan, counts),
+        store.head.annotators,
+        store.head.settings.quotas,
+        frozenset(id for id, item in plan.judged.items() if item.annotator == annotator),
+        setting,
+    )
+    return assignment_rules.first_pass_state(rules, counts, tasks, mine, left)
+
+
+def _in_cell(
+    store: Store,
+    transaction: Transaction,
+    annotator: str,
+    tasks: Sequence[GivenTask],
+    mine: frozenset[str],
+    cell: str,
+) -> AssignmentState:
+    """The state of somebody who reads the texts of a cell of the design."""
+    plan = store.plan()
+    place = plan.cells.get(cell)
+    had = sum(task.item not in plan.checks for task in tasks)
+    if place is None:
+        return assignment_rules.waiting_state(plan, texts_in(store, cell) or 1, tasks, mine, later=not cell)
+    if had < place.texts and not design_cells_storage.has_place(store, transaction, annotator):
+        return assignment_rules.waiting_state(plan, 0, tasks, mine, later=False)
+    pilot = store.head.settings.pilot if store.head.state == "pilot" else len(place.documents)
+    rules = WorkRules(plan, place.documents[: max(pilot, place.texts)], None, {})
+    counts = _counts(store, transaction, cell)
+    return assignment_rules.first_pass_state(rules, counts, tasks, mine, max(0, place.texts - had))
+
+
+def texts_in(store: Store, cell: str) -> int | None:
+    """How many texts somebody in that cell reads, attention checks aside; None where it is all of them."""
+    plan = store.plan()
+    if not plan.cells:
+        return store.head.protocol.work.texts
+    return plan.cells[cell].texts if cell in plan.cells else max(place.texts for place in plan.cells.values())
+
+
+def _second_pass(
+    store: Store, transaction: Transaction, annotator: str, tasks: Sequence[GivenTask], mine: frozenset[str]
+) -> AssignmentState:
+    """Every text of one's own that others have read too, in the same order as before."""
+    plan = store.plan()
+    pool = set(_pool(store, plan)) - mine
+    due = [document for document in second_pass_storage.shared(store, transaction, annotator) if document in pool]
+    return assignment_rules.second_pass_state(plan, due, tasks, mine)
+
+
+def _pool(store: Store, plan: Plan, counts: Counts | None = None) -> Sequence[str]:
+    """What is given out at the moment; where texts are drawn, a pilot draws so many of all of them."""
+    if store.head.state != "pilot":
+        return plan.documents
+    if store.head.settings.allocation is not None and counts is not None:
+        return allocation_storage.pilot_texts(plan.documents, counts, store.head.settings.pilot)
+    return plan.documents[: store.head.settings.pilot]
+
+
+def _counts(store: Store, transaction: Transaction, cell: str = "") -> Counts:
+    """How the work stands, in one cell of the design where one is named."""
+    values = {"study": store.key, "protocol": store.head.protocol.id, "now": store.clock()}
+    rows = transaction.all(_CELL_COUNTS, cell=cell, **values) if cell else transaction.all(_COUNTS, **values)
+    return Counts(
+        {about or document: count for document, about, status, count in rows if status == "submitted"},
+        {about or document: count for document, about, status, count in rows if status == "draft"},
+    )
+
+
+def _most_left(store: Store, transaction: Transaction, plan: Plan, arm: str, had: int) -> int:
+    """How many more texts somebody in that arm who had so many may get, attention checks aside."""
+    head = store.head
+    texts = head.protocol.work.texts
+    left = len(plan.documents) if texts is None else max(0, texts - had)
+    if arm in head.settings.quotas:
+        values = {"study": store.key, "protocol": head.protocol.id, "now": store.clock()}
+        (taken,) = transaction.one(_OF_CONDITION, condition=arm, **values) or (0,)
+        left = min(left, max(0, head.settings.quotas[arm] - taken))
+    return left
+
+
+# --- one setting for each person ---------------------------------------------------------------------------------
+
+_PEERS = sa.select(_P.body).where(
+    _P.study == given("study"), _P.condition == given("condition"), _P.excluded == 0, _P.kind == "human"
+)
+
+
+def _setting(store: Store, body: str) -> Setting | None:
+    """Which texts an annotator keeps to, if that was decided and is still asked."""
+    within = store.head.protocol.work.within
+    setting = Progress.from_meta(from_json(body).get("meta", {})).setting if within else {}
+    return tuple(setting[name] for name in within) if within and set(setting) == set(within) else None
+
+
+def _with_setting(store: Store, transaction: Transaction, annotator: str, state: AssignmentState) -> AssignmentState:
+    """The state of somebody who is put into the setting with fewest people of their condition, and kept there."""
+    work, seed = store.head.protocol.work, store.head.settings.seed
+    if not work.within or state.plan.cells or state.setting is not None or not state.free:
+        return state
+    person = annotator_storage.get(store, transaction, annotator)
+    peers = transaction.all(_PEERS, study=store.key, condition=person.condition)
+    people = Counter(setting for (body,) in peers if (setting := _setting(store, body)) is not None)
+    chosen = assignment_rules.choose_setting(state.free, state.plan, people, work.texts or 1, seed, annotator)
+    assert chosen is not None
+    annotator_storage.replace(store, transaction, with_setting(person, dict(zip(work.within, chosen, strict=True))))
+    return assignment_rules.settled_state(state, chosen)
+
+
+def settle(store: Store, transaction: Transaction, person: Annotator) -> bool:
+    """Decide which texts somebody keeps to before they practise, where practice goes by it; says whether it did."""
+    protocol, settings = store.head.protocol, store.head.settings
+    if not protocol.work.within or Progress.of(person).setting or settings.design is not None:
+        return False
+    if not is_chosen_by_setting(practised_condition(protocol, settings, person)):
+        return False
+    state = assignment_state(store, transaction, person.id)
+    return _with_setting(store, transaction, person.id, state).setting is not None
+
+
+# --- the next text -----------------------------------------------------------------------------------------------
+
+_RENEW = (
+    sa.update(tables.annotation).values(lease=given("lease")).where(_A.study == given("of"), _A.id == given("task"))
+)
+_GIVE = (
+    sa.insert(tables.annotation)
+    .values(
+        {
+            column.name: given(column.name)
+            for column in tables.annotation.columns
+            if column.name not in ("key", "submitted", "active")
+        }
+    )
+    .returning(_A.key)
+)
+_MACHINE = (
+    sa.select(tables.entry.c.id)
+    .select_from(tables.entry.join(tables.annotation, tables.entry.c.annotation == _A.key))
+    .where(
+        *_IN_FORCE,
+        _A.about == "",
+        _A.annotator == given("annotator"),
+        _A.document == given("document"),
+        _A.status == "submitted",
+        tables.entry.c.kind == "mark",
+        tables.entry.c.body.is_not(None),
+    )
+    .order_by(tables.entry.c.key)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NextTask:
+    """What an annotator is to do now, or why there is nothing."""
+
+    id: str = ""
+    why: Literal["", "all-done", "none-now", "paused", "closed"] = ""
+
+
+def next_task(store: Store, transaction: Transaction, annotator: str) -> NextTask:
+    """An open draft, else a new text. Being in the writer, it never gives a text to more people than it should."""
+    if store.head.state == "paused" or store.head.state == "closed":
+        return NextTask(why=store.head.state)
+    state = assignment_state(store, transaction, annotator)
+    for task in state.given:
+        if _can_continue(store, transaction, annotator, state, task):
+            _renew(store, transaction, task)
+            return NextTask(task.id)
+    state = _with_setting(store, transaction, annotator, state)
+    if drawn := _drawn_text(store, transaction, state, annotator):
+        return NextTask(_give(store, transaction, state, annotator, drawn.document, drawn))
+    item = _next_item(store, state, annotator)
+    return NextTask(_give(store, transaction, state, annotator, item)) if item else NextTask(why=state.why)
+
+
+def _drawn_text(store: Store, transaction: Transaction, state: AssignmentState, annotator: str) -> DrawnText | None:
+    """The text that is drawn for somebody, where texts are drawn and no attention check is due."""
+    settings = store.head.settings
+    if settings.allocation is None or settings.round:
+        return None
+    if assignment_rules.next_check(state, store.head.protocol.work.texts, settings.seed, annotator):
+        return None
+    return allocation_storage.drawn_text(store, transaction, settings.allocation, state, annotator)
+
+
+def _can_continue(
+    store: Store, transaction: Transaction, annotator: str, state: AssignmentState, task: GivenTask
+) -> bool:
+    """Whether a task is a draft that its annotator can work on."""
+    if state.excluded or task.excluded or task.status != "draft":
+        return False
+    if store.head.settings.round:
+        return True
+    protocol = store.head.protocol.id
+    return still_mine(store, transaction, annotator, task.document, task.about, protocol, task.lease)
+
+
+def is_over(store: Store, transaction: Transaction, annotator: str, state: AssignmentState) -> bool:
+    """Whether somebody handed in all that there is for them: none is due, and none is open that they can go on with."""
+    if state.why != "all-done" or not any(task.status == "submitted" for task in state.given):
+        return False
+    return not has_open_task(store, transaction, annotator, state)
+
+
+def has_open_task(store: Store, transaction: Transaction, annotator: str, state: AssignmentState) -> bool:
+    """Whether somebody has a text that they can go on with."""
+    return any(_can_continue(store, transaction, annotator, state, task) for task in state.given)
+
+
+def kept_until(store: Store, is_begun: bool = True) -> float | None:
+    """Until when a text is kept for somebody who does something now; a second pass takes nobody's place.
+
+    One in which nothing was done yet is kept for a quarter of that, so that who only comes takes little from others.
+    """
+    if store.head.settings.round:
+        return None
+    return store.clock() + 60 * store.head.settings.lease * (1 if is_begun else UNTOUCHED)
+
+
+UNTOUCHED = 0.25
+"""The share of the lease for which a text is kept in which nothing was done."""
+_BEGUN = sa.select(_A.active).where(_A.study == given("study"), _A.id == given("task"), _A.active.is_not(None))
+
+
+def _renew(store: Store, transaction: Transaction, task: GivenTask) -> None:
+    """Keep a text for who comes back to it; one in which nothing was done is not kept longer by looking at it."""
+    is_begun = transaction.one(_BEGUN, study=store.key, task=task.id) is not None
+    if is_begun or task.lease is None or task.lease <= store.clock():
+        transaction.run(_RENEW, of=store.key, task=task.id, lease=kept_until(store, is_begun))
+
+
+def still_mine(
+    store: Store,
+    transaction: Transaction,
+    annotator: str,
+    document: str,
+    about: str,
+    protocol: str,
+    lease: float | None,
+) -> bool:
+    """Whether a place is kept for its annotator, or still free although it is not."""
+    plan = store.plan()
+    if (lease is not None and lease > store.clock()) or document in plan.checks:
+        return True
+    if plan.cells:
+        return design_cells_storage.has_place(store, transaction, annotator)
+    values = {"study": store.key, "protocol": protocol, "now": store.clock()}
+    (others,) = transaction.one(_OTHERS, document=document, about=about, annotator=annotator, **values) or (0,)
+    return bool(others < plan.places(document, store.head.annotators))
+
+
+def _next_item(store: Store, state: AssignmentState, annotator: str) -> str | None:
+    settings = store.head.settings
+    if settings.round:
+        return next(iter(state.free), None)
+    texts = len(state.given) + state.left if state.plan.cells else store.head.protocol.work.texts
+    return assignment_rules.next_item(state, texts, settings.seed, annotator)
+
+
+def _give(
+    store: Store,
+    transaction: Transaction,
+    state: AssignmentState,
+    annotator: str,
+    item: str,
+    drawn: DrawnText | None = None,
+) -> str:
+    id, number, round = secrets.token_hex(12), len(state.given) + 1, store.head.settings.round
+    judged = state.plan.judged.get(item)
+    document, about = (judged.document, item) if judged else (item, "")
+    circumstances = _circumstances(store, transaction, annotator, document, number)
+    if drawn:
+        circumstances = replace(circumstances, stratum=drawn.stratum, chance=drawn.chance, inclusion=drawn.inclusion)
+    before = second_pass_storage.earlier(store, transaction, annotator, document) if round else None
+    if before:
+        circumstances = replace(circumstances, offered=tuple(before.offered), copies=before.copies)
+    made_from = {"made_from": [before.id]} if before else {}
+    values = {"document": document, "about": about, "annotator": annotator, "number": number}
+    rest = {**made_from, "meta": circumstances.to_meta()}
+    lease = kept_until(store, is_begun=False)
+    key = insert(store, transaction, id=id, phase="work", round=round, lease=lease, rest=rest, **values)
+    if before:
+        second_pass_storage.begin(store, transaction, key, before)
+    return id
+
+
+def insert(store: Store, transaction: Transaction, *, rest: Mapping[str, object], **values: object) -> int:
+    """A new task: an annotation that begins now. Returns its key."""
+    row = transaction.one(
+        _GIVE,
+        study=store.key,
+        protocol=store.head.protocol.id,
+        status="draft",
+        excluded=0,
+        started=iso(store.clock()),
+        rest=dumps(rest),
+        **values,
+    )
+    assert row is not None
+    return int(row[0])
+
+
+def _circumstances(store: Store, transaction: Transaction, annotator: str, document: str, number: int) -> Circumstances:
+    """What statistics want to know about how a text was given out."""
+    head, seed = store.head, store.head.settings.seed
+    pair = head.protocol.work.unit == "pair"
+    circumstances = Circumstances(
+        order=number,
+        pilot=head.state == "pilot",
+        shown_first=assignment_rules.first_of_pair(seed, annotator, document) if pair else "",
+    )
+    if document in store.plan().checks:
+        return replace(circumstances, attention_check=True)
+    if head.settings.offer is None or head.settings.round or judged_work_storage.judges(head.protocol):
+        return circumstances
+    if assignment_rules.is_blind(seed, document, head.settings.offer.blind):
+        return replace(circumstances, blind=True)
+    who = {"study": store.key, "protocol": head.protocol.id, "annotator": head.settings.offer.annotator}
+    machine_marks = transaction.all(_MACHINE, document=document, **who)
+    return replace(circumstances, offered=tuple(id for (id,) in machine_marks))

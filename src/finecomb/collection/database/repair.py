@@ -1,0 +1,258 @@
+"""Repairing a study: a stored row that makes no record is mended where that loses nothing, else set aside in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import sqlalchemy as sa
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from finecomb.collection.database import rows, tables
+from finecomb.collection.database.backup import back_up, backup_name, private_file
+from finecomb.collection.database.connection import Database, Transaction
+from finecomb.collection.database.studies import find
+from finecomb.collection.database.tables import given
+from finecomb.collection.database.unreadable_rows import WRONG, RowReader, reason
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Annotator, Document, Record, Settings
+
+Outcome = Literal["mended", "set aside"]
+_A, _E, _C = tables.annotation.c, tables.entry.c, tables.change.c
+_KINDS: dict[str, tuple[sa.Table, type[Record]]] = {
+    "protocol": (tables.protocol, Protocol),
+    "document": (tables.document, Document),
+    "annotator": (tables.annotator, Annotator),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RepairedRow:
+    """A row that could not be read, and what became of it."""
+
+    kind: str
+    id: str
+    outcome: Outcome
+    why: str
+
+
+@dataclass(slots=True)
+class Repair:
+    """What was done to a study, and the files that hold what was there before."""
+
+    rows: list[RepairedRow] = field(default_factory=list)
+    backup: Path | None = None
+    aside: Path | None = None
+
+
+def repair(database: Database) -> Repair:
+    """Mend or set aside every row that cannot be read; nothing is touched where all can be.
+
+    The whole database is backed up first. Rows as they were are written to a file of their own.
+    """
+    result = Repair()
+    with database.reading() as transaction:
+        key, _ = find(transaction, database.place)
+        if not any(_unreadable(transaction, key)):
+            return result
+    result.backup = backup_name(database.place, "before-repair")
+    back_up(database, result.backup)
+    with database.writing() as transaction:
+        repairer = _Repairer(transaction, key)
+        repairer.run()
+        result.rows = repairer.done
+        result.aside = backup_name(database.place, "set-aside").with_suffix(".jsonl")
+        with private_file(result.aside) as file:
+            file.write_text("".join(f"{rows.dumps(line)}\n" for line in repairer.lines), encoding="utf-8")
+    return result
+
+
+def _unreadable(transaction: Transaction, key: int) -> Iterator[object]:
+    """Whatever of a study cannot be read."""
+    reader = RowReader()
+    (settings,) = transaction.one(_SETTINGS, study=key) or ("{}",)
+    reader.record("settings", "", lambda: Settings.model_validate_json(settings))
+    for kind, (table, record) in _KINDS.items():
+        for _ in reader.records(kind, record, transaction.run(_bodies(table), study=key)):
+            pass
+    for _ in reader.complete(rows.all_annotations(transaction, key, reader)):
+        pass
+    yield from reader.unreadable
+
+
+_SETTINGS = sa.select(tables.study.c.settings).where(tables.study.c.key == given("study"))
+
+
+def _bodies(table: sa.Table) -> sa.Select[Any]:
+    return sa.select(table.c.id, table.c.body).where(table.c.study == given("study"))
+
+
+class _Repairer:
+    """One pass over a study, in the transaction that changes it."""
+
+    def __init__(self, transaction: Transaction, study: int) -> None:
+        self.transaction = transaction
+        self.study = study
+        self.done: list[RepairedRow] = []
+        self.lines: list[dict[str, Any]] = []
+
+    def run(self) -> None:
+        self._settings()
+        lost = {kind: set(self._table(kind)) for kind in _KINDS}
+        gone: set[str] = set()
+        for row in self.transaction.all(_ANNOTATIONS, study=self.study):
+            values = dict(zip((column.name for column in rows.FIELDS), row, strict=True))
+            named = next((kind for kind in _KINDS if values[kind] in lost[kind]), "")
+            if named or values["about"] in gone:
+                why = f"it names the {named or 'annotation'} {values[named or 'about']!r}, which was set aside"
+                self._set_aside(values, why)
+                gone.add(values["id"])
+            elif not self._annotation(values):
+                gone.add(values["id"])
+
+    def _note(self, kind: str, id: str, outcome: Outcome, why: str) -> None:
+        self.done.append(RepairedRow(kind, id, outcome, why))
+
+    def _keep(self, table: str, **columns: Any) -> None:
+        self.lines.append({"table": table, **columns})
+
+    def _settings(self) -> None:
+        (body,) = self.transaction.one(_SETTINGS, study=self.study) or ("{}",)
+        if (why := _problem(Settings, body)) is None:
+            return
+        self._keep("study", settings=body)
+        settings = _mended(Settings, body) or Settings()
+        mine = tables.study.c.key == self.study
+        self.transaction.run(sa.update(tables.study).values(settings=settings.to_json()).where(mine))
+        self._note("settings", "", "mended", why)
+
+    def _table(self, kind: str) -> Iterator[str]:
+        """Go through a table of bodies; yields the ids that were set aside."""
+        table, record = _KINDS[kind]
+        for id, body in self.transaction.all(_bodies(table), study=self.study):
+            if (why := _problem(record, body)) is None:
+                continue
+            self._keep(kind, id=id, body=body)
+            new = _mended(record, body) if kind != "protocol" else None  # which nobody may have worked with
+            new = new or (self._bare_annotator(id) if kind == "annotator" else None)
+            row = (table.c.study == self.study, table.c.id == id)
+            if new is not None:
+                self.transaction.run(sa.update(table).values(body=new.to_json()).where(*row))
+            else:
+                self.transaction.run(sa.delete(table).where(*row))
+                yield id
+            self._note(kind, id, "set aside" if new is None else "mended", why)
+
+    def _bare_annotator(self, id: str) -> Annotator:
+        """Somebody's record with what the table's own columns say."""
+        columns = (tables.annotator.c.kind, tables.annotator.c.condition)
+        row = (tables.annotator.c.study == self.study, tables.annotator.c.id == id)
+        kind, condition = self.transaction.one(sa.select(*columns).where(*row)) or ("human", "")
+        return Annotator(id=id, kind=kind, condition=condition)
+
+    # --- annotations -------------------------------------------------------------------------------------------
+
+    def _annotation(self, row: dict[str, Any]) -> bool:
+        """Mend an annotation, or set it aside; whether it is still there."""
+        entries = self.transaction.all(_ENTRIES, annotation=row["key"])
+        if (why := _unassembled(row, entries)) is None:
+            return True
+        entries = self._entries(row, entries)
+        new = _mended_row(row)
+        if _unassembled(new, entries) is not None:
+            self._set_aside(row, why)
+            return False
+        if new != row:
+            self._keep("annotation", **row)
+            values = {name: new[name] for name in ("rest", "active", "started", "submitted")}
+            self.transaction.run(sa.update(tables.annotation).values(**values).where(_A.key == row["key"]))
+        self._note("annotation", row["id"], "mended", why)
+        return True
+
+    def _entries(self, row: dict[str, Any], entries: list[Any]) -> list[Any]:
+        """The entries that can be read; the others are set aside and count as deleted."""
+        bare = _mended_row(row)
+        readable = []
+        for entry in entries:
+            if (why := _unassembled(bare, [entry])) is None or _unassembled(bare, []) is not None:
+                readable.append(entry)
+                continue
+            kind, id, body = entry
+            self._keep("entry", annotation=row["id"], kind=kind, id=id, body=body)
+            one = (_E.annotation == row["key"], _E.kind == kind, _E.id == id)
+            self.transaction.run(sa.update(tables.entry).values(body=sa.null(), version=_E.version + 1).where(*one))
+            self._note(kind, id, "set aside", why)
+        return readable
+
+    def _set_aside(self, row: dict[str, Any], why: str) -> None:
+        self._keep("annotation", **row)
+        for kind, id, body in self.transaction.all(_ENTRIES, annotation=row["key"]):
+            self._keep("entry", annotation=row["id"], kind=kind, id=id, body=body)
+        self.transaction.run(sa.delete(tables.change).where(_C.annotation == row["key"]))
+        self.transaction.run(sa.delete(tables.entry).where(_E.annotation == row["key"]))
+        self.transaction.run(sa.delete(tables.annotation).where(_A.key == row["key"]))
+        self._note("annotation", row["id"], "set aside", why)
+
+
+_ANNOTATIONS = sa.select(*rows.FIELDS).where(_A.study == given("study")).order_by(_A.key)
+_ENTRIES = (
+    sa.select(_E.kind, _E.id, _E.body)
+    .where(_E.annotation == given("annotation"), _E.body.is_not(None))
+    .order_by(_E.key)
+)
+
+
+def _problem(record: type[Record], body: str) -> str | None:
+    """Why a body is not the record that it should be; None where it is."""
+    try:
+        record.model_validate_json(body)
+    except WRONG as error:
+        return reason(error)
+    return None
+
+
+def _unassembled(row: Mapping[str, Any], entries: Iterable[Any]) -> str | None:
+    """Why a row and its entries make no annotation; None where they do."""
+    try:
+        rows.assemble(row, entries)
+    except WRONG as error:
+        return reason(error)
+    return None
+
+
+def _mended(record: type[Record], body: str) -> Record | None:
+    """The record without the optional fields that are wrong; None where that is not enough."""
+    try:
+        value = from_json(body)
+        return record.model_validate(_without_wrong_fields(record, value))
+    except WRONG:
+        return None
+
+
+def _without_wrong_fields(record: type[Record], value: dict[str, Any]) -> dict[str, Any]:
+    try:
+        record.model_validate(value)
+    except ValidationError as error:
+        wrong = {problem["loc"][0] for problem in error.errors() if problem["loc"]}
+        return {name: part for name, part in value.items() if name not in wrong}
+    return value
+
+
+_PROBE = {"id": "id", "document": "document", "annotator": "annotator", "protocol": "protocol"}
+
+
+def _mended_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """An annotation's row without times and other optional fields that are wrong."""
+    new = dict(row)
+    for column, name in (("active", "active_seconds"), ("started", "started"), ("submitted", "submitted")):
+        if new[column] is not None and name not in _without_wrong_fields(Annotation, {**_PROBE, name: new[column]}):
+            new[column] = None
+    try:
+        rest = _without_wrong_fields(Annotation, {**_PROBE, **from_json(new["rest"])})
+    except WRONG:
+        return new
+    new["rest"] = rows.dumps({name: value for name, value in rest.items() if name not in _PROBE})
+    return new

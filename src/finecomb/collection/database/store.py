@@ -1,0 +1,360 @@
+"""One study in a database: what it holds, and the door to changing it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+
+import sqlalchemy as sa
+from pydantic_core import from_json
+
+from finecomb.collection.access_storage import Session, count_change
+from finecomb.collection.assignment_rules import CellPlan, Plan, settings
+from finecomb.collection.database import migrations, rows, tables
+from finecomb.collection.database.backup import back_up, backup_name
+from finecomb.collection.database.connection import Database, Transaction
+from finecomb.collection.database.location import FILE, StudyLocation
+from finecomb.collection.database.record_import import take
+from finecomb.collection.database.studies import find, find_or_make
+from finecomb.collection.database.tables import given
+from finecomb.collection.database.unreadable_rows import WRONG, RowReader, reason
+from finecomb.collection.database.writer import Writer
+from finecomb.core.design import design_cells
+from finecomb.core.errors import FinecombError
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Annotator, Document, Settings
+from finecomb.core.study import Item, Study
+from finecomb.statistics.judges.text_allocation import TextStrata
+
+T = TypeVar("T")
+P = ParamSpec("P")
+State = Literal["pilot", "open", "paused", "closed"]
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What holds for the whole study; read once and again after a researcher changed something."""
+
+    state: State
+    settings: Settings
+    protocols: dict[str, Protocol]
+    """By name and version, in the order they came."""
+    secret: str
+    joining: int
+    changed: int = 0
+    """Counts what every process that serves the study must hear of."""
+
+    @property
+    def protocol(self) -> Protocol:
+        """The one that texts are given out under: the first that the settings name."""
+        named = [self.protocols[id] for id in self.settings.protocols if id in self.protocols]
+        if not named and not self.protocols:
+            raise FinecombError("the study has no protocol; add one to its folder, under protocols/")
+        return (named or list(self.protocols.values()))[0]
+
+    @property
+    def annotators(self) -> int:
+        """How many annotators each document should get."""
+        return self.settings.annotators or self.protocol.work.annotators
+
+
+_HEAD = sa.select(
+    tables.study.c.state,
+    tables.study.c.settings,
+    tables.study.c.secret,
+    tables.study.c.joining,
+    tables.study.c.changed,
+).where(tables.study.c.key == given("study"))
+_SETTINGS = sa.select(tables.study.c.settings).where(tables.study.c.key == given("study"))
+_CHANGED = sa.select(tables.study.c.changed).where(tables.study.c.key == given("study"))
+_WRITTEN = sa.select(sa.func.txid_snapshot_xmax(sa.func.txid_current_snapshot()))  # PostgreSQL's count of writers
+_PROTOCOLS = (
+    sa.select(tables.protocol.c.id, tables.protocol.c.body)
+    .where(tables.protocol.c.study == given("study"))
+    .order_by(tables.protocol.c.place)
+)
+_DOCUMENTS = (
+    sa.select(tables.document.c.id, tables.document.c.body)
+    .where(tables.document.c.study == given("study"))
+    .order_by(tables.document.c.place)
+)
+_DOCUMENT = sa.select(tables.document.c.body).where(
+    tables.document.c.study == given("study"), tables.document.c.id == given("id")
+)
+_ANNOTATORS = (
+    sa.select(tables.annotator.c.id, tables.annotator.c.body)
+    .where(tables.annotator.c.study == given("study"))
+    .order_by(tables.annotator.c.place)
+)
+
+
+class Store:
+    """One study in a database that is being served. `do` and `change` are the only ways to write."""
+
+    def __init__(self, database: Database, key: int, name: str, clock: Clock = time.time) -> None:
+        self.database = database
+        self.key = key
+        self.name = name
+        self.clock = clock
+        self._writer: Writer | None = None
+        self._lock = threading.Lock()
+        self._documents: dict[str, Document] = {}
+        self.sessions: dict[str, Session] = {}
+        """Those who came by lately, by the hash of their token; forgotten after every `change`."""
+        self._plan: Plan | None = None
+        self.audit_plan: Plan | None = None
+        """The marks that an audit gives out: read once, and again after a `change`."""
+        self.text_strata: TextStrata | None = None
+        """Where texts are drawn so that an interval shrinks; forgotten after every `change`."""
+        self.on_commit: Callable[[bool], None] = lambda _: None
+        """Hears of every commit: whether it was kept."""
+        self.head = self._head()
+
+    # --- writing -----------------------------------------------------------------------------------------------
+
+    @property
+    def writer(self) -> Writer:
+        """Started when first used."""
+        with self._lock:
+            if self._writer is None:
+                self._writer = Writer(self.database, self._catch_up, lambda is_kept: self.on_commit(is_kept))
+            return self._writer
+
+    @property
+    def title(self) -> str:
+        """What people call the study: its title, else the name of its folder, else its name in the database."""
+        file = self.database.place.file
+        folder = file.resolve().parent.name if file and file.name == FILE else ""
+        return self.head.settings.title or folder or self.name
+
+    async def do(self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs) -> T:
+        """Run `job(store, transaction, ...)` in the writer; returns when what it did is on disk."""
+        return await self.writer.write(lambda transaction: job(self, transaction, *args, **named))
+
+    def do_now(self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs) -> T:
+        """The same for code that is not asynchronous."""
+        return self.writer.write_now(lambda transaction: job(self, transaction, *args, **named))
+
+    async def change(self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs) -> T:
+        """As `do`, for what changes the study itself: state, settings, protocols, documents."""
+        result = await self.do(_counted, lambda transaction: job(self, transaction, *args, **named))
+        self.refresh()
+        return result
+
+    def change_now(self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs) -> T:
+        """As `change`, for code that is not asynchronous."""
+        result = self.do_now(_counted, lambda transaction: job(self, transaction, *args, **named))
+        self.refresh()
+        return result
+
+    def _catch_up(self, transaction: Transaction) -> None:
+        """Before changes are made: hear of what another process changed about the study."""
+        (changed,) = transaction.one(_CHANGED, study=self.key) or (0,)
+        if changed != self.head.changed:
+            self.refresh()
+
+    def is_current(self) -> bool:
+        """Whether no other process changed the study since its head was read; reads it anew where one did."""
+        with self.database.reading() as transaction:
+            (changed,) = transaction.one(_CHANGED, study=self.key) or (0,)
+        if changed != self.head.changed:
+            self.refresh()
+            return False
+        return True
+
+    @property
+    def commits(self) -> int:
+        """How often this process wrote something since the start."""
+        return self._writer.commits if self._writer else 0
+
+    def written(self) -> int:
+        """A number that grows with everything that is written, by whichever process: what is older may be stale."""
+        if self.database.sqlite:
+            return self.commits
+        with self.database.reading() as transaction:
+            (number,) = transaction.one(_WRITTEN) or (0,)
+        return int(number)
+
+    def close(self) -> None:
+        """Write what is waiting and let go of the database."""
+        if self._writer:
+            self._writer.close()
+            self._writer = None
+        self.database.close()
+
+    # --- reading -----------------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Read again what holds for the whole study; what may be stale is forgotten first, should reading fail."""
+        self._documents.clear()
+        self.sessions.clear()
+        self._plan = self.audit_plan = None
+        self.text_strata = None
+        self.head = self._head()
+
+    def _head(self) -> Head:
+        with self.database.reading() as transaction:
+            state, settings, secret, joining, changed = transaction.one(_HEAD, study=self.key) or ()
+            protocols = transaction.all(_PROTOCOLS, study=self.key)
+        read = self._settings(settings)
+        by_id = {
+            protocol.id: protocol.in_mode(read.mode if protocol.has_mode(read.mode) else "")
+            for protocol in RowReader().records("protocol", Protocol, protocols)
+        }
+        return Head(state, read, by_id, secret, joining, changed)
+
+    def _settings(self, body: str) -> Settings:
+        """The settings; a study is not served under others than its own."""
+        try:
+            return Settings.model_validate_json(body)
+        except WRONG as error:
+            why = f"the settings in the database cannot be read: {reason(error)}"
+            raise FinecombError(f"{self.database.place}: {why}; `finecomb repair` mends them") from None
+
+    def plan(self) -> Plan:
+        """What there is to give out; read once."""
+        if self._plan is None:
+            with self.database.reading() as transaction:
+                bodies = transaction.all(_DOCUMENTS, study=self.key)
+            metas = {id: meta for id, body in bodies if (meta := _meta(id, body)) is not None}
+            self._plan = _plan(metas, self.head)
+        return self._plan
+
+    def document(self, id: str) -> Document:
+        """A document by id; documents do not change while they are served, so each is read once."""
+        document = self._documents.get(id)
+        if document is None:
+            with self.database.reading() as transaction:
+                row = transaction.one(_DOCUMENT, study=self.key, id=id)
+            if row is None:
+                raise FinecombError(f"no document has the id {id!r}")
+            document = self._documents[id] = Document.model_validate_json(row[0])
+        return document
+
+    def items(self) -> Iterator[Item]:
+        """Everything, as one moment saw it: settings, protocols, documents, annotators, annotations."""
+        with self.database.reading() as transaction:
+            yield from items_of(transaction, self.key)
+
+    def study(self) -> Study:
+        """Everything as frames."""
+        return Study.from_items(self.items(), origin=str(self.database.place))
+
+    def annotators(self) -> list[Annotator]:
+        """Everybody who took part or may."""
+        with self.database.reading() as transaction:
+            return list(RowReader().records("annotator", Annotator, transaction.all(_ANNOTATORS, study=self.key)))
+
+    def annotations(self, only: sa.ColumnElement[bool]) -> list[Annotation]:
+        """Those for which a condition on `tables.annotation` holds."""
+        with self.database.reading() as transaction:
+            return rows.some_annotations(transaction, self.key, only)
+
+
+def _counted(store: Store, transaction: Transaction, job: Callable[[Transaction], T]) -> T:
+    """Do what changes the study itself, and count it."""
+    result = job(transaction)
+    count_change(store, transaction)
+    return result
+
+
+def _meta(id: str, body: str) -> dict[str, Any] | None:
+    """The facts about a document; None for one that cannot be read and so is not given out."""
+    return RowReader().record("document", id, lambda: dict(from_json(body).get("meta", {})))
+
+
+def _plan(metas: dict[str, dict[str, Any]], head: Head) -> Plan:
+    names, checks = head.settings.strata, set(head.settings.attention_checks)
+    design = head.settings.design if head.protocols else None
+    within = head.protocol.work.within if head.protocols and design is None else ()
+    texts = {id: meta for id, meta in metas.items() if id not in checks}
+    cells = design_cells(design, head.protocol) if design else []
+    return Plan(
+        documents=[id for id in metas if id not in checks],
+        strata={id: [(name, str(meta[name])) for name in names if name in meta] for id, meta in metas.items()},
+        checks=[id for id in metas if id in checks],
+        settings=settings(texts, within) if within else {},
+        models={id: str(meta.get("model", "")) for id, meta in metas.items()},
+        cells={cell.name: CellPlan(cell, cell.documents(texts), len(checks & metas.keys())) for cell in cells},
+        metas=texts if head.settings.allocation else {},
+    )
+
+
+def items_of(transaction: Transaction, study: int) -> Iterator[Item]:
+    """Every record of a study that can be read, then a note about each that cannot."""
+    reader = RowReader()
+    (settings,) = transaction.one(_SETTINGS, study=study) or ("{}",)
+    yield reader.record("settings", "", lambda: Settings.model_validate_json(settings)) or Settings()
+    kinds: list[tuple[Any, type[Protocol] | type[Document] | type[Annotator]]] = [
+        (_PROTOCOLS, Protocol),
+        (_DOCUMENTS, Document),
+        (_ANNOTATORS, Annotator),
+    ]
+    for statement, kind in kinds:
+        yield from reader.records(kind.__name__.lower(), kind, transaction.run(statement, study=study))
+    yield from reader.complete(rows.all_annotations(transaction, study, reader))
+    yield from reader.notes()
+
+
+# --- opening ---------------------------------------------------------------------------------------------------
+
+
+def open_store(
+    place: StudyLocation, items: Iterable[Item] | None = None, clock: Clock = time.time, durable: bool = True
+) -> Store:
+    """A study to be served. `items`, where given, are what its folder holds: a new study is made of them.
+
+    Tables are brought up to date first, after a backup. One that is not `durable` is lost with the machine's power.
+    """
+    database = Database(place, durable=durable)
+    prepare(database)
+    try:
+        with database.writing() as transaction:
+            key, name = find(transaction, place) if items is None else find_or_make(transaction, place)
+            if items is not None:
+                take(transaction, key, items)
+    except BaseException:
+        database.close()
+        raise
+    return Store(database, key, name, clock)
+
+
+def prepare(database: Database) -> Path | None:
+    """Bring the tables up to date; returns the backup that was made before, if one was needed."""
+    version = migrations.current(database)
+    if version == migrations.head():
+        return None
+    _refuse_later(version, database)
+    saved = backup_name(database.place, f"before-{migrations.head()}") if version else None
+    if saved:
+        every = Database(replace(database.place, study=""))  # all studies, since all are changed
+        back_up(every, saved)
+        every.close()
+    migrations.upgrade(database)
+    return saved
+
+
+def read_items(place: StudyLocation) -> Iterator[Item]:
+    """Every record of a study, read without changing anything."""
+    database = Database(place, readonly=True)
+    version = migrations.current(database)
+    _refuse_later(version, database)
+    if version not in migrations.READABLE:
+        what = "was made by an older Finecomb; `finecomb serve` brings it up to date" if version else "holds no study"
+        raise FinecombError(f"{place}: {what}")
+    try:
+        with database.reading() as transaction:
+            key, _ = find(transaction, place)
+            yield from items_of(transaction, key)
+    finally:
+        database.close()
+
+
+def _refuse_later(version: str, database: Database) -> None:
+    if not migrations.known(version):
+        raise FinecombError(f"{database.place}: was made by a later Finecomb (tables {version}); install that one")

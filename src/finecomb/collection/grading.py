@@ -1,0 +1,46 @@
+"""Grading: how an attempt at the qualification went, and the annotator's record with its result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from finecomb.collection import onboarding
+from finecomb.core.practice import Choice
+from finecomb.core.protocol import Protocol
+from finecomb.core.qualification import Given, Grade, grade
+from finecomb.core.records import Annotation, Annotator, Attempt, Qualified
+
+
+def attempt_grade(protocol: Protocol, annotations: Mapping[str, Annotation]) -> Grade:
+    """The grade of an attempt, whose annotations are given by document; what was set aside counts as blank."""
+    answers: Given = {
+        item.given.name: annotation.answers.get("answer", "") if isinstance(item.given, Choice) else annotation.marks
+        for id, item in onboarding.items(protocol).items()
+        if (annotation := annotations.get(id)) is not None and annotation.excluded is None
+    }
+    return grade(protocol, answers)
+
+
+def is_complete(protocol: Protocol, annotations: Mapping[str, Annotation]) -> bool:
+    """Whether every item of an attempt was handed in or set aside."""
+    tested = [id for id, item in onboarding.items(protocol).items() if item.phase == "qualification"]
+    return all(id in annotations and _is_settled(annotations[id]) for id in tested)
+
+
+def _is_settled(annotation: Annotation) -> bool:
+    return annotation.status != "draft" or annotation.excluded is not None
+
+
+def with_grade(protocol: Protocol, annotator: Annotator, result: Grade, round: int, when: datetime) -> Annotator:
+    """The annotator with one more attempt; results under other protocols are kept beside it."""
+    before = onboarding.qualified(protocol, annotator)
+    earlier = [attempt for attempt in before.attempts if attempt.round != round] if before else []
+    attempts = (*earlier, Attempt(round=round, score=result.score, parts=result.parts, when=when))
+    qualification = Qualified(
+        protocol=protocol.id,
+        score=max(attempt.score for attempt in attempts),
+        passed=result.passed or (before is not None and before.passed),
+        attempts=attempts,
+    )
+    return onboarding.with_qualification(annotator, qualification)

@@ -1,0 +1,260 @@
+"""Onboarding: what an annotator reads, practises and is tested on before the work, and in which order.
+
+Everything that says how far somebody is stands in their `Annotator` record (`survey`, `qualification`, `Progress`)
+and in the exercises they handed in. So what comes next is a function of records, and nothing else is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from finecomb.collection.annotator_progress import Progress, StepRecord, with_qualifications, with_steps
+from finecomb.collection.practice_rounds import practice_rounds, practised_condition
+from finecomb.core.practice import Choice, Exercise, QualificationPart
+from finecomb.core.protocol import Condition, Protocol
+from finecomb.core.records import Annotator, Qualified, Settings, WayPhase
+
+Finished = Collection[tuple[str, int]]
+"""Document and round of every exercise and question that was handed in (or set aside)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A page to read or to answer; done when its reader says so."""
+
+    id: str
+    kind: Literal["survey", "instructions", "examples", "intro", "label", "result"]
+    phase: WayPhase
+    part: QualificationPart | None = None
+    """Of the qualification."""
+    round: int = 0
+    """Of the qualification: the attempt, counted from 0."""
+    label: str = ""
+    """The label that a page is about."""
+    number: int = 0
+    """Of a practice round: counted from 1; 0 for any other page."""
+    of: int = 0
+    """Of a practice round: how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An exercise or a multiple-choice question; done when it was handed in."""
+
+    document: str
+    phase: Literal["training", "qualification"]
+    given: Exercise | Choice
+    number: int
+    """Counted from 1 in its part."""
+    of: int
+    part: QualificationPart | None = None
+    """Of the qualification."""
+    round: int = 0
+    """The attempt, counted from 0."""
+
+
+Stop: TypeAlias = Step | Item
+Beyond = Literal["work", "screened-out"]
+SectionState = Literal["done", "now", "ahead"]
+
+
+@dataclass(frozen=True, slots=True)
+class OnboardingSection:
+    """A section of the progress bar: a phase of the way, and whether it is done."""
+
+    phase: Literal["survey", "instructions", "training", "qualification", "work"]
+    state: SectionState
+
+
+# --- the next step -----------------------------------------------------------------------------------------------
+
+
+def next_step(protocol: Protocol, settings: Settings, annotator: Annotator, finished: Finished) -> Stop | Beyond:
+    """The first stop that is not done; after the last one `work`, or `screened-out` for who did not pass."""
+    return _next_step(protocol, settings, annotator, stops(protocol, settings, annotator, finished))
+
+
+def _next_step(
+    protocol: Protocol, settings: Settings, annotator: Annotator, route: Sequence[tuple[Stop, bool]]
+) -> Stop | Beyond:
+    for stop, is_done in route:
+        if not is_done:
+            return stop
+    return "screened-out" if _has_failed(protocol, settings, annotator) else "work"
+
+
+def stops(protocol: Protocol, settings: Settings, annotator: Annotator, finished: Finished) -> list[tuple[Stop, bool]]:
+    """Every stop before the work in order, and whether it is done; a further attempt is there once it is needed."""
+    done_steps = Progress.of(annotator).done_steps(protocol.id)
+    return [
+        (stop, _is_done(stop, protocol, annotator, done_steps, finished))
+        for stop in _route(protocol, settings, annotator, finished)
+    ]
+
+
+def progress_bar_sections(
+    protocol: Protocol, settings: Settings, annotator: Annotator, finished: Finished, is_over: bool
+) -> list[OnboardingSection]:
+    """The sections of the progress bar; `is_over` says that there is no work left."""
+    route = stops(protocol, settings, annotator, finished)
+    step = _next_step(protocol, settings, annotator, route)
+    open_phases = {stop.phase for stop, is_done in route if not is_done}
+    sections = []
+    for phase in dict.fromkeys(stop.phase for stop, _ in route):
+        assert phase != "consent"
+        state: SectionState = "ahead" if phase in open_phases else "done"
+        sections.append(OnboardingSection(phase, "now" if isinstance(step, Stop) and step.phase == phase else state))
+    return [*sections, OnboardingSection("work", ("done" if is_over else "now") if step == "work" else "ahead")]
+
+
+def _is_done(stop: Stop, protocol: Protocol, annotator: Annotator, done_steps: set[str], finished: Finished) -> bool:
+    if stop.phase == "training" and _has_passed(protocol, annotator) and not _is_examples(stop):
+        return True
+    if isinstance(stop, Step):
+        return stop.id in done_steps or (stop.number > 0 and "examples" in done_steps)  # one page for all, before
+    return (stop.document, stop.round) in finished
+
+
+def _is_examples(stop: Stop) -> bool:
+    """Whether it is what an arm of an experiment is about; nothing but the settings spares it anybody."""
+    return isinstance(stop, Step) and stop.kind == "examples"
+
+
+# --- the qualification -------------------------------------------------------------------------------------------
+
+
+def qualified(protocol: Protocol, annotator: Annotator) -> Qualified | None:
+    """The result of somebody in the qualification of exactly this protocol."""
+    return next((result for result in _qualifications(annotator) if result.protocol == protocol.id), None)
+
+
+def with_qualification(annotator: Annotator, result: Qualified) -> Annotator:
+    """The annotator with a result; those under other protocols are kept in their `Progress`."""
+    others = [other for other in _qualifications(annotator) if other.protocol != result.protocol]
+    return with_qualifications(annotator, others).model_copy(update={"qualification": result})
+
+
+def _qualifications(annotator: Annotator) -> list[Qualified]:
+    latest = [annotator.qualification] if annotator.qualification else []
+    return [*latest, *Progress.of(annotator).qualifications]
+
+
+def _has_failed(protocol: Protocol, settings: Settings, annotator: Annotator) -> bool:
+    test = protocol.qualification
+    if test is None or "qualification" in settings.skip or _has_passed(protocol, annotator):
+        return False
+    return _attempt_count(protocol, annotator) >= test.attempts
+
+
+def _has_passed(protocol: Protocol, annotator: Annotator) -> bool:
+    result = qualified(protocol, annotator)
+    return result is not None and result.passed
+
+
+def _graded_rounds(protocol: Protocol, annotator: Annotator) -> set[int]:
+    """The attempts that were graded."""
+    result = qualified(protocol, annotator)
+    return {attempt.round for attempt in result.attempts} if result else set()
+
+
+def _attempt_count(protocol: Protocol, annotator: Annotator) -> int:
+    return max(_graded_rounds(protocol, annotator), default=-1) + 1
+
+
+# --- the whole way -----------------------------------------------------------------------------------------------
+
+
+def _route(protocol: Protocol, settings: Settings, annotator: Annotator, finished: Finished) -> Iterator[Stop]:
+    phases = {phase for phase in _PHASES if phase not in settings.skip}
+    if protocol.survey and "survey" in phases:
+        yield Step("survey", "survey", "survey")
+    if protocol.instructions and "instructions" in phases:
+        yield Step("instructions", "instructions", "instructions")
+    if "training" in phases:
+        yield from _condition_steps(practised_condition(protocol, settings, annotator), annotator)
+    attempts = [stop for round in _rounds(protocol, annotator) for stop in _attempt(protocol, round)]
+    begun = {stop.round for stop in attempts if isinstance(stop, Item) and (stop.document, stop.round) in finished}
+    if _has_passed(protocol, annotator) and not begun:
+        return  # somewhere else
+    if "training" in phases:
+        yield from _training(protocol)
+    if "qualification" in phases:
+        graded = _graded_rounds(protocol, annotator)
+        yield from (stop for stop in attempts if stop.round not in graded or stop.round in begun)
+
+
+_PHASES: tuple[WayPhase, ...] = ("survey", "instructions", "training", "qualification")
+
+
+def _condition_steps(condition: Condition | None, annotator: Annotator) -> Iterator[Step]:
+    """The pages of an arm of the experiment: one for each practice round, or one with something to read."""
+    rounds = len(practice_rounds(condition, annotator))
+    if not rounds and condition is not None and condition.instructions:
+        yield Step("examples", "examples", "training")
+    for number in range(1, rounds + 1):
+        yield Step(f"examples-{number}", "examples", "training", number=number, of=rounds)
+
+
+def _training(protocol: Protocol) -> Iterator[Stop]:
+    training = protocol.training
+    if training is None:
+        return
+    if training.intro:
+        yield Step("training", "intro", "training")
+    for number, exercise in enumerate(training.exercises, 1):
+        yield Item(f"{protocol.id}/{exercise.name}", "training", exercise, number, len(training.exercises))
+
+
+def _rounds(protocol: Protocol, annotator: Annotator) -> range:
+    """Attempts that were made or are due; whoever passed or has none left gets no other."""
+    if protocol.qualification is None:
+        return range(0)
+    count = _attempt_count(protocol, annotator)
+    more = 0 if _has_passed(protocol, annotator) or count >= protocol.qualification.attempts else 1
+    return range(count + more)
+
+
+def _attempt(protocol: Protocol, round: int) -> Iterator[Stop]:
+    assert protocol.qualification is not None
+    for index, part in enumerate(protocol.qualification.parts, 1):
+        yield Step(f"part-{round + 1}-{index}", "intro", "qualification", part, round)
+        for item in _part_items(protocol, part, round):
+            if part.teach and isinstance(item.given, Exercise) and item.given.label:
+                id = f"label-{round + 1}-{item.given.name}"
+                yield Step(id, "label", "qualification", part, round, item.given.label)
+            yield item
+    yield Step(f"result-{round + 1}", "result", "qualification", round=round)
+
+
+def _part_items(protocol: Protocol, part: QualificationPart, round: int) -> Iterator[Item]:
+    exercises: Sequence[Exercise | Choice] = part.exercises or part.choices
+    for number, exercise in enumerate(exercises, 1):
+        document = f"{protocol.id}/{exercise.name}"
+        yield Item(document, "qualification", exercise, number, len(exercises), part, round)
+
+
+def items(protocol: Protocol, round: int = 0) -> dict[str, Item]:
+    """Every exercise and question of training and of one attempt, by the ids of their texts."""
+    parts = protocol.qualification.parts if protocol.qualification else ()
+    tested = (item for part in parts for item in _part_items(protocol, part, round))
+    return {item.document: item for item in (*_training(protocol), *tested) if isinstance(item, Item)}
+
+
+# --- the records of steps ----------------------------------------------------------------------------------------
+
+
+def recorded_step(protocol: Protocol, annotator: Annotator, step: str) -> StepRecord | None:
+    """The record of when a step was shown and done under a protocol."""
+    return Progress.of(annotator).step(protocol.id, step)
+
+
+def with_step(protocol: Protocol, annotator: Annotator, step: str, **facts: Any) -> Annotator:
+    """The annotator with facts about a step added: `shown`, `done`, `seconds`."""
+    progress = Progress.of(annotator)
+    before = progress.step(protocol.id, step)
+    record = replace(before or StepRecord(step, protocol.id), **facts)
+    if before is None:
+        return with_steps(annotator, (*progress.steps, record))
+    return with_steps(annotator, [record if other is before else other for other in progress.steps])

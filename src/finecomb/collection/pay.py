@@ -1,0 +1,380 @@
+"""What people earn and what a study costs: pay for texts handed in, for taking part, bonuses, fees and staff.
+
+Pay is for work that was handed in, also when it was set aside later: whether somebody is paid is not for a statistic to
+decide. Worker ids come from `arrivals` and go into the files that platforms ask for, never into a record.
+"""
+
+from __future__ import annotations
+
+import bisect
+import csv
+import io
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Literal
+
+import polars as pl
+
+from finecomb.collection.annotator_progress import Bonus, Progress
+from finecomb.collection.arrivals import Arrival, ArrivalSource
+from finecomb.collection.platform_batches import FinishedBatch, finished_batches
+from finecomb.core.design import DesignCell, design_cells
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotator, Settings
+from finecomb.core.study import Study
+
+Stage = Literal["invited", "working", "done", "screened-out"]
+"""`invited` has done nothing yet; whether somebody is excluded is said beside it."""
+Form = Literal["pay", "tasks", "prolific", "mturk"]
+
+
+@dataclass(frozen=True, slots=True)
+class Earned:
+    """What one person did and earns."""
+
+    annotator: str
+    worker: str
+    session: str
+    """The platform's latest for this person."""
+    stage: Stage
+    excluded: bool
+    texts: int
+    """Handed in."""
+    minutes: float
+    """Of active time on everything, from the survey to the last text."""
+    pay: float
+    bonus: Bonus
+    cell: str = ""
+    """Of the study's design; empty without one."""
+    base: float = 0
+    """The part of the pay that is for taking part."""
+    platform: str = ""
+    place: str = ""
+    """The platform's latest id of the study or HIT."""
+    tasks: tuple[FinishedBatch, ...] = ()
+    """Finished tasks on the platform, where the study is cut into such."""
+    rewarded: float | None = None
+    """What the platform itself pays for finished tasks; None where it pays everything but the bonus."""
+
+    @property
+    def total(self) -> float:
+        """Pay and bonus."""
+        return self.pay + self.bonus.amount
+
+    @property
+    def loose_texts(self) -> int:
+        """Texts handed in that belong to no finished task."""
+        return self.texts - sum(task.texts for task in self.tasks)
+
+    @property
+    def owed(self) -> float:
+        """What is to be paid as a bonus: everything beyond what the platform itself pays."""
+        return self.bonus.amount if self.rewarded is None else max(0.0, round(self.total - self.rewarded, 9))
+
+    @property
+    def reason(self) -> str:
+        """Why a bonus is owed, in words for its receiver."""
+        parts = [self.bonus.reason] if self.bonus.amount else []
+        if self.rewarded is not None and self.pay > self.rewarded:
+            parts += ["taking part"] if self.base else []
+            parts += [f"{self.loose_texts} more texts"] if self.loose_texts and self.tasks else []
+        return "; ".join(parts) or ("the rest of the pay" if self.owed else "")
+
+    @property
+    def per_hour(self) -> float | None:
+        """Pay and bonus over active time; None where no time is known."""
+        return 60 * self.total / self.minutes if self.minutes > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a study costs so far."""
+
+    pay: float
+    bonus: float
+    fees: float
+    staff: float
+    per_hour: float | None
+    """Median over people."""
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.pay + self.bonus + self.fees + self.staff
+
+
+def earned(study: Study, arrivals: Sequence[Arrival], protocol: Protocol) -> list[Earned]:
+    """Everybody, in the study's order; `protocol` is the one in force."""
+    came: dict[str, list[Arrival]] = {}
+    for arrival in arrivals:
+        came.setdefault(arrival.annotator, []).append(arrival)
+    texts, seconds, times = _texts(study), _seconds(study), _handed_in(study)
+    cells = {cell.name: cell for cell in design_cells(study.settings.design, protocol)} if study.settings.design else {}
+    texts_of_all = protocol.work.texts or len(study.documents)
+    people = []
+    for person in study.iter_annotators():
+        if person.kind != "human":
+            continue
+        done, progress = texts.get(person.id, 0), Progress.of(person)
+        last = came[person.id][-1] if person.id in came else None
+        cell = cells.get(person.cell)
+        of = (cell.texts if cell else None) or texts_of_all
+        stage = _stage(person, done, of, protocol, last is not None or person.id in seconds)
+        tested = _tested(person, protocol)
+        source = last.source if last else ArrivalSource()
+        tasks = _tasks(study.settings, came.get(person.id, ()), times.get(person.id, ()))
+        people.append(
+            Earned(
+                person.id,
+                source.worker,
+                source.session,
+                stage,
+                person.excluded is not None,
+                done,
+                (seconds.get(person.id, 0) + progress.step_seconds) / 60,
+                _pay(study.settings, done, tested, cell, of),
+                progress.bonus,
+                cell=person.cell,
+                base=study.settings.base_pay if done or tested else 0,
+                platform=source.platform,
+                place=source.place,
+                tasks=tasks,
+                rewarded=_rewarded(study.settings, len(tasks), stage == "done"),
+            )
+        )
+    return people
+
+
+def _tasks(settings: Settings, arrivals: Sequence[Arrival], times: Sequence[float]) -> tuple[FinishedBatch, ...]:
+    size = settings.recruitment.batch
+    return tuple(finished_batches(arrivals, times, size)) if size and arrivals else ()
+
+
+def _rewarded(settings: Settings, tasks: int, is_done: bool) -> float | None:
+    """What the platform itself pays somebody: its reward for each finished task, or for taking part to the end."""
+    recruitment = settings.recruitment
+    if recruitment.batch is not None:
+        reward = recruitment.reward if recruitment.reward is not None else (settings.price or 0) * recruitment.batch
+        return reward * tasks
+    return None if recruitment.reward is None else recruitment.reward * is_done
+
+
+def _texts(study: Study) -> dict[str, int]:
+    handed_in = study.annotations.filter((pl.col("phase") == "work") & (pl.col("status") != "draft"))
+    return dict(handed_in.group_by("annotator").len().iter_rows())
+
+
+def _handed_in(study: Study) -> dict[str, list[float]]:
+    """When each person handed texts in, in seconds since 1970."""
+    handed_in = study.annotations.filter(
+        (pl.col("phase") == "work") & (pl.col("round") == 0) & pl.col("submitted").is_not_null()
+    )
+    times = handed_in.select("annotator", at=pl.col("submitted").dt.epoch("us") / 1e6)
+    return dict(times.group_by("annotator").agg("at").iter_rows())
+
+
+def _seconds(study: Study) -> dict[str, float]:
+    return dict(study.annotations.group_by("annotator").agg(pl.col("active_seconds").sum()).iter_rows())
+
+
+def _stage(one: Annotator, done: int, of: int, protocol: Protocol, came: bool) -> Stage:
+    if not done and _screened_out(one, protocol):
+        return "screened-out"
+    if done and done >= of:
+        return "done"
+    return "working" if came or done else "invited"
+
+
+def _screened_out(one: Annotator, protocol: Protocol) -> bool:
+    """Whether somebody did not pass and has no attempt left."""
+    took, test = one.qualification, protocol.qualification
+    if took is None or test is None or took.protocol != protocol.id or took.passed:
+        return False
+    return len(took.attempts) >= test.attempts
+
+
+def _tested(one: Annotator, protocol: Protocol) -> bool:
+    """Whether somebody went through the qualification, also when there was no text left for them then."""
+    took = one.qualification
+    return took is not None and took.protocol == protocol.id and bool(took.attempts)
+
+
+def _pay(settings: Settings, texts: int, tested: bool, cell: DesignCell | None = None, of: int = 1) -> float:
+    """Every text handed in is paid, and taking part to who handed in one or went through the qualification.
+
+    The pay of a cell of the design is for all `of` texts of a person; who handed in some of them gets that share.
+    """
+    base = settings.base_pay if texts or tested else 0
+    if cell is not None and cell.pay is not None:
+        return base + cell.pay * min(1.0, texts / of)
+    return base + (settings.price or 0) * texts
+
+
+def cost(settings: Settings, people: Iterable[Earned]) -> Cost:
+    """Pay and bonus, the platform's share of both, and staff.
+
+    Median pay per hour is over those whose active time is known and who are paid at all.
+    """
+    every = list(people)
+    pay, bonus = sum(person.pay for person in every), sum(person.bonus.amount for person in every)
+    rates = [rate for person in every if person.total and (rate := person.per_hour) is not None]
+    return Cost(
+        pay,
+        bonus,
+        settings.fees * (pay + bonus),
+        settings.staff_minutes * settings.staff_rate / 60,
+        statistics.median(rates) if rates else None,
+    )
+
+
+# --- the floor ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CellPay:
+    """What the people of one cell of a design who are done were paid for an hour, and what they lack to the floor."""
+
+    cell: str
+    per_hour: float | None
+    """Median over those who were not excluded; None where no time is known."""
+    lacking: float
+    """The bonus for each of them that brings the median up to the floor; 0 where it is there or there is no floor."""
+    people: tuple[Earned, ...]
+    """Who would get it: everybody who is done, excluded or not."""
+
+
+def cell_pay(people: Iterable[Earned], floor: float | None) -> list[CellPay]:
+    """The pay of each cell in which somebody is done, by name."""
+    cells: dict[str, list[Earned]] = {}
+    for person in people:
+        if person.cell and person.stage == "done":
+            cells.setdefault(person.cell, []).append(person)
+    return [_cell_pay(cell, cells[cell], floor) for cell in sorted(cells)]
+
+
+def _cell_pay(cell: str, done: Sequence[Earned], floor: float | None) -> CellPay:
+    timed = [person for person in done if person.minutes > 0 and not person.excluded]
+
+    def median_with(cents: int) -> float:
+        return statistics.median(60 * (person.total + cents / 100) / person.minutes for person in timed)
+
+    if not timed:
+        return CellPay(cell, None, 0, tuple(done))
+    per_hour, cents = median_with(0), 0
+    if floor is not None and round(per_hour, 2) < floor:
+        most = math.ceil(100 * max(floor * person.minutes / 60 - person.total for person in timed))
+        cents = bisect.bisect_left(range(most), True, key=lambda amount: median_with(amount) >= floor)
+    return CellPay(cell, per_hour, cents / 100, tuple(done))
+
+
+def with_floor(bonus: Bonus, lacking: float) -> Bonus:
+    """A bonus with what lacked to the floor on top."""
+    reasons = [bonus.reason, "pay for the time that it took"]
+    return Bonus(round(bonus.amount + lacking, 2), "; ".join(reason for reason in reasons if reason))
+
+
+# --- files -------------------------------------------------------------------------------------------------------
+
+COLUMNS = ("worker", "session", "annotator", "status", "texts", "minutes", "pay", "bonus", "reason", "per_hour")
+
+
+def pay_csv(people: Iterable[Earned]) -> str:
+    """One line for each person."""
+    rows = [
+        (
+            person.worker,
+            person.session,
+            person.annotator,
+            f"{person.stage}, excluded" if person.excluded else person.stage,
+            person.texts,
+            f"{person.minutes:.1f}",
+            money(person.pay),
+            money(person.bonus.amount),
+            person.bonus.reason,
+            "" if person.per_hour is None else money(person.per_hour),
+        )
+        for person in people
+    ]
+    return _table([COLUMNS, *rows])
+
+
+TASK_COLUMNS = ("platform", "place", "session", "worker", "annotator", "task", "texts", "for", "amount")
+
+
+def tasks_csv(people: Iterable[Earned]) -> str:
+    """The ledger: a line for each finished task on the platform, and one for what each person is owed beside."""
+    return _table([TASK_COLUMNS, *(row for person in people for row in _ledger_rows(person))])
+
+
+def _ledger_rows(person: Earned) -> Iterable[tuple[object, ...]]:
+    who = (person.worker, person.annotator)
+    per_text = (person.pay - person.base) / person.texts if person.texts else 0.0
+    for task in person.tasks:
+        source = task.source
+        amount = money(per_text * task.texts)
+        yield (source.platform, source.place, source.session, *who, task.number, task.texts, "texts", amount)
+    head = (person.platform, person.place, person.session, *who, "")
+    if person.loose_texts:
+        yield (*head, person.loose_texts, "texts", money(per_text * person.loose_texts))
+    if person.base:
+        yield (*head, 0, "taking part", money(person.base))
+    if person.bonus.amount:
+        yield (*head, 0, person.bonus.reason or "bonus", money(person.bonus.amount))
+
+
+def prolific_bonuses(people: Iterable[Earned]) -> str:
+    """`PID,amount`, as Prolific's bulk bonus payments take them."""
+    return "".join(f"{person.worker},{money(person.owed)}\n" for person in _with_bonus(people))
+
+
+def mturk_bonuses(people: Iterable[Earned]) -> str:
+    """Worker, assignment, amount and reason, as MTurk's `SendBonus` asks for them."""
+    head = ("WorkerId", "AssignmentId", "BonusAmount", "Reason")
+    rows = [(person.worker, person.session, money(person.owed), person.reason) for person in _with_bonus(people)]
+    return _table([head, *rows])
+
+
+def _with_bonus(people: Iterable[Earned]) -> list[Earned]:
+    return [person for person in people if person.owed > 0 and person.worker]
+
+
+def money(amount: float) -> str:
+    """To the cent, rounded half up.
+
+    >>> money(0.125), money(7)
+    ('0.13', '7.00')
+    """
+    return str(Decimal(repr(amount)).quantize(Decimal("0.01"), ROUND_HALF_UP))
+
+
+def _table(rows: Iterable[Sequence[object]]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([safe(str(cell)) for cell in row] for row in rows)
+    return out.getvalue()
+
+
+def safe(cell: str) -> str:
+    """A cell that no spreadsheet takes for a formula.
+
+    >>> safe("=1+1"), safe("-5"), safe("fine")
+    ("'=1+1", "'-5", 'fine')
+    """
+    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
+
+
+FORMS: dict[Form, str] = {
+    "pay": "pay.csv",
+    "tasks": "tasks.csv",
+    "prolific": "prolific-bonuses.csv",
+    "mturk": "mturk-bonuses.csv",
+}
+"""The files, by what they are called."""
+_WRITE = {"pay": pay_csv, "tasks": tasks_csv, "prolific": prolific_bonuses, "mturk": mturk_bonuses}
+
+
+def pay_file(form: Form, people: Iterable[Earned]) -> str:
+    """One of the files."""
+    return _WRITE[form](people)

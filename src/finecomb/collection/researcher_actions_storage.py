@@ -1,0 +1,310 @@
+"""What researchers do with a study. Each is a job for the writer, and each leaves a line in the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from pydantic_core import from_json
+
+from finecomb.collection import access_storage, annotator_storage, audit_log_storage
+from finecomb.collection.access_storage import Role
+from finecomb.collection.annotator_progress import Bonus, with_bonus, with_name
+from finecomb.collection.database import rows, tables
+from finecomb.collection.database.connection import Transaction
+from finecomb.collection.database.record_import import take
+from finecomb.collection.database.tables import given
+from finecomb.collection.task_meta import Circumstances
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Document, Exclusion, Settings
+
+if TYPE_CHECKING:
+    from finecomb.collection.database.store import State, Store
+
+
+def _update_study(store: Store, transaction: Transaction, **values: Any) -> None:
+    transaction.run(sa.update(tables.study).values(**values).where(tables.study.c.key == store.key))
+
+
+def set_state(store: Store, transaction: Transaction, by: str, state: State) -> None:
+    """Open, pause or close the study, or hand out its first texts only."""
+    _update_study(store, transaction, state=state)
+    audit_log_storage.record(store, transaction, by, "set state", state=state)
+
+
+def set_settings(store: Store, transaction: Transaction, by: str, settings: Settings) -> None:
+    """Other settings; protocols must be there. Only what differs from the settings known to whoever asks is changed."""
+    for id in settings.protocols:
+        if id not in store.head.protocols:
+            raise FinecombError(f"the study has no protocol {id!r}{did_you_mean(id, store.head.protocols)}")
+    before = store.head.settings
+    changed = [name for name in Settings.model_fields if getattr(settings, name) != getattr(before, name)]
+    now = _settings(store, transaction).model_copy(update={name: getattr(settings, name) for name in changed})
+    _update_study(store, transaction, settings=now.to_json())
+    audit_log_storage.record(
+        store, transaction, by, "set settings", **settings.model_dump(mode="json", include=set(changed))
+    )
+
+
+def _settings(store: Store, transaction: Transaction) -> Settings:
+    """As they are now, also where another change of this batch has set them."""
+    mine = tables.study.c.key == store.key
+    (body,) = transaction.one(sa.select(tables.study.c.settings).where(mine)) or ("{}",)
+    return Settings.model_validate_json(body)
+
+
+def add_protocol(store: Store, transaction: Transaction, by: str, protocol: Protocol) -> None:
+    """A protocol, or a new version of one; from now on texts are given out under it.
+
+    One that nobody has worked with yet may be replaced; one in use is frozen.
+    """
+    take(transaction, store.key, [protocol])
+    before = _settings(store, transaction)
+    others = tuple(id for id in before.protocols if id != protocol.id)
+    settings = before.model_copy(update={"protocols": (protocol.id, *others)})
+    _update_study(store, transaction, settings=settings.to_json())
+    audit_log_storage.record(store, transaction, by, "put protocol in force", protocol=protocol.id)
+
+
+def add_documents(store: Store, transaction: Transaction, by: str, documents: Sequence[Document]) -> None:
+    """More texts, all or none."""
+    take(transaction, store.key, documents)
+    audit_log_storage.record(
+        store,
+        transaction,
+        by,
+        "added documents",
+        count=len(documents),
+        first=[document.id for document in documents[:5]],
+    )
+
+
+# --- annotators and their work -----------------------------------------------------------------------------------
+
+
+def _exclusion(store: Store, by: str, reason: str) -> Exclusion:
+    if not reason.strip():
+        raise FinecombError("say why; the reason is kept with the work that is set aside")
+    return Exclusion(by=by, when=datetime.fromtimestamp(store.clock(), UTC), reason=reason.strip())
+
+
+def exclude_annotator(store: Store, transaction: Transaction, by: str, id: str, reason: str) -> None:
+    """Set all work of an annotator aside; nothing is deleted, and their texts are given to others."""
+    excluded = _exclusion(store, by, reason)
+    one = annotator_storage.get(store, transaction, id)
+    annotator_storage.replace(store, transaction, one.model_copy(update={"excluded": excluded}))
+    audit_log_storage.record(store, transaction, by, "excluded annotator", annotator=id, reason=excluded.reason)
+
+
+def restore_annotator(store: Store, transaction: Transaction, by: str, id: str) -> None:
+    """Undo `exclude_annotator`."""
+    annotator_storage.replace(
+        store, transaction, annotator_storage.get(store, transaction, id).model_copy(update={"excluded": None})
+    )
+    audit_log_storage.record(store, transaction, by, "restored annotator", annotator=id)
+
+
+def name_annotator(store: Store, transaction: Transaction, by: str, id: str, name: str) -> None:
+    """Give an annotator a name for researchers; an empty name takes it away."""
+    annotator_storage.replace(store, transaction, with_name(annotator_storage.get(store, transaction, id), name))
+    audit_log_storage.record(store, transaction, by, "named annotator", annotator=id, name=name)
+
+
+def set_bonus(store: Store, transaction: Transaction, by: str, id: str, amount: float, reason: str) -> None:
+    """Give an annotator a bonus; an amount of 0 takes it away."""
+    if amount and not reason.strip():
+        raise FinecombError("say what the bonus is for; the platform shows the reason to whoever gets it")
+    bonus = Bonus(amount, reason.strip(), by, rows.iso(store.clock()))
+    annotator_storage.replace(store, transaction, with_bonus(annotator_storage.get(store, transaction, id), bonus))
+    audit_log_storage.record(store, transaction, by, "set bonus", annotator=id, amount=amount, reason=bonus.reason)
+
+
+def set_bonuses(store: Store, transaction: Transaction, by: str, bonuses: Mapping[str, Bonus]) -> None:
+    """Give several annotators a bonus, all of them or none."""
+    for id, bonus in bonuses.items():
+        set_bonus(store, transaction, by, id, bonus.amount, bonus.reason)
+
+
+def exclude_annotation(store: Store, transaction: Transaction, by: str, id: str, reason: str) -> None:
+    """Set one annotation aside; nothing is deleted, and its text is given to somebody else."""
+    excluded = _exclusion(store, by, reason)
+    _set_excluded(store, transaction, id, excluded)
+    audit_log_storage.record(store, transaction, by, "excluded annotation", annotation=id, reason=excluded.reason)
+
+
+def restore_annotation(store: Store, transaction: Transaction, by: str, id: str) -> None:
+    """Undo `exclude_annotation`."""
+    _set_excluded(store, transaction, id, None)
+    audit_log_storage.record(store, transaction, by, "restored annotation", annotation=id)
+
+
+def keep_annotation(store: Store, transaction: Transaction, by: str, id: str, rules: Sequence[str]) -> None:
+    """Keep an annotation in spite of some rules, which are kept with it, so that nobody is asked again."""
+    mine = (tables.annotation.c.study == store.key, tables.annotation.c.id == id)
+    row = transaction.one(sa.select(tables.annotation.c.rest).where(*mine))
+    if row is None:
+        raise FinecombError(f"no annotation has the id {id!r}")
+    rest = from_json(row[0])
+    circumstances = Circumstances.from_meta(rest.get("meta", {}))
+    decided = replace(circumstances, kept=tuple(sorted({*circumstances.kept, *rules})))
+    body = rows.dumps(rest | {"meta": decided.to_meta()})
+    transaction.run(sa.update(tables.annotation).values(rest=body).where(*mine))
+    audit_log_storage.record(store, transaction, by, "kept annotation", annotation=id, rules=list(rules))
+
+
+def decide_many(
+    store: Store,
+    transaction: Transaction,
+    by: str,
+    exclude: Iterable[str],
+    people: Iterable[str],
+    keep: Mapping[str, Sequence[str]],
+    reason: str,
+) -> None:
+    """Set annotations and people aside and keep other annotations, all together or not at all."""
+    for id in exclude:
+        exclude_annotation(store, transaction, by, id, reason)
+    for id in people:
+        exclude_annotator(store, transaction, by, id, reason)
+    for id, rules in keep.items():
+        keep_annotation(store, transaction, by, id, rules)
+
+
+def _set_excluded(store: Store, transaction: Transaction, id: str, excluded: Exclusion | None) -> None:
+    mine = (tables.annotation.c.study == store.key, tables.annotation.c.id == id)
+    row = transaction.one(sa.select(tables.annotation.c.rest, tables.annotation.c.status).where(*mine))
+    if row is None:
+        raise FinecombError(f"no annotation has the id {id!r}")
+    rest = from_json(row[0])
+    rest.pop("excluded", None)
+    if excluded:
+        rest["excluded"] = excluded.model_dump(mode="json")
+    aside = int(excluded is not None or row[1] == "excluded")
+    transaction.run(sa.update(tables.annotation).values(rest=rows.dumps(rest), excluded=aside).where(*mine))
+
+
+# --- links -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PersonalLink:
+    """A link just made; its token is shown once and then forgotten."""
+
+    annotator: str
+    token: str
+
+
+def make_links(
+    store: Store, transaction: Transaction, by: str, count: int = 0, names: Iterable[str] = ()
+) -> list[PersonalLink]:
+    """Personal links: for people with these names, new or known, and for `count` new ones."""
+    conditions = annotator_storage.conditions(store, transaction)
+    wanted = [
+        *(name if name in conditions else annotator_storage.new(store, transaction, name).id for name in names),
+        *(annotator_storage.new(store, transaction).id for _ in range(count)),
+    ]
+    links = [PersonalLink(id, access_storage.make_link(store, transaction, "annotator", id)) for id in wanted]
+    audit_log_storage.record(store, transaction, by, "made personal links", annotators=wanted)
+    return links
+
+
+def revoke_links(store: Store, transaction: Transaction, by: str, annotator: str) -> None:
+    """Let an annotator's links open nothing any more, and sign them out."""
+    mine = (tables.link.c.study == store.key, tables.link.c.kind == "annotator", tables.link.c.who == annotator)
+    transaction.run(sa.update(tables.link).values(revoked=store.clock()).where(*mine, tables.link.c.revoked.is_(None)))
+    access_storage.end_sessions(store, transaction, "annotator", annotator)
+    audit_log_storage.record(store, transaction, by, "revoked links", annotator=annotator)
+
+
+_LINKED = (
+    sa.select(tables.link.c.who, sa.func.count(), sa.func.max(tables.link.c.used))
+    .where(
+        tables.link.c.study == given("study"),
+        tables.link.c.kind == "annotator",
+        tables.link.c.revoked.is_(None),
+    )
+    .group_by(tables.link.c.who)
+)
+
+
+def linked(store: Store, transaction: Transaction) -> dict[str, tuple[int, float | None]]:
+    """How many links work for each annotator, and when one was last used."""
+    return {who: (count, used) for who, count, used in transaction.all(_LINKED, study=store.key)}
+
+
+def set_joining(store: Store, transaction: Transaction, by: str, on: bool) -> None:
+    """A new open link that replaces the old one, or none at all."""
+    joining = tables.study.c.joining
+    number = (transaction.one(sa.select(joining).where(tables.study.c.key == store.key)) or (0,))[0]
+    _update_study(store, transaction, joining=abs(number) + 1 if on else -abs(number))
+    audit_log_storage.record(store, transaction, by, "renewed the open link" if on else "closed the open link")
+
+
+# --- researchers -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Researcher:
+    """Somebody who may see the study's pages."""
+
+    id: str
+    role: Role
+    created: float
+
+
+_RESEARCHERS = (
+    sa.select(tables.researcher.c.id, tables.researcher.c.role, tables.researcher.c.created)
+    .where(tables.researcher.c.study == given("study"), tables.researcher.c.removed.is_(None))
+    .order_by(tables.researcher.c.created)
+)
+
+
+def researchers(store: Store, transaction: Transaction) -> list[Researcher]:
+    """Everybody who has signed in and may again."""
+    return [Researcher(*row) for row in transaction.all(_RESEARCHERS, study=store.key)]
+
+
+def invite(store: Store, transaction: Transaction, by: str, id: str, role: Role) -> str:
+    """The token of a link that lets one more researcher in, once and within a week; it replaces earlier ones."""
+    _revoke_invitations(store, transaction, id)
+    token = access_storage.make_link(store, transaction, "researcher", id, role, access_storage.INVITED)
+    audit_log_storage.record(store, transaction, by, "invited researcher", researcher=id, role=role)
+    return token
+
+
+def set_role(store: Store, transaction: Transaction, by: str, id: str, role: Role) -> None:
+    """Give a researcher another role; somebody has to stay owner."""
+    _keep_an_owner(store, transaction, id, role)
+    _revoke_invitations(store, transaction, id)
+    access_storage.set_researcher(store, transaction, id, role)
+    audit_log_storage.record(store, transaction, by, "set role", researcher=id, role=role)
+
+
+def remove_researcher(store: Store, transaction: Transaction, by: str, id: str) -> None:
+    """Take a researcher's access away, or an invitation that was not used; somebody has to stay owner."""
+    invited = _revoke_invitations(store, transaction, id)
+    if id in {researcher.id for researcher in researchers(store, transaction)} or not invited:
+        _keep_an_owner(store, transaction, id, None)
+    mine = (tables.researcher.c.study == store.key, tables.researcher.c.id == id)
+    transaction.run(sa.update(tables.researcher).values(removed=store.clock()).where(*mine))
+    access_storage.end_sessions(store, transaction, "researcher", id)
+    audit_log_storage.record(store, transaction, by, "removed researcher", researcher=id)
+
+
+def _revoke_invitations(store: Store, transaction: Transaction, id: str) -> int:
+    """Let links that a researcher has not used yet open nothing; how many there were."""
+    mine = (tables.link.c.study == store.key, tables.link.c.kind == "researcher", tables.link.c.who == id)
+    unused = (*mine, tables.link.c.used.is_(None), tables.link.c.revoked.is_(None))
+    return int(transaction.run(sa.update(tables.link).values(revoked=store.clock()).where(*unused)).rowcount)
+
+
+def _keep_an_owner(store: Store, transaction: Transaction, id: str, role: Role | None) -> None:
+    everybody = {researcher.id: researcher.role for researcher in researchers(store, transaction)}
+    if id not in everybody:
+        raise FinecombError(f"no researcher is called {id!r}{did_you_mean(id, everybody)}")
+    if role != "owner" and [who for who, has in everybody.items() if has == "owner"] == [id]:
+        raise FinecombError(f"{id!r} is the only owner; make somebody else owner first")

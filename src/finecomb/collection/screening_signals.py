@@ -1,0 +1,200 @@
+"""What is noticed about people: signs that somebody did not read, or is here twice. None of it is a verdict."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import polars as pl
+
+from finecomb.collection.arrivals import PLATFORM_TITLES, Arrival
+from finecomb.collection.screening import folded
+from finecomb.core.frames import entries
+from finecomb.core.protocol import Protocol
+from finecomb.core.scales import QuestionScale
+from finecomb.core.study import Study
+
+FASTEST = 1000
+"""Words a minute; people read 200 to 300, and skim 700 at most."""
+QUICKEST = 3.0
+"""Seconds for a text."""
+ALIKE = 5
+"""Ratings that must be there before all of them being the same is noticed."""
+SIGN_INS = 10
+BROWSERS = 3
+LONG = 5
+"""Words of an answer that two people do not write by chance."""
+BROAD = 2 / 3
+"""Share of a test's text that one mark covers: it overlaps known errors without anybody having found them."""
+
+Sign = Literal["quick", "copied", "shared", "alike", "broad", "browser", "address", "often", "again"]
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """Something about a person that is worth a look."""
+
+    sign: Sign
+    say: str
+    """In words, for researchers."""
+    weak: bool = False
+    """Whether it says little on its own."""
+
+
+Signals = Iterator[tuple[str, Signal]]
+"""Annotators with a signal about each."""
+
+
+def signals(study: Study, arrivals: Sequence[Arrival]) -> dict[str, tuple[Signal, ...]]:
+    """What is worth a look about each person, the weightier first."""
+    people = study.annotators.filter(pl.col("kind") == "human")["id"]
+    handed_in = (pl.col("phase") == "work") & (pl.col("status") != "draft")
+    work = study.annotations.filter(handed_in & pl.col("annotator").is_in(people.implode()))
+    signs_of: dict[str, list[Signal]] = defaultdict(list)
+    by_work = (*_quick(study, work), *_copied(study, work), *_alike(study, work))
+    for who, sign in (*by_work, *_broad(study), *_traces(arrivals)):
+        signs_of[who].append(sign)
+    return {who: tuple(sorted(signs, key=lambda sign: sign.weak)) for who, signs in signs_of.items()}
+
+
+# --- what they did -----------------------------------------------------------------------------------------------
+
+
+def _quick(study: Study, work: pl.DataFrame) -> Signals:
+    """Texts handed in sooner than anybody can read them, by active time, else by the clock."""
+    words = study.documents.select(document="id", words=_read().str.count_matches(r"\S+"))
+    seconds = pl.coalesce("active_seconds", "seconds")
+    timed = work.join(words, on="document", how="left").with_columns(took=seconds).filter(pl.col("took").is_not_null())
+    fast = (pl.col("took") < QUICKEST) | (60 * pl.col("words").fill_null(0) > FASTEST * pl.col("took"))
+    for (who,), part in timed.partition_by("annotator", as_dict=True, maintain_order=True).items():
+        quick = part.filter(fast).sort(pl.col("words") / pl.col("took"), descending=True, nulls_last=True)
+        if not quick.is_empty():
+            first = quick.row(0, named=True)
+            say = f"{len(quick)} of {len(part)} texts handed in faster than anybody reads"
+            example = f"{first['document']}, {first['words'] or 0:,} words, in {first['took']:.0f} s"
+            yield str(who), Signal(sign="quick", say=f"{say}: {example}.")
+
+
+def _read() -> pl.Expr:
+    """The text, or what stands beside it where that is what is judged (pairs)."""
+    return pl.when(pl.col("text") != "").then(pl.col("text")).otherwise(pl.col("context").fill_null(""))
+
+
+def _answers(
+    study: Study, work: pl.DataFrame, has: Callable[[QuestionScale], bool]
+) -> Iterator[tuple[str, str, str, Any]]:
+    """Annotator, document, question and answer of all questions about whole texts with such scales."""
+    names = {id: _questions(protocol, has) for id, protocol in study.protocols.items()}
+    answered = work.filter(pl.col("answers").is_not_null()).select("annotator", "document", "protocol", "answers")
+    for who, document, protocol, answers in answered.iter_rows():
+        for name, answer in entries(answers).items():
+            if name in names.get(protocol, ()):
+                yield who, document, name, answer
+
+
+def _questions(protocol: Protocol, has: Callable[[QuestionScale], bool]) -> frozenset[str]:
+    return frozenset(question.name for question in protocol.document_questions if has(question.kind))
+
+
+def _copied(study: Study, work: pl.DataFrame) -> Signals:
+    """The same words about several texts, or the same words as somebody else."""
+    writers: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for who, document, _, answer in _answers(study, work, lambda scale: scale.prose):
+        key = folded(answer) if isinstance(answer, str) else []
+        if len(key) >= LONG:
+            writers[" ".join(key)][who].add(document)
+    for words, documents_by in writers.items():
+        for who, documents in documents_by.items():
+            if len(documents) > 1:
+                yield (
+                    who,
+                    Signal(sign="copied", say=f"The same answer about {len(documents)} texts: “{_short(words)}”"),
+                )
+            if others := sorted(set(documents_by) - {who}):
+                yield who, Signal(sign="shared", say=f"The same answer as {_some(others)}: “{_short(words)}”")
+
+
+def _alike(study: Study, work: pl.DataFrame) -> Signals:
+    """One and the same rating for every text."""
+    ratings: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    for who, _, name, answer in _answers(study, work, lambda scale: scale.rates):
+        ratings[who, name].append(answer)
+    for (who, name), answers in ratings.items():
+        if len(answers) >= ALIKE and all(answer == answers[0] for answer in answers):
+            say = f"Answered {name} with {answers[0]} every time, {len(answers)} times."
+            yield who, Signal(sign="alike", say=say)
+
+
+def _broad(study: Study) -> Signals:
+    """Marks over most of a text in the qualification."""
+    tested = study.annotations.filter(pl.col("phase") == "qualification").select(annotation="id")
+    marks = study.marks.join(tested, on="annotation", how="semi").select("annotator", "document", "spans")
+    lengths = {id: len(text.text) for protocol in study.protocols.values() for id, text in protocol.practice.items()}
+    broad: dict[str, int] = defaultdict(int)
+    for who, document, spans in marks.iter_rows():
+        covered = sum(span["end"] - span["start"] for span in spans if span["part"] == "text")
+        broad[who] += covered >= BROAD * lengths.get(document, math.inf)
+    for who, count in broad.items():
+        if count > 1:
+            say = f"{count} marks in the qualification cover most of a text, so they overlap whatever is wrong in it."
+            yield who, Signal(sign="broad", say=say)
+
+
+# --- how they came -----------------------------------------------------------------------------------------------
+
+
+def _traces(arrivals: Sequence[Arrival]) -> Signals:
+    visits_of = defaultdict(list)
+    for arrival in arrivals:
+        visits_of[arrival.annotator].append(arrival)
+    yield from _together(visits_of, "device")
+    yield from _together(visits_of, "address")
+    for who, visits in visits_of.items():
+        yield from ((who, sign) for sign in _often(visits))
+
+
+def _together(visits_of: Mapping[str, Sequence[Arrival]], trace: str) -> Signals:
+    """People who share a browser or an address."""
+    people_of: dict[str, list[str]] = defaultdict(list)
+    for who, visits in visits_of.items():
+        for value in {getattr(arrival.source, trace) for arrival in visits} - {""}:
+            people_of[value].append(who)
+    shared: dict[str, set[str]] = defaultdict(set)
+    for people in people_of.values():
+        for who in people:
+            shared[who].update(arrival for arrival in people if arrival != who)
+    for who, others in shared.items():
+        if not others:
+            continue
+        if trace == "device":
+            yield who, Signal(sign="browser", say=f"The same browser signed in as {_some(sorted(others))} too.")
+        else:
+            weak = "People in one household, school or company often do, so this alone says little."
+            say = f"Shares an internet address with {_some(sorted(others))}. {weak}"
+            yield who, Signal(sign="address", say=say, weak=True)
+
+
+def _often(visits: Sequence[Arrival]) -> Iterator[Signal]:
+    browsers = len({visit.source.device for visit in visits} - {""})
+    if len(visits) > SIGN_INS or browsers > BROWSERS:
+        say = f"Signed in {len(visits)} times from {browsers} browser{'' if browsers == 1 else 's'}."
+        yield Signal(sign="often", say=say, weak=True)
+    sessions = {visit.source.session for visit in visits if visit.source.worker} - {""}
+    if len(sessions) > 1:
+        title = PLATFORM_TITLES.get(visits[-1].source.platform, "the platform")
+        say = f"Took the study up {len(sessions)} times on {title}; only the last can be handed in there."
+        yield Signal(sign="again", say=say, weak=True)
+
+
+def _some(names: Iterable[str]) -> str:
+    """A few names, and how many more."""
+    every = list(names)
+    more = f" and {len(every) - 3} more" if len(every) > 3 else ""
+    return ", ".join(every[:3]) + more
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= 80 else f"{words[:79]}…"

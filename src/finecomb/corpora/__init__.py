@@ -1,0 +1,1 @@
+"""Work on whole corpora: critics, generation, preparation and stress tests of metrics."""

@@ -1,0 +1,219 @@
+"""Your own critic: one function from a text to labels (or numbers), and a stock prior over them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.records import Document
+from finecomb.corpora.critics.base import Dropped, PriorCritic
+from finecomb.corpora.critics.ngrams import Ngrams
+from finecomb.corpora.critics.posteriors import Dirichlet, Floats, Point, Posterior
+from finecomb.corpora.critics.priors import (
+    END,
+    DirichletPrior,
+    GaussianPrior,
+    Markov,
+    ProjectionError,
+    State,
+    wrong_posterior,
+)
+from finecomb.corpora.critics.progress import track
+from finecomb.corpora.critics.storage import imported
+
+Kind = Literal["markov", "ngram", "gaussian", "dirichlet"]
+
+
+@dataclass(frozen=True)
+class NgramPrior:
+    """An n-gram model of named states with an end state, smoothed by interpolated modified Kneser-Ney."""
+
+    states: tuple[str, ...]
+    ngrams: Ngrams
+
+    @classmethod
+    def fit(cls, paths: Iterable[Sequence[str]], order: int = 3) -> NgramPrior:
+        """From sequences of states."""
+        paths = [tuple(path) for path in paths]
+        states = tuple(sorted({state for path in paths for state in path}))
+        index = {state: at for at, state in enumerate(states)}
+        tokens = [np.array([*(index[state] for state in path), len(states)]) for path in paths]
+        return cls(states, Ngrams.fit(tokens, order, len(states) + 1))
+
+    @functools.cached_property
+    def _index(self) -> dict[str, int]:
+        return {state: at for at, state in enumerate(self.states)}
+
+    def _tokens(self, z: Sequence[str]) -> Any:
+        unseen = [state for state in z if state not in self._index]
+        if unseen:
+            raise ProjectionError(f"state {unseen[0]!r} was never seen when the critic was fitted")
+        return np.array([*(self._index[state] for state in z), len(self.states)])
+
+    def log_prob(self, z: Sequence[str]) -> Floats:
+        """log P of each state given those before it, and of the end."""
+        return self.ngrams.log_probs([self._tokens(z)])[0]
+
+    def expected(self, posterior: Posterior) -> Floats:
+        """None: only points and samples go with n-grams."""
+        raise wrong_posterior(self, posterior)
+
+    def names(self, z: Sequence[str]) -> Sequence[str]:
+        """The states, and the end."""
+        return (*z, END)
+
+    def likeliest(self, z: Sequence[str]) -> Sequence[tuple[str, float]]:
+        """The most probable next state after each history."""
+        tokens, called = self._tokens(z), (*self.states, END)
+        rows = [self.ngrams.next_probs(tokens[:step]) for step in range(len(tokens))]
+        return [(called[int(row.argmax())], float(np.log(row.max()))) for row in rows]
+
+    def state(self) -> State:
+        """For storage."""
+        return {"states": list(self.states), "ngrams": self.ngrams.arrays()}
+
+    @classmethod
+    def from_state(cls, state: State) -> NgramPrior:
+        """From storage."""
+        return cls(tuple(state["states"]), Ngrams.from_arrays(state["ngrams"]))
+
+
+StockPrior = Markov | NgramPrior | GaussianPrior | DirichletPrior
+_PRIORS: dict[Kind, type[StockPrior]] = {
+    "markov": Markov, "ngram": NgramPrior, "gaussian": GaussianPrior, "dirichlet": DirichletPrior,
+}  # fmt: skip
+
+
+class CustomCritic(PriorCritic):
+    """A function of a text and a stock prior.
+
+    `markov` and `ngram` take labels in order. `gaussian` takes a fixed number of numbers. `dirichlet` takes labels in
+    any order: z are their proportions, known up to the Dirichlet posterior that their counts give.
+    """
+
+    name = "own"
+    prior: StockPrior
+
+    def __init__(
+        self,
+        function: str,
+        kind: Kind,
+        states: tuple[str, ...],
+        prior: StockPrior,
+        unused: tuple[Dropped, ...] = (),
+    ) -> None:
+        self.function, self.kind, self.states, self.prior, self.unused = function, kind, states, prior, unused
+        self.name = _short(function)
+        self.discrete = kind in ("markov", "ngram")
+        self._call: Function = imported(function, function)
+
+    @classmethod
+    def fit(
+        cls,
+        real: Sequence[Document],
+        rng: np.random.Generator,
+        function: str = "",
+        kind: Kind = "markov",
+        order: int = 3,
+        add: float = 1.0,
+    ) -> Self:
+        """`function` is `module:function`; `order` is for n-grams, `add` is what is put to every count of a chain."""
+        call = imported(function, function)
+        results, unused = _results(call, real, _short(function))
+        if kind == "gaussian":
+            return cls(function, kind, (), GaussianPrior.fit(_vectors(results, _short(function))), unused)
+        paths = [[str(label) for label in result] for result in results]
+        states = tuple(sorted({label for path in paths for label in path}))
+        if kind == "ngram":
+            return cls(function, kind, states, NgramPrior.fit(paths, order), unused)
+        if kind == "markov":
+            return cls(function, kind, states, Markov.fit(paths, states, add), unused)
+        counts = np.array([_counts(path, states) for path in paths])
+        return cls(function, kind, states, DirichletPrior.fit(counts), unused)
+
+    def project(self, document: Document) -> Posterior:
+        """What the function says of the text."""
+        result = _result(self._call, document, self.name)
+        if self.kind == "gaussian":
+            return Point(_vectors([result], self.name)[0])
+        labels = tuple(str(label) for label in result)
+        if not isinstance(self.prior, DirichletPrior):
+            return Point(labels)
+        unseen = [label for label in labels if label not in self.states]
+        if unseen:
+            raise ProjectionError(f"state {unseen[0]!r} was never seen when the critic was fitted")
+        return Dirichlet(self.prior.alpha + _counts(labels, self.states))
+
+    def state(self) -> State:
+        """For storage: the function is kept by name."""
+        return {
+            "function": self.function, "kind": self.kind, "states": list(self.states), "prior": self.prior.state(),
+        }  # fmt: skip
+
+    @classmethod
+    def code_of(cls, state: State) -> Sequence[str]:
+        """The user's function."""
+        return (str(state["function"]),)
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """From storage."""
+        kind: Kind = state["kind"]
+        return cls(state["function"], kind, tuple(state["states"]), _PRIORS[kind].from_state(state["prior"]))
+
+
+Function = Callable[[str], Sequence[Any]]
+
+
+def _short(function: str) -> str:
+    return function.rpartition(":")[2]
+
+
+def _result(call: Function, document: Document, name: str) -> Sequence[Any]:
+    """What a user's function returns; a string is a mistake, since its letters would pass for labels."""
+    try:
+        result = call(document.text)
+    except Exception as error:
+        raise FinecombError(f"document {document.id!r}: {name} failed: {type(error).__name__}: {error}") from error
+    if isinstance(result, str) or not hasattr(result, "__len__"):
+        raise FinecombError(
+            f"document {document.id!r}: the critic's function gave {result!r}; expected a list of labels"
+        )
+    if not len(result):
+        raise ProjectionError(f"{name} gives nothing for it")
+    if any(isinstance(value, float | np.floating) and not math.isfinite(value) for value in result):
+        raise ProjectionError(f"{name} gives NaN or an infinity for it")
+    return result
+
+
+def _results(call: Function, real: Sequence[Document], name: str) -> tuple[list[Sequence[Any]], tuple[Dropped, ...]]:
+    """What the function returns for each text, and the documents for which that is nothing."""
+    results, unused = list[Sequence[Any]](), list[Dropped]()
+    for document in track(real, f"calling {name}", len(real)):
+        try:
+            results.append(_result(call, document, name))
+        except ProjectionError as error:
+            unused.append(Dropped(document.id, str(error)))
+    if len(results) < 2:
+        example = f"; {unused[0].id!r}: {unused[0].why}" if unused else ""
+        raise FinecombError(f"{name} gives something for {len(results)} of {len(real)} texts; two are needed{example}")
+    return results, tuple(unused)
+
+
+def _vectors(results: Sequence[Sequence[Any]], name: str) -> Floats:
+    try:
+        return np.array([list(result) for result in results], dtype=np.float64)
+    except (TypeError, ValueError):
+        raise FinecombError(f"{name} must give the same number of numbers for every text; kind=gaussian") from None
+
+
+def _counts(labels: Iterable[str], states: Sequence[str]) -> Floats:
+    counts = Counter(labels)
+    return np.array([counts[state] for state in states], dtype=np.float64)

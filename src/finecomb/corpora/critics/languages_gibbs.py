@@ -1,0 +1,164 @@
+r"""Latent Dirichlet allocation by collapsed Gibbs sampling, many documents side by side.
+
+Griffiths and Steyvers (2004), "Finding scientific topics": with proportions and topics integrated out, the topic of a
+token is drawn with probability in proportion to $(n_{dk} + \alpha_k)(n_{kw} + \beta) / (n_k + V \beta)$, its own count
+left out. Documents are dealt to lanes, and one token of every lane is drawn at a time, so that NumPy does the work: a
+token does not see what the tokens drawn beside it have just become, which Newman et al. (2009), "Distributed algorithms
+for topic models", find to make no difference. With one lane it is the textbook's sampler, token by token.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from finecomb.corpora.critics.priors import DirichletPrior
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class Gibbs:
+    """The state of a sampler: the topic of every token, and the counts that follow from it."""
+
+    documents: Ints
+    """(tokens,): which document each token is of."""
+    words: Ints
+    """(tokens,)."""
+    topics: Ints
+    """(tokens,): drawn."""
+    by_document: Floats
+    """(documents, K): n_dk."""
+    by_word: Floats
+    """(V, K): n_kw."""
+    alpha: Floats
+    """(K,)."""
+    beta: float
+
+    @classmethod
+    def start(cls, texts: Sequence[Ints], size: int, alpha: Floats, beta: float, rng: np.random.Generator) -> Gibbs:
+        """Every token of `texts`, words below `size`, with a topic drawn evenly."""
+        lengths = np.array([len(text) for text in texts], np.int64)
+        documents, words = np.repeat(np.arange(len(texts)), lengths), np.concatenate([np.zeros(0, np.int64), *texts])
+        topics = rng.integers(len(alpha), size=len(words))
+        by_document, by_word = np.zeros((len(texts), len(alpha))), np.zeros((size, len(alpha)))
+        np.add.at(by_document, (documents, topics), 1)
+        np.add.at(by_word, (words, topics), 1)
+        return cls(documents, words, topics, by_document, by_word, alpha, beta)
+
+    def sweep(self, rng: np.random.Generator, steps: Sequence[Ints]) -> None:
+        """Draw the topic of every token once; `steps` says which tokens are drawn at a time."""
+        dice = rng.random(len(self.words))
+        totals = self.by_word.sum(axis=0)
+        for tokens in steps:
+            self._draw(tokens, dice[tokens], totals)
+
+    def _draw(self, tokens: Ints, dice: Floats, totals: Floats) -> None:
+        documents, words, old = self.documents[tokens], self.words[tokens], self.topics[tokens]
+        weights = np.zeros((len(tokens), len(totals)))
+        weights[np.arange(len(tokens)), old] = 1
+        in_document = self.by_document[documents] - weights + self.alpha
+        in_topic = (self.by_word[words] - weights + self.beta) / (totals - weights + len(self.by_word) * self.beta)
+        new = chosen(in_document * in_topic, dice)
+        self.topics[tokens] = new
+        changed = new != old
+        documents, words, old, new = documents[changed], words[changed], old[changed], new[changed]
+        self.by_document[documents, old] -= 1  # one token a document at a time, so no index comes twice
+        self.by_document[documents, new] += 1
+        np.subtract.at(self.by_word, (words, old), 1)
+        np.add.at(self.by_word, (words, new), 1)
+        totals += np.bincount(new, minlength=len(totals)) - np.bincount(old, minlength=len(totals))
+
+    def log_joint(self) -> float:
+        """log P(words, topics), with proportions and topics integrated out: by it, chains are compared."""
+        sizes = self.by_document.sum(axis=1)
+        proportions = (gammaln(self.by_document + self.alpha) - gammaln(self.alpha)).sum()
+        proportions += (gammaln(self.alpha.sum()) - gammaln(sizes + self.alpha.sum())).sum()
+        total = len(self.by_word) * self.beta
+        in_topics = (gammaln(self.by_word + self.beta) - gammaln(self.beta)).sum()
+        in_topics += (gammaln(total) - gammaln(self.by_word.sum(axis=0) + total)).sum()
+        return float(proportions + in_topics)
+
+    def topic_words(self) -> Floats:
+        """(K, V): P(word | topic), smoothed by beta."""
+        smoothed = (self.by_word + self.beta).T
+        distributions: Floats = smoothed / smoothed.sum(axis=1, keepdims=True)
+        return distributions
+
+
+def fitted(
+    texts: Sequence[Ints], size: int, topics: int, rng: np.random.Generator, beta: float = 0.01, every: int = 20
+) -> Iterator[Gibbs]:
+    """Sweeps without end; alpha starts at 1 / K and is set to its maximum likelihood after every `every` sweeps."""
+    gibbs = Gibbs.start(texts, size, np.full(topics, 1 / topics), beta, rng)
+    steps = side_by_side(texts, lanes=max(1, len(gibbs.words) // max(map(len, texts))))
+    for number in itertools.count(1):
+        gibbs.sweep(rng, steps)
+        if number % every == 0:
+            gibbs.alpha = DirichletPrior.fit(gibbs.by_document[gibbs.by_document.any(axis=1)]).alpha
+        yield gibbs
+
+
+def side_by_side(texts: Sequence[Ints], lanes: int) -> list[Ints]:
+    """Tokens that are drawn at a time: whole documents dealt to lanes, then the n-th token of every lane.
+
+    >>> [step.tolist() for step in side_by_side([np.arange(2), np.arange(1), np.arange(1)], 2)]
+    [[0, 2], [1, 3]]
+    """
+    lengths = np.array([len(text) for text in texts], np.int64)
+    starts = np.cumsum(lengths) - lengths
+    filled, rows = np.zeros(lanes, np.int64), [list[Ints]() for _ in range(lanes)]
+    for document in np.argsort(-lengths, kind="stable"):
+        lane = int(filled.argmin())
+        rows[lane].append(np.arange(starts[document], starts[document] + lengths[document]))
+        filled[lane] += lengths[document]
+    tokens = [np.concatenate([np.zeros(0, np.int64), *row]) for row in rows]
+    return [np.array([row[at] for row in tokens if at < len(row)]) for at in range(int(filled.max()))]
+
+
+def chosen(weights: Floats, dice: Floats) -> Ints:
+    """One column a row, in proportion to its weight."""
+    running = np.cumsum(weights, axis=1)
+    return np.asarray((running < dice[:, None] * running[:, -1:]).sum(axis=1), np.int64)
+
+
+def folded_in(
+    texts: Sequence[Ints], topic_words: Floats, alpha: Floats, rngs: Sequence[np.random.Generator], sweeps: int
+) -> Floats:
+    """(texts, K): mean counts of topics in new texts over the second half of `sweeps`, the topics being fixed.
+
+    Each text has its own generator, so its result depends on no other.
+    """
+    by_length = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+    lengths = np.array([len(texts[place]) for place in by_length], np.int64)
+    words, topics = _padded([texts[place] for place in by_length], 0), np.full((len(texts), lengths.max(initial=0)), -1)
+    counts, means = np.zeros((len(texts), len(alpha))), np.zeros((len(texts), len(alpha)))
+    by_word = np.ascontiguousarray(topic_words.T)
+    for sweep in range(sweeps):
+        dice = _padded([rngs[place].random(len(texts[place])) for place in by_length], 0.0)
+        for at in range(words.shape[1]):
+            rows = np.arange(np.searchsorted(-lengths, -at))  # texts longer than `at`
+            old = topics[rows, at]
+            counts[rows[old >= 0], old[old >= 0]] -= 1
+            new = chosen((counts[rows] + alpha) * by_word[words[rows, at]], dice[rows, at])
+            counts[rows, new] += 1
+            topics[rows, at] = new
+        means += counts * (sweep >= sweeps // 2)
+    shares = np.empty_like(means)
+    shares[by_length] = means / (sweeps - sweeps // 2)
+    return shares
+
+
+def _padded(rows: Sequence[NDArray[Any]], filler: float) -> NDArray[Any]:
+    """Rows of different lengths as one array."""
+    padded = np.full((len(rows), max(map(len, rows), default=0)), filler, rows[0].dtype if rows else float)
+    for at, row in enumerate(rows):
+        padded[at, : len(row)] = row
+    return padded

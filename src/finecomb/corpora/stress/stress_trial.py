@@ -1,0 +1,275 @@
+"""A trial of metrics: every text whole and damaged, scored, and how far each metric fell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz.distance import Levenshtein
+from scipy import stats
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.estimate import Finding, Signature
+from finecomb.core.findings import Findings
+from finecomb.core.records import Document
+from finecomb.corpora.stress.corruptions import CORRUPTIONS, Neighbours
+from finecomb.corpora.stress.metric_scoring import numbers, scored
+from finecomb.corpora.stress.stress_metrics import Candidate, Metric, folded_words
+from finecomb.engine.partitions import WorkSpread
+from finecomb.statistics.inference.resampling import (
+    estimated,
+    few_documents,
+    resampled_positions,
+    resampled_sums,
+    undefined,
+)
+
+Floats = NDArray[np.float64]
+
+HUMAN = "human"
+"""The row of another human text in place of the candidate: what a good text gets."""
+OF_CORPUS = "the metric has one number for all texts together, so texts cannot be ranked by it"
+MOST_DRAWS = 50
+"""Resamples for a metric of a whole corpus, which is computed anew for each."""
+_MOST_NAMED = 3  # texts that a metric failed at, each with its reason
+NO_PAIRS = "no text could be damaged in this way and scored by this metric"
+
+
+class Stressed(NamedTuple):
+    """A text, whole and damaged."""
+
+    corruption: str
+    whole: Candidate
+    damaged: Candidate
+    damage: float
+    """The share of words that would have to be edited to undo it, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class StressTable:
+    """What came of a trial."""
+
+    falls: Findings
+    """By metric and corruption: how far the metric fell, positive where it noticed."""
+    ranks: Findings
+    """By metric: rank correlation of damage done and fall seen, over all texts and corruptions."""
+    notes: tuple[str, ...] = ()
+    """Metrics that failed, and texts for which a metric had no number."""
+    failed: int = 0
+    """How many metrics failed and have no rows."""
+
+
+def stressed_texts(documents: Sequence[Document], corruptions: Iterable[str], seed: int) -> list[Stressed]:
+    """Every document damaged in every way that applies; how depends on its id, the seed and what it borrows."""
+    neighbours = Neighbours.of(documents)
+    pairs = [
+        _stressed(document, name, neighbours, seed) for name in corruptions if name != HUMAN for document in documents
+    ]
+    human = [_human(document) for document in documents] if HUMAN in corruptions else []
+    return [pair for pair in (*pairs, *human) if pair is not None]
+
+
+def _stressed(document: Document, name: str, neighbours: Neighbours, seed: int) -> Stressed | None:
+    rng = np.random.default_rng([seed, *f"{name}/{document.id}".encode()])
+    text = CORRUPTIONS[name].damaged(document, neighbours, rng)
+    if text is None or text == document.text:
+        return None
+    whole = Candidate(document.text, document.references, document)
+    return Stressed(name, whole, whole._replace(text=text), damage(document.text, text))
+
+
+def _human(document: Document) -> Stressed | None:
+    """The first reference in the candidate's place, and both scored against the other references."""
+    if len(document.references) < 2:
+        return None
+    first, *others = document.references
+    whole = Candidate(document.text, tuple(others), document)
+    return Stressed(HUMAN, whole, whole._replace(text=first), damage(document.text, first))
+
+
+def damage(whole: str, damaged: str) -> float:
+    """The share of words to edit between two texts.
+
+    >>> damage("one two three four", "one two four three"), damage("a b", "a b")
+    (0.5, 0.0)
+    """
+    return float(Levenshtein.normalized_distance(folded_words(whole), folded_words(damaged)))
+
+
+def stress(
+    pairs: Sequence[Stressed],
+    metrics: Sequence[Metric],
+    draws: int = 1000,
+    seed: int = 0,
+    spread: WorkSpread | None = None,
+) -> StressTable:
+    """How far each metric falls on each corruption, with intervals over documents; scores are made as `spread` says.
+
+    A metric that fails has a note and no rows; what the others found is kept. It is an error if all fail. A text that a
+    metric fails at is left out of its rows, with a note.
+    """
+    falls, ranks = Findings(), Findings()
+    notes: list[str] = []
+    spread = spread or WorkSpread()
+    failures: list[FinecombError] = []
+    for metric in metrics:
+        usable = [pair for pair in pairs if pair.whole.references or not metric.needs_references]
+        try:
+            if metric.of_corpus:
+                falls.extend(_corpus_falls(metric, usable, pairs, draws, seed))
+                ranks.append(
+                    Finding(
+                        {"metric": metric.name, "pairs": 0}, undefined(_rank_signature(metric, draws, seed), OF_CORPUS)
+                    )
+                )
+                continue
+            result = _scores(metric, usable, spread)
+        except FinecombError as error:
+            failures.append(error)
+            notes.append(f"{error}; it has no rows")
+            continue
+        whole, damaged = result.whole, result.damaged
+        notes += [*result.notes, *_silence(metric, usable, np.isfinite(whole) & np.isfinite(damaged))]
+        for corruption in dict.fromkeys(pair.corruption for pair in pairs):
+            rows = np.array([pair.corruption == corruption for pair in usable], dtype=bool)
+            damages = np.array([pair.damage for pair in usable if pair.corruption == corruption])
+            falls.append(_fall(metric, corruption, whole[rows], damaged[rows], damages, draws, seed))
+        ranks.append(_ranks(metric, usable, whole - damaged, draws, seed))
+    if failures and len(failures) == len(metrics):
+        raise failures[0]
+    return StressTable(falls, ranks, tuple(notes), len(failures))
+
+
+def _silence(metric: Metric, pairs: Sequence[Stressed], defined: NDArray[np.bool_]) -> list[str]:
+    """One line where a metric has no number for a text, whole or damaged."""
+    silent = [pair for pair, has in zip(pairs, defined, strict=True) if not has]
+    if not silent:
+        return []
+    example = f"{silent[0].whole.document.id}, {silent[0].corruption}"
+    return [f"{metric.name}: no number for {len(silent)} of {len(pairs)} pairs of texts ({example}); they are left out"]
+
+
+class _PairScores(NamedTuple):
+    """Scores of pairs, turned so that higher is better."""
+
+    whole: Floats
+    damaged: Floats
+    notes: list[str]
+
+
+def _scores(metric: Metric, pairs: Sequence[Stressed], spread: WorkSpread) -> _PairScores:
+    """Scores of both sides of all pairs, with notes on texts that the metric failed at."""
+    failures: dict[str, str] = {}
+    whole = _side_scores(metric, [pair.whole for pair in pairs], spread, failures)
+    damaged = _side_scores(metric, [pair.damaged for pair in pairs], spread, failures)
+    notes = [f"{metric.name}: failed at {id}: {reason}" for id, reason in list(failures.items())[:_MOST_NAMED]]
+    if len(failures) > _MOST_NAMED:
+        notes.append(f"{metric.name}: failed at {len(failures) - _MOST_NAMED} more texts")
+    return _PairScores(whole, damaged, notes)
+
+
+def _side_scores(
+    metric: Metric, candidates: Sequence[Candidate], spread: WorkSpread, failures: dict[str, str]
+) -> Floats:
+    """Scores turned so that higher is better; each different candidate is scored once. Fills `failures` by document."""
+    keys = [(candidate.text, candidate.references, candidate.document.id) for candidate in candidates]
+    different = dict(zip(keys, candidates, strict=True))
+    result = scored(metric, list(different.values()), spread)
+    ids = [id for _, _, id in different]
+    failures.update({ids[place]: reason for place, reason in result.failures.items()})
+    places = {key: place for place, key in enumerate(different)}
+    turn = 1 if metric.higher_is_better else -1
+    return turn * result.values[[places[key] for key in keys]] if keys else np.zeros(0)
+
+
+def _fall(
+    metric: Metric, corruption: str, whole: Floats, damaged: Floats, damages: Floats, draws: int, seed: int
+) -> Finding:
+    defined = np.isfinite(whole) & np.isfinite(damaged)
+    whole, damaged, damages = whole[defined], damaged[defined], damages[defined]
+    turn = 1 if metric.higher_is_better else -1
+    columns = {
+        "metric": metric.name,
+        "corruption": corruption,
+        "texts": len(whole),
+        "damage": _mean(damages),
+        "before": turn * _mean(whole),
+        "after": turn * _mean(damaged),
+        "fooled": _mean(damaged > whole),
+        "tied": _mean(damaged == whole),
+    }
+    signature = Signature.of(statistic="fall", metric=metric.name, corruption=corruption, draws=draws, seed=seed)
+    if not len(whole):
+        return Finding(columns, undefined(signature, NO_PAIRS))
+    differences = whole - damaged
+    means = resampled_sums(differences[:, None], draws, np.random.default_rng(seed))[:, 0] / len(differences)
+    return Finding(columns, estimated(_mean(differences), means, signature, without=few_documents(len(differences))))
+
+
+def _ranks(metric: Metric, pairs: Sequence[Stressed], falls: Floats, draws: int, seed: int) -> Finding:
+    """Spearman's correlation over texts and corruptions; whole documents are drawn."""
+    kept = np.array([pair.corruption != HUMAN for pair in pairs], dtype=bool) & np.isfinite(falls)
+    documents = [pair.whole.document.id for pair, keep in zip(pairs, kept, strict=True) if keep]
+    damages = np.array([pair.damage for pair, keep in zip(pairs, kept, strict=True) if keep])
+    signature = _rank_signature(metric, draws, seed)
+    value = spearman(damages, falls[kept])
+    columns = {"metric": metric.name, "pairs": len(documents)}
+    if math.isnan(value):
+        return Finding(columns, undefined(signature, "damage or fall is the same everywhere, so there is no rank"))
+    names, numbers = np.unique(documents, return_inverse=True)
+    rows = [np.flatnonzero(numbers == number) for number in range(len(names))]
+    drawn = resampled_positions(len(names), min(draws, 200), np.random.default_rng(seed))
+    places = [np.concatenate([rows[number] for number in draw]) for draw in drawn]
+    values = np.array([spearman(damages[place], falls[kept][place]) for place in places])
+    return Finding(columns, estimated(value, values, signature, without=few_documents(len(names))))
+
+
+def _rank_signature(metric: Metric, draws: int, seed: int) -> Signature:
+    return Signature.of(statistic="spearman", metric=metric.name, draws=draws, seed=seed)
+
+
+def _corpus_falls(
+    metric: Metric, usable: Sequence[Stressed], pairs: Sequence[Stressed], draws: int, seed: int
+) -> Iterator[Finding]:
+    """Falls of a metric that has one number for a corpus; the interval draws documents, at most 50 times."""
+    turn = 1 if metric.higher_is_better else -1
+    for corruption in dict.fromkeys(pair.corruption for pair in pairs):
+        rows = [pair for pair in usable if pair.corruption == corruption]
+        signature = Signature.of(
+            statistic="fall", metric=metric.name, corruption=corruption, draws=min(draws, MOST_DRAWS), seed=seed
+        )
+        columns = {
+            "metric": metric.name, "corruption": corruption, "texts": len(rows),
+            "damage": _mean(np.array([pair.damage for pair in rows])), "before": math.nan, "after": math.nan,
+            "fooled": math.nan, "tied": math.nan,
+        }  # fmt: skip
+        if not rows:
+            yield Finding(columns, undefined(signature, NO_PAIRS))
+            continue
+        before, after = _of_corpus(metric, rows)
+        drawn = resampled_positions(len(rows), min(draws, MOST_DRAWS), np.random.default_rng(seed))
+        scores = [_of_corpus(metric, [rows[place] for place in draw]) for draw in drawn]
+        falls = turn * np.array([whole - damaged for whole, damaged in scores])
+        estimate = estimated(turn * (before - after), falls, signature, without=few_documents(len(rows)))
+        yield Finding({**columns, "before": before, "after": after}, estimate)
+
+
+def _of_corpus(metric: Metric, rows: Sequence[Stressed]) -> tuple[float, float]:
+    """One number for the whole texts and one for the damaged."""
+    (before,), (after,) = (numbers(metric, [getattr(pair, side) for pair in rows], 1) for side in ("whole", "damaged"))
+    return float(before), float(after)
+
+
+def spearman(first: Floats, second: Floats) -> float:
+    """Rank correlation; NaN where either side does not vary."""
+    if len(first) < 2 or np.ptp(first) == 0 or np.ptp(second) == 0:
+        return math.nan
+    return float(stats.spearmanr(first, second).statistic)
+
+
+def _mean(values: NDArray[np.float64] | NDArray[np.bool_]) -> float:
+    return float(np.mean(values)) if len(values) else math.nan

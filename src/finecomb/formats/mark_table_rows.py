@@ -1,0 +1,123 @@
+"""The rows of a table for records: one mark a row, or one span where a mark has several.
+
+The table is tidy: text, context and meta of the document, the annotator's facts and the mark's label and answers stand
+on every row about them, so that any row can be sorted, filtered or grouped without the others.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import IO, Any
+
+from pydantic_core import from_json, to_json
+
+from finecomb.core.records import Annotation, Annotator, Answers, Document, Mark
+from finecomb.core.span import TEXT, Span
+from finecomb.core.study import Item
+from finecomb.formats.mark_table import ANNOTATION, ANSWERS, WORDS, cell_of, ordered
+
+Cells = dict[str, str]
+
+_ALWAYS = ("document", "text", "annotator", "label", "start", "end", "quote")
+
+
+@contextmanager
+def laid_out(items: Iterable[Item]) -> Iterator[tuple[list[str], Iterator[Cells]]]:
+    """The columns and the rows of a table. Rows wait in a file until all columns are known."""
+    with tempfile.TemporaryFile("w+b") as waiting:
+        columns = {"document", "text"}
+        for cells in _rows(items):
+            columns.update(cells)
+            waiting.write(to_json(cells) + b"\n")
+        if "annotator" in columns:
+            columns.update(_ALWAYS)
+        waiting.seek(0)
+        yield ordered(columns), _back(waiting)
+
+
+def _back(waiting: IO[bytes]) -> Iterator[Cells]:
+    return (from_json(line) for line in waiting)
+
+
+def _rows(items: Iterable[Item]) -> Iterator[Cells]:
+    """A row for each mark, or for an annotation without; who or what has no work has a row, too."""
+    documents: dict[str, Document] = {}
+    annotators: dict[str, Annotator] = {}
+    read, at_work = set[str](), set[str]()
+    for item in items:
+        if isinstance(item, Document):
+            documents[item.id] = item
+        elif isinstance(item, Annotator):
+            annotators[item.id] = item
+        elif isinstance(item, Annotation) and item.document in documents:  # an exercise is the protocol's
+            facts = _document_cells(documents[item.document])
+            facts |= _annotator_cells(annotators[item.annotator]) if item.annotator in annotators else {}
+            yield from (facts | cells for cells in _annotation_rows(item))
+            read.add(item.document)
+            at_work.add(item.annotator)
+    yield from (_document_cells(document) for id, document in documents.items() if id not in read)
+    yield from (_annotator_cells(annotator) for id, annotator in annotators.items() if id not in at_work)
+
+
+def _document_cells(document: Document) -> Cells:
+    context = {f"context.{name}": text for name, text in document.context.items()}
+    meta = {f"meta.{name}": cell_of(value) for name, value in document.meta.items()}
+    return {"document": document.id, "text": document.text} | context | meta
+
+
+def _annotator_cells(annotator: Annotator) -> Cells:
+    facts = {"kind": annotator.kind, "condition": annotator.condition, "platform": annotator.platform}
+    return {"annotator": annotator.id} | {name: value for name, value in facts.items() if value not in ("", "human")}
+
+
+def _annotation_rows(annotation: Annotation) -> Iterator[Cells]:
+    facts = annotation.model_dump(mode="json", include=set(ANNOTATION), exclude_defaults=True)
+    base = {"document": annotation.document, "annotator": annotation.annotator, "annotation": annotation.id}
+    base |= {name: str(value) for name, value in facts.items()}
+    if annotation.answers or not annotation.marks:
+        yield base | _answer_cells(annotation.answers)
+    for mark in annotation.marks:
+        for cells in _mark_rows(mark):
+            yield base | cells
+
+
+def _mark_rows(mark: Mark) -> Iterator[Cells]:
+    facts = {"mark": mark.id} | _mark_cells(mark) | _answer_cells(mark.answers)
+    before = mark.antecedents
+    located = itertools.zip_longest(mark.spans, mark.quotes)
+    earlier = itertools.zip_longest(before.spans, before.quotes) if before else ()
+    rows = itertools.zip_longest(located, earlier, fillvalue=(None, None))
+    for (span, quote), (from_, words) in itertools.chain([next(rows, ((None, None), (None, None)))], rows):
+        yield facts | _span_cells(span, quote) | _span_cells(from_, words, "antecedent_")
+
+
+def _mark_cells(mark: Mark) -> Cells:
+    facts: Mapping[str, Any] = {
+        "label": mark.label,
+        "confidence": mark.confidence,
+        "votes": mark.votes,
+        "item": mark.item,
+        "basis": mark.basis,
+        "unlocated": mark.unlocated or None,
+        "antecedent_unlocated": (mark.antecedents.unlocated if mark.antecedents else "") or None,
+    }
+    return {name: str(value) for name, value in facts.items() if value is not None}
+
+
+def _span_cells(span: Span | None, quote: str | None, prefix: str = "") -> Cells:
+    cells = {} if quote is None else {"quote": quote}
+    if span is not None:
+        cells |= {"start": str(span.start), "end": str(span.end)} | ({"part": span.part} if span.part != TEXT else {})
+    return {prefix + name: value for name, value in cells.items()}
+
+
+def _answer_cells(answers: Answers) -> Cells:
+    return {
+        name if name in ANSWERS else f"answer.{name}": value
+        if name in WORDS and isinstance(value, str)
+        else cell_of(value)
+        for name, value in answers.items()
+    }

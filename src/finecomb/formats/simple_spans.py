@@ -1,0 +1,132 @@
+"""What simple span formats share: a text, who read it, and spans that each have one label."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from finecomb.core.errors import FormatError
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Annotator, Document, Mark, Status
+from finecomb.core.span import TEXT, Span
+from finecomb.core.study import Item
+from finecomb.formats.base import Options
+from finecomb.formats.source_files import Fields, implied_protocol, json_lines, label_name, parse_json, record
+
+
+@dataclass(slots=True)
+class LabelledSpan:
+    """One labelled span of a file; `label` in the file's spelling, None where it has none."""
+
+    start: int
+    end: int
+    label: str | None
+    where: str
+    id: str = ""
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Pass:
+    """One reading of one text; without an annotator, the text alone."""
+
+    document: Document
+    annotator: str
+    where: str
+    spans: list[LabelledSpan] = field(default_factory=list)
+    status: Status = "submitted"
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+def line_records(make: Callable[[Fields, int, str], Pass], path: Path, options: Options) -> Iterator[Item]:
+    """The records of a file of JSON lines; `make` gets a line's fields, its number and the annotator's name."""
+
+    def passes() -> Iterator[Pass]:
+        for line, text in json_lines(path):
+            where = f"{path}:{line}"
+            yield make(Fields(parse_json(text, where), where), line, options.annotator or path.stem)
+
+    return records(passes, path, options)
+
+
+def records(passes: Callable[[], Iterator[Pass]], path: Path, options: Options) -> Iterator[Item]:
+    """Protocol, documents, annotators and annotations; `passes` can be gone through again."""
+    documents: dict[str, Document] = {}
+    annotators: dict[str, None] = {}
+    labels: set[str] = set()
+    for one_pass in passes():
+        document = documents.setdefault(one_pass.document.id, one_pass.document)
+        if document.text != one_pass.document.text:
+            raise FormatError(f"{one_pass.where}: document {document.id!r} has another text than in an earlier line")
+        labels.update(span.label for span in one_pass.spans if span.label is not None)
+        annotators |= dict.fromkeys([one_pass.annotator] if one_pass.annotator else [])
+    protocol = options.protocol or implied_protocol(path.stem, labels)
+    yield protocol
+    yield from documents.values()
+    yield from (record(Annotator, str(path), id=name, kind="human") for name in annotators)
+    rounds: Counter[tuple[str, str]] = Counter()
+    ids: set[str] = set()
+    for one_pass in passes():
+        if one_pass.annotator:
+            key = one_pass.document.id, one_pass.annotator
+            yield _annotation(one_pass, rounds[key], protocol, ids)
+            rounds[key] += 1
+
+
+def _annotation(one_pass: Pass, round: int, protocol: Protocol, ids: set[str]) -> Annotation:
+    id = f"{one_pass.document.id}/{one_pass.annotator}" + (f"/{round}" if round else "")
+    marks = []
+    for number, span in enumerate(one_pass.spans):
+        mark = span.id if span.id and span.id not in ids else f"{id}/{number}"
+        ids.add(mark)
+        marks.append(_mark(span, mark, one_pass.document, protocol))
+    return record(
+        Annotation,
+        one_pass.where,
+        id=id,
+        document=one_pass.document.id,
+        annotator=one_pass.annotator,
+        protocol=protocol.id,
+        round=round,
+        status=one_pass.status,
+        marks=tuple(marks),
+        meta=one_pass.meta,
+    )
+
+
+def _mark(labelled: LabelledSpan, id: str, document: Document, protocol: Protocol) -> Mark:
+    if not 0 <= labelled.start <= labelled.end <= len(document.text):
+        raise FormatError(
+            f"{labelled.where}: [{labelled.start}, {labelled.end}) does not lie in the text, "
+            f"which has {len(document.text)} characters"
+        )
+    span = Span(labelled.start, labelled.end)
+    label = None if labelled.label is None else label_name(protocol, labelled.label, labelled.where)
+    return record(
+        Mark, labelled.where, id=id, spans=(span,), quotes=(span.of(document.text),), label=label, meta=labelled.meta
+    )
+
+
+def worked(items: Iterable[Item]) -> Iterator[tuple[Document, Annotation | None]]:
+    """Each annotation with its document, and at the end the documents that have none."""
+    documents: dict[str, Document] = {}
+    left: dict[str, None] = {}
+    for item in items:
+        if isinstance(item, Document):
+            documents[item.id] = item
+            left[item.id] = None
+        elif isinstance(item, Annotation) and item.document in documents:  # an exercise is the protocol's
+            left.pop(item.document, None)
+            yield documents[item.document], item
+    yield from ((documents[id], None) for id in left)
+
+
+def on_text(annotation: Annotation) -> Iterator[tuple[Mark, Span]]:
+    """Each span of a labelled mark that covers words of the text, with its mark."""
+    for mark in annotation.marks:
+        for span in mark.spans:
+            if mark.label is not None and span.part == TEXT and len(span):
+                yield mark, span

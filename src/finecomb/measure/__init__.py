@@ -1,1 +1,0 @@
-"""Numbers from annotations: how often, how much, how sure."""

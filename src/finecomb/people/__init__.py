@@ -1,1 +1,0 @@
-"""People who annotate: onboarding, assignment rules, grading, pay, screening and signals, as functions of records."""

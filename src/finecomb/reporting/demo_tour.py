@@ -1,0 +1,81 @@
+"""The tour that `finecomb demo` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+from rich.console import Console
+from rich.text import Text
+
+from finecomb.annotators.simulated.demo_study import demo_study
+from finecomb.core.frames import meta
+from finecomb.core.study import Item, Study
+from finecomb.reporting.tables import Row, estimate_row, print_rows, rows_of
+from finecomb.reporting.terminal_text import document_view
+from finecomb.statistics.agreement.agreement import agree
+from finecomb.statistics.measures.counts import counts
+from finecomb.statistics.measures.coverage import coverage
+from finecomb.statistics.selection.view import ANY
+
+SHOWN = "harbour-c"
+
+
+def demo_items(readers: int, seed: int) -> Iterator[Item]:
+    """The records of the demo study."""
+    return demo_study(readers, seed)
+
+
+def show(study: Study, folder: Path, console: Console) -> None:
+    """One text with its marks, counts, coverage by system and agreement by label."""
+    ids = study.documents["id"].to_list()
+    id = SHOWN if SHOWN in ids else ids[0]
+    people = study.annotators.filter(pl.col("kind") == "human")["id"]
+    readers = study.work().only(pl.col("annotator").is_in(people.implode()))
+    _heading(console, "A text with the errors that its author put into it")
+    truth = [annotation for annotation in study.annotations_on(id) if annotation.annotator == "truth"]
+    console.print(document_view(study.document(id), truth, study.protocols, min(96, console.width)))
+    _heading(console, "What the simulated readers marked")
+    print_rows(console, rows_of(counts(readers, ["model"])), digits=2)
+    _heading(console, "How much of a text they marked: span coverage by system, with 95% intervals over documents")
+    print_rows(console, coverage_rows(readers))
+    _heading(console, "How far they agree on words, label by label")
+    print_rows(console, agreement_rows(readers))
+    _heading(console, "Go on")
+    for does in (
+        f"stats {folder}",
+        f"show {folder} {id}",
+        f"gold {folder} -o gold",
+        f"report {folder}",
+        f"serve {folder} --open",
+    ):
+        console.print(f"  finecomb {does}")
+
+
+def _heading(console: Console, words: str) -> None:
+    console.print()
+    console.print(Text(words, "bold"))
+    console.print()
+
+
+def coverage_rows(study: Study) -> list[Row]:
+    """Coverage by system."""
+    models = study.documents.select("id", meta("model"))
+    rows: list[Row] = []
+    for model in models["model"].unique(maintain_order=True):
+        ids = models.filter(pl.col("model") == model)["id"]
+        estimate = coverage(study.only(pl.col("document").is_in(ids.implode())))
+        rows.append(estimate_row(estimate, model=model))
+    return rows
+
+
+def agreement_rows(study: Study) -> list[Row]:
+    """Alpha and two-agree of every label, and of any mark."""
+    estimates = {(row.columns["measure"], str(row.columns["label"])): row.estimate for row in agree(study)}
+    rows: list[Row] = []
+    for label in [*(label.name for label in study.protocol().labels), ANY]:
+        alpha, both = (estimates[measure, label] for measure in ("alpha", "two-agree"))
+        numbers = {"alpha": alpha.value, "low": alpha.low, "high": alpha.high, "two-agree %": both.value}
+        rows.append({"label": label, **numbers, "why": alpha.why or both.why})
+    return rows

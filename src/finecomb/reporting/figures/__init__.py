@@ -1,0 +1,1 @@
+"""Figures: the figure model, its drawing as SVG, and the charts of papers and critics."""

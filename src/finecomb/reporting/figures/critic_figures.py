@@ -1,0 +1,35 @@
+"""Figures of critics: transition graphs, covariances of topics and the triangle of languages, by name, as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from finecomb.corpora.critics.base import Critic, CriticScores
+from finecomb.corpora.critics.languages import Languages
+from finecomb.corpora.critics.sections import Sections
+from finecomb.corpora.critics.sections_tables import differences, usual_order
+from finecomb.corpora.critics.topics import Topics
+from finecomb.reporting.figures.language_simplex import simplex_figure
+from finecomb.reporting.figures.topic_covariance import covariance_figure
+from finecomb.reporting.figures.transition_graph import transition_graph
+
+
+def critic_figures(critic: Critic, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, str]:
+    """Draw what is particular to a critic; a critic of one's own draws itself in `Critic.figures`."""
+    corpora = {"real": real, **systems}
+    match critic:
+        case Sections():  # Deng et al. (2022), Figure 4
+            order = usual_order(real)
+            return {
+                f"transitions-{name}": transition_graph(name, differences(critic.prior, real, scores), order)
+                for name, scores in systems.items()
+            }
+        case Topics():  # Figure 6
+            vectors = {name: np.stack(scores.points) for name, scores in corpora.items() if len(scores.points) > 1}
+            return {"covariances": covariance_figure(vectors)} if "real" in vectors else {}
+        case Languages():  # Figure 7, which has room for three languages
+            points = {name: np.stack(scores.points) for name, scores in corpora.items() if scores.points}
+            return {"simplex": simplex_figure(points)} if len(critic.topics) == 3 and points else {}
+    return critic.figures(real, systems)

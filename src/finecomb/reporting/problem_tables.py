@@ -1,0 +1,30 @@
+"""Problems for people: those that are alike counted together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from finecomb.core.errors import Problem, problem_kind
+from finecomb.reporting.tables import Row
+
+
+def problem_row(problem: Problem) -> Row:
+    """A problem as a row of a table."""
+    where = problem.where or problem.kind
+    return {"level": problem.level, "where": where, "id": problem.id, "message": problem.message}
+
+
+def problem_lines(problems: Sequence[Problem], most: int) -> Iterator[tuple[str, int]]:
+    """Each line to print and how many like it are left out after it: of each kind of problem `most`."""
+    totals = Counter(map(_kind, problems))
+    counts: Counter[tuple[str, str]] = Counter()
+    for problem in problems:
+        kind = _kind(problem)
+        counts[kind] += 1
+        if counts[kind] <= most:
+            yield str(problem), totals[kind] - most if counts[kind] == most else 0
+
+
+def _kind(problem: Problem) -> tuple[str, str]:
+    return problem.level, problem_kind(problem)

@@ -1,0 +1,1 @@
+"""Statistics of annotations: selection, measures, inference, agreement, comparisons, gold, judges and power."""

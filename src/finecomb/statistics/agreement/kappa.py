@@ -1,0 +1,108 @@
+"""Cohen's and Fleiss's kappa, the latter also for varying numbers of raters, and Gwet's AC1."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from finecomb.statistics.agreement.alpha import Ratings, value_counts
+from finecomb.statistics.agreement.coincidences import Floats, Tally, Weights, pooled, tally_counts
+from finecomb.statistics.inference.resampling import ratio
+
+
+def cohen(first: Floats, second: Floats) -> float:
+    r"""Cohen's kappa of two annotators over the units that both rated: $(p_o - p_e) / (1 - p_e)$.
+
+    Cohen (1960). NaN where one did not rate a unit; the result is NaN when they share no unit, or both gave one and the
+    same value to all of them.
+
+    >>> round(cohen(np.array([0.0, 1, 1, 0]), np.array([0.0, 1, 0, 0])), 3)
+    0.5
+    """
+    both = ~(np.isnan(first) | np.isnan(second))
+    values, codes = np.unique(np.concatenate([first[both], second[both]]), return_inverse=True)
+    size, half = len(values), int(both.sum())
+    cells = np.bincount(codes[:half] * size + codes[half:], minlength=size * size)
+    return float(cohen_of(cells.reshape(size, size).astype(np.float64)))
+
+
+def cohen_of(confusion: Floats) -> Floats:
+    """Cohen's kappa from how often each pair of values was given, (..., V, V)."""
+    total = confusion.sum(axis=(-2, -1))
+    observed = ratio(np.trace(confusion, axis1=-2, axis2=-1), total)
+    expected = ratio((confusion.sum(axis=-1) * confusion.sum(axis=-2)).sum(axis=-1), np.square(total))
+    return beyond_chance(observed, expected)
+
+
+def beyond_chance(observed: Floats, expected: Floats) -> Floats:
+    """(observed - expected) / (1 - expected), NaN where chance alone gives full agreement."""
+    room = np.asarray(1 - expected)
+    return ratio(np.asarray(observed - expected), np.where(room > 1e-12, room, 0.0))
+
+
+def fleiss(ratings: Ratings) -> float:
+    """Fleiss's kappa over the units with the most ratings (usually: that everybody rated); others are left out.
+
+    Fleiss (1971) is for a fixed number of raters. NaN when no unit has two ratings, or only one value occurs.
+
+    >>> round(fleiss(np.array([[0.0, 1, 1, 2], [0, 1, 0, 2], [0, 1, 0, np.nan]])), 3)
+    0.55
+    """
+    return float(pooled_fleiss(_tally(ratings), np.ones((1, 1)))[0, 0])
+
+
+def fleiss_variable(ratings: Ratings) -> float:
+    """Fleiss's kappa where units have different numbers of ratings: the mean of P_u over units with two or more.
+
+    Each unit counts once, however many rated it; the chance of each value is its share of all their ratings.
+
+    >>> round(fleiss_variable(np.array([[0.0, 1, 1, 2], [0, 1, 0, 2], [0, 1, 0, np.nan]])), 3)
+    0.735
+    """
+    return float(pooled_fleiss_variable(_tally(ratings), np.ones((1, 1)))[0, 0])
+
+
+def ac1(ratings: Ratings) -> float:
+    """Gwet's AC1, any number of ratings a unit: chance is the sum of pi_c (1 - pi_c) over the number of values less 1.
+
+    Gwet (2008), with missing ratings as in Gwet (2014). NaN when no unit has two ratings, or only one value occurs.
+
+    >>> round(ac1(np.array([[0.0, 1, 1, 2], [0, 1, 0, 2], [0, 1, 0, np.nan]])), 3)
+    0.753
+    """
+    return float(pooled_ac1(_tally(ratings), np.ones((1, 1)))[0, 0])
+
+
+def _tally(ratings: Ratings) -> Tally:
+    values, counts = value_counts(ratings)
+    return tally_counts("any", values, counts, np.array([0, len(counts)]))
+
+
+# --- over documents ----------------------------------------------------------------------------------------------
+
+
+def _fleiss(agreeing: Floats, units: Floats, totals: Floats) -> Floats:
+    """From the sum of P_u, the units, and n_c, (..., V)."""
+    shares = ratio(totals, np.broadcast_to(totals.sum(axis=-1, keepdims=True), totals.shape))  # p_c
+    return beyond_chance(ratio(agreeing, units), np.square(shares).sum(axis=-1))
+
+
+def pooled_fleiss(tally: Tally, weights: Weights) -> Floats:
+    """Fleiss's kappa over the units with the most ratings, (draws, R)."""
+    sums = pooled(weights, tally.full)
+    return _fleiss(sums[..., 0], sums[..., 1], sums[..., 2:])
+
+
+def pooled_fleiss_variable(tally: Tally, weights: Weights) -> Floats:
+    """Fleiss's kappa over all units with two or more ratings, (draws, R)."""
+    totals = pooled(weights, tally.coincidences.sum(axis=-1))  # n_c of pairable units
+    return _fleiss(pooled(weights, tally.agreeing), pooled(weights, tally.pairable), totals)
+
+
+def pooled_ac1(tally: Tally, weights: Weights) -> Floats:
+    """Gwet's AC1, (draws, R)."""
+    rated = pooled(weights, tally.rated)[..., None]
+    shares = pooled(weights, tally.shares)
+    shares = ratio(shares, np.broadcast_to(rated, shares.shape))  # pi_c
+    chance = (shares * (1 - shares)).sum(axis=-1)
+    others = np.full(chance.shape, float(len(tally.values) - 1))
+    return beyond_chance(ratio(pooled(weights, tally.agreeing), pooled(weights, tally.pairable)), ratio(chance, others))

@@ -1,0 +1,258 @@
+"""What measures of agreement read: marks on the units of texts, errors found by several, or answers to a question."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import polars as pl
+
+from finecomb.core.errors import FinecombError
+from finecomb.statistics.agreement import alpha as alphas
+from finecomb.statistics.agreement import pairwise
+from finecomb.statistics.agreement.agreement_options import AgreeOptions, AlignmentOptions, ItemOptions, UnitOptions
+from finecomb.statistics.agreement.boundary_merging import normalised
+from finecomb.statistics.agreement.coincidences import (
+    Floats,
+    Ints,
+    Tally,
+    joined_tallies,
+    summed,
+    tally_counts,
+    tally_votes,
+)
+from finecomb.statistics.agreement.gamma import pooled_gamma as gammas
+from finecomb.statistics.agreement.gamma.text_gamma import Measured
+from finecomb.statistics.agreement.mark_alignment import align
+from finecomb.statistics.agreement.minimal_corrections import refuse_repairs_of_items, with_repairs
+from finecomb.statistics.agreement.rating_matrix import (
+    NO_ERROR,
+    UnitRatings,
+    document_ratings,
+    item_ratings,
+    mark_ratings,
+    unit_ratings,
+)
+from finecomb.statistics.measures.unit_grid import Grid, Votes, lay, most_readers, placed, readers_of, votes
+from finecomb.statistics.measures.unit_grid import Level as GridLevel
+from finecomb.statistics.selection.view import ANY, View
+
+
+@dataclass(frozen=True)
+class UnitMarks:
+    """Marks on the units of texts; what is slow to make is made once, and only when a measure asks for it."""
+
+    view: View
+    options: AgreeOptions
+    noun: ClassVar[str] = "marks on the units of a text"
+    options_type: ClassVar[type] = UnitOptions
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The rows: any mark at all, then each category."""
+        return (ANY, *self.categories)
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """Those judged apart; backed off to `any` there are none."""
+        return tuple(name for name in self.view.categories if name != ANY) if self.options.by_label else ()
+
+    @functools.cached_property
+    def grid(self) -> Grid:
+        """The units of all texts."""
+        return lay(self.view.study, self._level, self.options.tokens)
+
+    @property
+    def _level(self) -> GridLevel:
+        return self.options.level if self.options.level != "item" else "token"
+
+    @functools.cached_property
+    def placed(self) -> pl.DataFrame:
+        """One row per span."""
+        return placed(self.view.study, self.grid)
+
+    @functools.cached_property
+    def votes(self) -> Votes:
+        """How many marked each unit."""
+        anyone = votes(self.view.study, self.grid, None, self.placed)
+        labelled = votes(self.view.study, self.grid, self.categories, self.placed)
+        return Votes(self.grid, self.labels, np.concatenate([anyone.marked, labelled.marked]), anyone.readers)
+
+    @functools.cached_property
+    def sums(self) -> tuple[Tally, Floats]:
+        """Tallies of all labels, and what `two` gives, made from some documents at a time."""
+        raters = most_readers(self.view.study, self._level, self.options.tokens)
+        parts = (self if part.study is self.view.study else replace(self, view=part) for part in self.view.parts())
+        tallies, twos = zip(*(part.part_sums(raters) for part in parts), strict=True)
+        return joined_tallies(tallies), np.concatenate(twos)
+
+    def part_sums(self, raters: int) -> tuple[Tally, Floats]:
+        """What `sums` gives for these documents alone; `raters` are the most readers that a unit of any has."""
+        tally = tally_votes(self.labels, self.votes.marked, self.votes.m, self.grid.bounds, raters)
+        return tally, np.swapaxes(alphas.two_agree_sums(self.votes), 0, 1)
+
+    @property
+    def tallies(self) -> list[Tally]:
+        """All labels in one."""
+        return [self.sums[0]]
+
+    def two(self) -> Floats:
+        """Units marked by two or more, and by any, (documents, rows, 2)."""
+        return self.sums[1]
+
+    @functools.cached_property
+    def cells(self) -> pairwise.Cells:
+        """Who marked what, each unit once."""
+        return pairwise.cells(self.view.study, self.grid, self.categories, "union", self.placed)
+
+    @functools.cached_property
+    def overlaps(self) -> pairwise.AnnotatorPairs:
+        """Pairs for F1; all categories, since typed F1 needs them."""
+        labels = [name for name in self.view.categories if name != ANY]
+        return pairwise.cell_pairs(
+            pairwise.cells(self.view.study, self.grid, labels, self.options.overlap, self.placed)
+        )
+
+    @functools.cached_property
+    def confusions(self) -> list[pairwise.AnnotatorPairs]:
+        """Pairs for Cohen's kappa."""
+        return [pairwise.marked_confusion(pairwise.cell_pairs(self.cells))]
+
+    @functools.cached_property
+    def texts(self) -> list[Measured]:
+        """Gamma of each text."""
+        options = self.options
+        return gammas.measure_view(self.view, options.gamma, options.seed, options.spread, options.watch)
+
+    def why(self, label: str) -> str:
+        """Why something about a label has no value."""
+        row = self.labels.index(label) if label in self.labels else 0
+        is_marked = bool(self.two()[:, row, 1].any())
+        return alphas.why_no_agreement(readers_of(self.view.study), is_marked)
+
+
+@dataclass(frozen=True)
+class RatingMatrix:
+    """A matrix of ratings: labels of items, or answers."""
+
+    view: View
+    options: AgreeOptions
+    rated: UnitRatings
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The rows: the values as they are, then each label against all other values."""
+        return (ANY, *self.categories)
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """Labels rated apart; answers have none."""
+        return ()
+
+    @functools.cached_property
+    def counted(self) -> tuple[Floats, Ints]:
+        """Values, and how often each was given to each unit."""
+        return alphas.value_counts(self.rated.matrix)
+
+    @functools.cached_property
+    def given(self) -> Ints:
+        """How often each category was given to each unit, (categories, units)."""
+        counts = [(self.rated.matrix == self.code(name)).sum(axis=0) for name in self.categories]
+        return np.array(counts, dtype=np.int64).reshape(len(counts), self.rated.matrix.shape[1])
+
+    def code(self, name: str) -> float:
+        """The number that stands for a name."""
+        return float(self.rated.names.index(name))
+
+    @functools.cached_property
+    def tallies(self) -> list[Tally]:
+        """All values together, then each label against the rest."""
+        values, counts = self.counted
+        whole = tally_counts(ANY, values, counts, self.rated.bounds)
+        if not self.categories:
+            return [whole]
+        return [whole, tally_votes(self.categories, self.given, counts.sum(axis=1), self.rated.bounds)]
+
+    def two(self) -> Floats:
+        """Items marked by two or more, and by any, (documents, rows, 2)."""
+        marked = ~np.isnan(self.rated.matrix) & (self.rated.matrix != self.code(NO_ERROR))
+        k = np.concatenate([marked.sum(axis=0)[None], self.given])
+        return np.stack([summed((k >= least).astype(np.float64), self.rated.bounds).T for least in (2, 1)], axis=-1)
+
+    @functools.cached_property
+    def confusions(self) -> list[pairwise.AnnotatorPairs]:
+        """Pairs for Cohen's kappa, with all values and with each label against the rest."""
+        whole = [pairwise.rated_pairs(self.rated, self.counted[0])]
+        for name in self.categories:
+            ratings = (self.rated.matrix == self.code(name)).astype(np.float64)
+            binary = np.where(np.isnan(self.rated.matrix), np.nan, ratings)
+            whole.append(pairwise.rated_pairs(replace(self.rated, matrix=binary), np.array([0.0, 1.0])))
+        return whole
+
+    def why(self, label: str) -> str:
+        """Why something about a label has no value."""
+        values, counts = self.counted
+        if not len(values):
+            return "nothing was rated"
+        if (counts.sum(axis=1) < 2).all():
+            return "nothing was rated by two annotators"
+        return "only one value was given" if label == ANY else "nobody gave this label, or everybody"
+
+
+@dataclass(frozen=True)
+class ItemLabels(RatingMatrix):
+    """What annotators called the errors that `align` found."""
+
+    noun: ClassVar[str] = "errors (level item)"
+    options_type: ClassVar[type] = ItemOptions
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """The labels of errors."""
+        return self.view.categories if self.options.by_label else ()
+
+
+@dataclass(frozen=True)
+class AnswerRatings(RatingMatrix):
+    """Answers to a question."""
+
+    noun: ClassVar[str] = "answers to a question"
+    options_type: ClassVar[type] = AlignmentOptions
+
+
+Source = UnitMarks | ItemLabels | AnswerRatings
+SOURCES: tuple[type[Source], ...] = (UnitMarks, ItemLabels, AnswerRatings)
+
+
+def source_type(options: AgreeOptions) -> type[Source]:
+    """Which of the sources the options ask for."""
+    if options.question:
+        return AnswerRatings
+    return ItemLabels if options.level == "item" else UnitMarks
+
+
+def source_of(view: View, options: AgreeOptions) -> Source:
+    """What the measures of one level read."""
+    if options.boundaries == "union":
+        view = normalised(view)
+    kind = source_type(options)
+    if kind is AnswerRatings:
+        return AnswerRatings(view, options, _answers(view, options))
+    if kind is ItemLabels:
+        refuse_repairs_of_items(options.repairs, options.align)
+        view = with_repairs(view, options.repairs)
+        return ItemLabels(view, options, item_ratings(view, align(view, options.align), options.convention))
+    return UnitMarks(view, options)
+
+
+def _answers(view: View, options: AgreeOptions) -> UnitRatings:
+    match options.level:
+        case "document":
+            return document_ratings(view, options.question)
+        case "sentence" | "segment":
+            return unit_ratings(view, options.question)
+        case "item":
+            return mark_ratings(view, align(view, options.align), options.question)
+    raise FinecombError(f"a question is about a document, sentence, segment or item, not about a {options.level}")

@@ -1,0 +1,1 @@
+"""Comparisons of systems and tests of human-or-machine studies."""

@@ -1,0 +1,374 @@
+"""Human or machine? Statistics of studies in which readers rate who wrote a text (Clark et al. 2021)."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+import scipy  # its parts load when first used: start-up stays quick
+from numpy.typing import NDArray
+
+from finecomb.core.design import design_cells
+from finecomb.core.errors import FinecombError
+from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.findings import Findings
+from finecomb.core.frames import entries, meta
+from finecomb.statistics.agreement.alpha import alpha_of, nominal, ordinal
+from finecomb.statistics.comparisons.system_comparison import corrected
+from finecomb.statistics.inference.classical_tests import anova, cohen_d, t_test, tukey
+from finecomb.statistics.inference.permutation import Correction
+from finecomb.statistics.inference.resampling import Sums, estimated_sums, ratio
+from finecomb.statistics.measures.counts import described, group_order
+from finecomb.statistics.selection.view import View, answer
+
+HUMAN = "human"
+Bins = Literal[2, 4]
+Group = dict[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorshipScale:
+    """What the numbers of the rating mean."""
+
+    question: str = "rating"
+    human: tuple[float, ...] = (1.0, 2.0)
+    machine: tuple[float, ...] = (3.0, 4.0)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """All answers in order, from surely human to surely machine."""
+        return tuple(sorted({*self.human, *self.machine}))
+
+    @property
+    def confident(self) -> tuple[float, float]:
+        """The two ends: "definitely"."""
+        return self.values[0], self.values[-1]
+
+
+def scale_of(view: View) -> AuthorshipScale:
+    """As the protocol's `meta.truth` says, else 1 and 2 for human, 3 and 4 for machine."""
+    fields: Any = (view.protocol.meta if view.protocol else {}).get("truth")
+    if not isinstance(fields, Mapping):
+        return AuthorshipScale()
+    human, machine = (tuple(map(float, fields[name])) for name in ("human_answers", "machine_answers"))
+    return AuthorshipScale(fields["question"], human, machine)
+
+
+def ratings(
+    view: View, by: Sequence[str] = (), scale: AuthorshipScale | None = None, unfinished: bool = False
+) -> pl.DataFrame:
+    """One row per judgement: annotator, document, model, rating, truth and guess (True is machine), `by`.
+
+    Unrated texts and texts whose author is not known (no `meta.model`) are left out; so are people who left before they
+    had read all texts of their cell, unless `unfinished` asks for them.
+    """
+    scale = scale or scale_of(view)
+    author = view.study.documents.select(pl.col("id").alias("document"), meta("model").alias("author"))
+    answers = view.study.annotations.select(
+        annotation="id", rating=answer(scale.question).cast(pl.Float64, strict=False)
+    )
+    rows = described(view.study, list(by)).join(answers, on="annotation").join(author, on="document")
+    rows = rows.filter(pl.col("rating").is_not_null())
+    if rows.is_empty():
+        raise FinecombError(f"there are no ratings: no submitted annotation answers {scale.question!r} with a number")
+    odd = rows.filter(~pl.col("rating").is_in(scale.values))
+    if len(odd):
+        allowed = ", ".join(f"{value:g}" for value in scale.values)
+        raise FinecombError(
+            f"annotation {odd['annotation'][0]!r} is rated {odd['rating'][0]:g}; the scale is {allowed}"
+        )
+    rows = rows.filter(pl.col("author").is_not_null())
+    if rows.is_empty():
+        raise FinecombError("no rated text says who wrote it: document meta `model` is a system's name, or `human`")
+    if not unfinished:
+        rows = rows.filter(~pl.col("annotator").is_in(unfinished_readers(view)))
+        if rows.is_empty():
+            raise FinecombError("nobody has read all texts of their cell yet; --unfinished counts who has read some")
+    truth, guess = pl.col("author") != HUMAN, pl.col("rating").is_in(scale.machine)
+    return with_assigned(view, rows).with_columns(truth=truth, guess=guess, right=truth == guess)
+
+
+def unfinished_readers(view: View) -> list[str]:
+    """People in a cell of the study's design who handed in fewer texts than everybody there is to read."""
+    study = view.source or view.study
+    if study.settings.design is None:
+        return []
+    needed = {cell.name: cell.texts or 0 for cell in design_cells(study.settings.design, view.protocol)}
+    counts = dict(study.work().annotations["annotator"].value_counts().iter_rows())
+    cells = study.annotators.select("id", "cell").iter_rows()
+    return [id for id, cell in cells if 0 < counts.get(id, 0) < needed.get(cell or "", 0)]
+
+
+def unfinished_notes(view: View, unfinished: bool) -> Iterator[str]:
+    """That people who left before the end are not counted, where there are any."""
+    readers = set(unfinished_readers(view)) & set(view.study.annotations["annotator"])
+    if readers and not unfinished:
+        people = "1 person" if len(readers) == 1 else f"{len(readers):,} people"
+        yield f"{people} left before reading all texts of their cell and are not counted (--unfinished counts them)"
+
+
+def groups_of(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[Group, pl.DataFrame]]:
+    """Rows of each combination of `by`, in order.
+
+    A group by model is that of the readers who were assigned to it: their ratings of its texts and of human texts. See
+    `with_assigned` for what is known about that.
+    """
+    others = [name for name in by if name != "model"]
+    parts = rows.partition_by(others, as_dict=True, maintain_order=True) if others else {(): rows}
+    for key in sorted(parts, key=group_order):
+        group = dict(zip(others, key, strict=True))
+        if "model" not in by:
+            yield group, parts[key]
+            continue
+        for model, part in _models(parts[key]):
+            yield {name: ({**group, "model": model})[name] for name in by}, part
+
+
+def _models(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    for model in sorted(set(rows["author"].to_list()) - {HUMAN}):
+        assigned = pl.col("assigned").list.contains(model)
+        yield model, rows.filter(assigned & pl.col("author").is_in([model, HUMAN]))
+
+
+def with_assigned(view: View, rows: pl.DataFrame) -> pl.DataFrame:
+    """Judgements with `assigned`: the models that their reader was assigned to.
+
+    The cell of the study's design that they were assigned to says so, by its factor `model` or, in a study without
+    factors, as one of the parts of its name (`gpt3/stories`); also where a reader drew human texts only. Where nothing
+    is known, the models whose texts the reader met are taken, and the only model there is for who met none.
+    """
+    models = sorted(set(rows["author"].to_list()) - {HUMAN})
+    people = view.study.annotators.select("id", "cell", "factors").iter_rows()
+    cells = {id: _cell_models(cell or "", entries(factors), models) for id, cell, factors in people}
+    met = rows.filter(pl.col("author") != HUMAN).group_by("annotator").agg(pl.col("author").unique().sort())
+    read = {reader: list(authors) for reader, authors in met.iter_rows()}
+    only = models if len(models) == 1 else []
+    assigned = [cells.get(reader) or read.get(reader) or only for reader in rows["annotator"]]
+    return rows.with_columns(assigned=pl.Series(assigned, dtype=pl.List(pl.String)))
+
+
+def _cell_models(cell: str, factors: Mapping[str, Any], models: Sequence[str]) -> list[str]:
+    """The models that a cell stands for."""
+    names = {str(factors["model"])} if "model" in factors else set(re.split(r"[\s/|,;+:]+", cell))
+    return [model for model in models if model in names]
+
+
+def scores(rows: pl.DataFrame) -> pl.DataFrame:
+    """One row per evaluator: annotator, right (texts judged rightly), texts, and score, their ratio."""
+    per = rows.group_by("annotator", maintain_order=True).agg(pl.col("right").sum(), texts=pl.len())
+    return per.with_columns(score=pl.col("right") / pl.col("texts"))
+
+
+def human_or_machine(
+    view: View,
+    by: Sequence[str] = ("model",),
+    bins: Bins = 2,
+    chance: float = 0.5,
+    correction: Correction = "bonferroni",
+    draws: int = 1000,
+    seed: int = 0,
+    unfinished: bool = False,
+) -> Findings:
+    """Accuracy, precision, recall and F1 (machine is positive), alpha, % human and % confident of each group.
+
+    Clark et al. (2021), Tables 1 and 2. Accuracy is the mean of the evaluators' scores with a t interval and a t-test
+    against chance, p corrected over groups. The others have intervals over evaluators, alpha over texts. `bins=4` asks
+    for the (ordinal) alpha of the four answers in place of the nominal one of human or machine.
+    """
+    if bins not in (2, 4):
+        raise FinecombError(f"bins are 2 (human or machine) or 4 (the answers as given), not {bins}")
+    scale = scale_of(view)
+    findings: list[Finding] = []
+    tests: list[Finding] = []
+    judgements = ratings(view, by, scale, unfinished)
+    _refuse_one_side(judgements)
+    for group, rows in groups_of(judgements, by):
+        fields = {**view.fields, "by": "+".join(by) or None, "annotators": rows["annotator"].n_unique()}
+        fields |= {"documents": rows["document"].n_unique(), "judgements": len(rows)}
+        columns = {**group, "evaluators": rows["annotator"].n_unique(), "judgements": len(rows)}
+        tests.append(_accuracy({"measure": "accuracy", **columns}, rows, chance, fields))
+        findings += _shares(columns, rows, scale, fields | {"draws": draws, "seed": seed})
+        findings.append(_alpha(columns, rows, scale, bins, fields | {"draws": draws, "seed": seed}))
+    if not tests:
+        raise FinecombError("every rated text was written by a person; there is no machine to tell them from")
+    notes = [*_unassigned(judgements, by), *unfinished_notes(view, unfinished)]
+    return Findings(_in_order(corrected(tests, correction), findings), notes)
+
+
+def _unassigned(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[str]:
+    """Who is in no group by model, since nothing says which model they were assigned to."""
+    lost = rows.filter(pl.col("assigned").list.len() == 0)["annotator"].n_unique()
+    if "model" in by and lost:
+        readers = "reader met" if lost == 1 else "readers met"
+        yield (
+            f"{lost} {readers} human texts only, and no cell says which model they were assigned to; they are in no row"
+        )
+
+
+def _refuse_one_side(rows: pl.DataFrame) -> None:
+    """An error where no text by a person is left: nobody could be told from the machine, and precision would be 1."""
+    if rows["truth"].all():
+        raise FinecombError(
+            "no rated text was written by a person, so nothing could be told apart; to choose a model keep the human "
+            'texts, e.g. --where \'model in ("human", "gpt3")\', or choose readers by their cell, --where cell=...'
+        )
+
+
+def _in_order(tests: Sequence[Finding], others: Sequence[Finding]) -> list[Finding]:
+    """Each group's accuracy before the rest of it; columns of the test are empty in the rest."""
+    size = len(others) // len(tests)
+    empty = {"statistic": None, "df": None, "p": None, "p_adjusted": None}
+    rest = [Finding({**other.columns, **empty}, other.estimate) for other in others]
+    return [row for at, test in enumerate(tests) for row in (test, *rest[at * size : (at + 1) * size])]
+
+
+def _accuracy(
+    columns: Mapping[str, object], rows: pl.DataFrame, chance: float, fields: Mapping[str, object]
+) -> Finding:
+    test = t_test(scores(rows)["score"].to_numpy(), chance, fields={"unit": "evaluator", **fields})
+    columns_of_test = {name: test.columns[name] for name in ("statistic", "df", "p")}
+    return Finding({**columns, **columns_of_test}, test.estimate)
+
+
+SHARES: Mapping[str, tuple[Sequence[float], Sequence[float]]] = {
+    # Weights of TP, FP, FN, TN, confident in the numerator and in the denominator.
+    "precision": ((1, 0, 0, 0, 0), (1, 1, 0, 0, 0)),
+    "recall": ((1, 0, 0, 0, 0), (1, 0, 1, 0, 0)),
+    "f1": ((2, 0, 0, 0, 0), (2, 1, 1, 0, 0)),
+    "% human": ((0, 0, 100, 100, 0), (1, 1, 1, 1, 0)),
+    "% confident": ((0, 0, 0, 0, 100), (1, 1, 1, 1, 0)),
+}
+WHY = {
+    "precision": "nobody answered machine",
+    "recall": "no text was written by a machine",
+    "f1": "no text was written by a machine, and nobody answered machine",
+}
+
+
+def confusion(rows: pl.DataFrame, scale: AuthorshipScale | None = None) -> Sums:
+    """TP, FP, FN, TN and confident answers of each evaluator, (evaluators, 5)."""
+    truth, guess = pl.col("truth"), pl.col("guess")
+    per = rows.group_by("annotator", maintain_order=True).agg(
+        tp=(truth & guess).sum(),
+        fp=(~truth & guess).sum(),
+        fn=(truth & ~guess).sum(),
+        tn=(~truth & ~guess).sum(),
+        confident=pl.col("rating").is_in((scale or AuthorshipScale()).confident).sum(),
+    )
+    return per.drop("annotator").to_numpy().astype(np.float64)
+
+
+def _shares(
+    columns: Mapping[str, object], rows: pl.DataFrame, scale: AuthorshipScale, fields: Mapping[str, object]
+) -> Iterator[Finding]:
+    sums = confusion(rows, scale)
+    for name, weights in SHARES.items():
+        above, below = (np.array(weight, dtype=np.float64) for weight in weights)
+        signature = Signature.of(statistic=name, unit="evaluator", **fields)
+
+        def share(sums_of_draws: Sums, above: Sums = above, below: Sums = below) -> Sums:
+            return ratio(sums_of_draws @ above, sums_of_draws @ below)
+
+        yield Finding({"measure": name, **columns}, _estimate(sums, share, signature, WHY.get(name, "")))
+
+
+def _estimate(sums: Sums, statistic: Callable[[Sums], Sums], signature: Signature, why: str) -> Estimate:
+    """Value and interval with the draws and the seed that the signature names."""
+    return estimated_sums(sums, statistic, int(signature["draws"]), int(signature["seed"]), signature, why)
+
+
+def coincidences(counts: NDArray[np.float64]) -> Sums:
+    """o_ck of each unit from how often it got each value, (units, values) -> (units, values, values).
+
+    Krippendorff (2011): n_uc (n_uk - [c = k]) / (m_u - 1); units with fewer than two values add nothing.
+    """
+    m = counts.sum(axis=1)
+    pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(counts.shape[1])
+    return np.where(m[:, None, None] >= 2, pairs / np.maximum(m - 1, 1)[:, None, None], 0.0)
+
+
+def _alpha(
+    columns: Mapping[str, object], rows: pl.DataFrame, scale: AuthorshipScale, bins: Bins, fields: Mapping[str, object]
+) -> Finding:
+    value = pl.col("guess").cast(pl.Int64) if bins == 2 else pl.col("rating")
+    levels = (0, 1) if bins == 2 else scale.values
+    per = rows.group_by("document", maintain_order=True).agg(
+        (value == level).sum().alias(str(level)) for level in levels
+    )
+    sums = coincidences(per.drop("document").to_numpy().astype(np.float64))
+    signature = Signature.of(
+        statistic="alpha", distance="nominal" if bins == 2 else "ordinal", bins=bins, unit="text", **fields
+    )
+    why = "no text was rated by two evaluators" if not sums.any() else "all ratings are equal"
+    return Finding({"measure": "alpha", **columns}, alpha_estimate(sums, signature, why, ranked=bins == 4))
+
+
+def alpha_estimate(sums: Sums, signature: Signature, why: str, ranked: bool = False) -> Estimate:
+    """Alpha of the coincidences of each unit, (units, values, values), with an interval over units."""
+    values = sums.shape[-1]
+    flat = sums.reshape(-1, values * values)
+    places, distance = np.arange(values, dtype=np.float64), ordinal if ranked else nominal
+
+    def alpha(sums_of_draws: Sums) -> Sums:
+        return alpha_of(sums_of_draws.reshape(-1, values, values), places, distance)
+
+    return _estimate(flat, alpha, signature, why)
+
+
+def score_histogram(view: View, by: Sequence[str] = ("model",), unfinished: bool = False) -> Findings:
+    """How many evaluators got 0, 1, ... texts right, as a share with a Wilson interval (Clark et al., appendix A.2)."""
+    findings: list[Finding] = []
+    for group, rows in groups_of(ratings(view, by, unfinished=unfinished), by):
+        per = scores(rows)
+        for texts in sorted(per["texts"].unique()):
+            right = per.filter(pl.col("texts") == texts)["right"].to_numpy().astype(np.int64)
+            counts = np.bincount(right, minlength=texts + 1)
+            signature = Signature.of(
+                statistic="score-histogram",
+                interval="wilson",
+                **view.fields,
+                by="+".join(by) or None,
+                annotators=len(right),
+            )
+            for score, count in enumerate(counts):
+                low, high = scipy.stats.binomtest(int(count), len(right)).proportion_ci(0.95, "wilson")
+                columns = {
+                    "measure": "share of evaluators",
+                    **group,
+                    "score": score,
+                    "of": texts,
+                    "evaluators": int(count),
+                }
+                findings.append(Finding(columns, Estimate(count / len(right), float(low), float(high), signature)))
+    return Findings(findings, unfinished_notes(view, unfinished))
+
+
+def score_tests(view: View, between: str = "condition", by: Sequence[str] = (), unfinished: bool = False) -> Findings:
+    """ANOVA, Tukey's HSD and Cohen's d of evaluators' scores between conditions, domains or models.
+
+    Clark et al. (2021), 2.4 and 3.2. Within each combination of `by`. An evaluator in two groups has a score in each.
+    """
+    findings: list[Finding] = []
+    for group, rows in groups_of(ratings(view, [*dict.fromkeys([*by, between])], unfinished=unfinished), by):
+        values = {
+            str(part[between]): scores(judgements)["score"].to_numpy()
+            for part, judgements in groups_of(rows, [between])
+        }
+        if len(values) < 2:
+            raise FinecombError(f"a comparison needs two groups; by {between} there is only {', '.join(values)!r}")
+        fields = {"unit": "evaluator", "between": between, **view.fields}
+        tests = [anova(values, fields=fields), *tukey(values, fields=fields)]
+        for a, b in itertools.combinations(values, 2):
+            d = cohen_d(values[a], values[b], fields=fields)
+            tests.append(Finding({**d.columns, "a": a, "b": b}, d.estimate))
+        order = ("test", "a", "b", "statistic", "df", "p")
+        findings += [
+            Finding({"measure": "score", **group, **{name: row.columns.get(name) for name in order}}, row.estimate)
+            for row in tests
+        ]
+    return Findings(findings, unfinished_notes(view, unfinished))

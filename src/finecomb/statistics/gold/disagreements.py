@@ -1,0 +1,214 @@
+"""Where a judge and gold differ: kinds of error, confusion of labels, every disagreement, and judges compared."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.estimate import Finding, Signature
+from finecomb.statistics.comparisons.system_ranking import LEVEL
+from finecomb.statistics.gold.mark_matching import Bools, Floats
+from finecomb.statistics.gold.scores import JudgeComparison, Scores, ratios
+from finecomb.statistics.inference.permutation import adjusted
+from finecomb.statistics.inference.resampling import document_weights, estimated, few_documents, p_value
+from finecomb.statistics.selection.view import ANY
+
+Kind = Literal["right", "label", "boundary", "boundary and label", "other reading", "missed", "extra"]
+KINDS: tuple[Kind, ...] = ("right", "boundary", "label", "boundary and label", "other reading", "missed", "extra")
+MISSED: Kind = "missed"
+EXTRA: Kind = "extra"
+_ALWAYS_EXACT = 13  # documents: so many are few enough to look at every arrangement
+
+
+class Case(NamedTuple):
+    """One gold mark, the judge's mark it was paired with, or either of them alone."""
+
+    judge: str
+    document: str
+    kind: Kind
+    gold: str
+    """The words that gold marks; empty for an extra mark."""
+    gold_label: str
+    predicted: str
+    predicted_label: str
+    gold_mark: str
+    """Ids, for looking further."""
+    predicted_mark: str
+    start: int
+    """Where in the text, for order; -1 for what has no place."""
+
+
+def cases(judged: JudgeComparison) -> Iterator[Case]:
+    """Every gold mark and every mark of the judge once, in text order."""
+    order = {id: at for at, id in enumerate(judged.judge.documents)}
+    yield from sorted(_cases(judged), key=lambda case: (order[case.document], case.start, case.kind))
+
+
+def _cases(judged: JudgeComparison) -> Iterator[Case]:
+    gold, marks = (list(frame.iter_rows(named=True)) for frame in (judged.gold, judged.judge.marks))
+    name, matching = judged.judge.name, judged.matching
+    paired = set(matching.partner[matching.partner >= 0].tolist())
+    for at, one in enumerate(gold):
+        partner = int(matching.partner[at])
+        other = marks[partner] if partner >= 0 else None
+        kind = _kind(one, other) if other else MISSED
+        kind = "other reading" if partner < 0 and matching.credit[at] else kind
+        yield _case(name, kind, one, other)
+    for at, mark in enumerate(marks):
+        if at not in paired and not matching.right[at]:
+            yield _case(name, EXTRA, None, mark)
+
+
+def _kind(gold: dict[str, Any], mark: dict[str, Any]) -> Kind:
+    spans, labels = gold["spans"] == mark["spans"], gold["label"] == mark["label"]
+    if spans:
+        return "right" if labels else "label"
+    return "boundary" if labels else "boundary and label"
+
+
+def _case(judge: str, kind: Kind, gold: dict[str, Any] | None, mark: dict[str, Any] | None) -> Case:
+    some = gold or mark
+    assert some is not None
+    start = some["spans"][0]["start"] if some["spans"] else -1
+    words = ["" if row is None else " … ".join(row["quotes"]) for row in (gold, mark)]
+    labels = ["" if row is None else str(row["label"]) for row in (gold, mark)]
+    ids = ["" if row is None else str(row["id"]) for row in (gold, mark)]
+    return Case(judge, str(some["document"]), kind, words[0], labels[0], words[1], labels[1], ids[0], ids[1], start)
+
+
+def disagreements(scores: Scores) -> list[dict[str, object]]:
+    """Every case that is not right, as rows."""
+    hidden = {"gold_mark", "predicted_mark", "start"}
+    wrong_cases = (case for judged in scores.judged for case in cases(judged) if case.kind != "right")
+    return [{name: value for name, value in case._asdict().items() if name not in hidden} for case in wrong_cases]
+
+
+def kinds_table(scores: Scores) -> list[dict[str, object]]:
+    """How many marks are right, wrong in boundary, in label, in both, missed and extra; shares are of gold marks."""
+    rows: list[dict[str, object]] = []
+    for judged in scores.judged:
+        counted = [case.kind for case in cases(judged)]
+        for kind in KINDS:
+            count = counted.count(kind)
+            share = count / len(judged.gold) if len(judged.gold) and kind != EXTRA else math.nan
+            rows.append({"judge": judged.judge.name, "kind": kind, "count": count, "share of gold": share})
+    return rows
+
+
+def confusion(scores: Scores) -> list[dict[str, object]]:
+    """Gold labels in rows, the judge's in columns, over paired marks; the last column and row are missed and extra."""
+    rows: list[dict[str, object]] = []
+    for judged in scores.judged:
+        judge_cases = list(cases(judged))
+        pairs = pl.DataFrame(
+            {"gold": [c.gold_label or EXTRA for c in judge_cases], "said": [_said(c) for c in judge_cases]}
+        )
+        counts = {(gold, answer): n for gold, answer, n in pairs.group_by("gold", "said").len().iter_rows()}
+        labels = [
+            *judged.labels[2:],
+            *sorted({name for key in counts for name in key} - {*judged.labels, MISSED, EXTRA}),
+        ]
+        for gold in [*labels, EXTRA]:
+            counted: dict[str, object] = {answer: counts.get((gold, answer), 0) for answer in [*labels, MISSED]}
+            rows.append({"judge": judged.judge.name, "gold label": gold, **counted})
+    return rows
+
+
+def _said(case: Case) -> str:
+    return case.gold_label if case.kind == "other reading" else case.predicted_label or MISSED
+
+
+# --- judges compared ---------------------------------------------------------------------------------------------
+
+
+def compare_judges(scores: Scores, label: str = ANY, draws: int = 10_000, seed: int = 0) -> list[Finding]:
+    """Difference of recall, precision and F1 of every two judges, with a paired permutation test over documents.
+
+    Under the null the two judges could have been swapped on any document. With no more than 13 documents all
+    arrangements are looked at; otherwise p = (1 + hits) / (1 + draws). Documents that count for both are compared.
+    p_adjusted is Holm's over the pairs of judges, for each measure. NaN where a ratio is undefined.
+    """
+    if len(scores.judged) < 2:
+        raise FinecombError("two judges are needed to compare them; only one was scored")
+    if label not in scores.judged[0].labels:
+        raise FinecombError(f"nobody used the label {label!r}; there are: {', '.join(scores.judged[0].labels)}")
+    findings = [
+        finding
+        for one, other in itertools.combinations(scores.judged, 2)
+        for finding in _difference(one, other, label, dict(scores.fields), draws, seed)
+    ]
+    corrected: list[Finding] = []
+    for name in ("recall", "precision", "f1"):
+        same_measure = [finding for finding in findings if finding.columns["measure"] == name]
+        p = adjusted(np.array([finding.columns["p"] for finding in same_measure], dtype=np.float64))
+        corrected += [
+            Finding({**finding.columns, "p_adjusted": float(adjusted_p)}, finding.estimate)
+            for finding, adjusted_p in zip(same_measure, p, strict=True)
+        ]
+    return corrected
+
+
+def best_judges(scores: Scores, draws: int = 10_000, seed: int = 0) -> set[tuple[str, str]]:
+    """Judge and ratio (recall, precision, f1), where it is higher than that of every other judge, labels ignored.
+
+    By the tests of `compare_judges`, p corrected below .05.
+    """
+    beaten: Counter[tuple[str, str]] = Counter()
+    for finding in compare_judges(scores, draws=draws, seed=seed):
+        p, value = finding.columns["p_adjusted"], finding.estimate.value
+        if isinstance(p, float) and p < LEVEL:
+            beaten[str(finding.columns["a" if value > 0 else "b"]), str(finding.columns["measure"])] += 1
+    return {winner for winner, count in beaten.items() if count == len(scores.judged) - 1}
+
+
+def _difference(
+    one: JudgeComparison, other: JudgeComparison, label: str, signature_fields: dict[str, object], draws: int, seed: int
+) -> Iterator[Finding]:
+    common = [id for id in one.judge.documents if id in set(other.judge.documents)]
+    a, b = (_sums(comparison, label, common) for comparison in (one, other))
+    rng = np.random.default_rng(seed)
+    difference = ratios(a.sum(axis=0)) - ratios(b.sum(axis=0))
+    exact = len(common) <= _ALWAYS_EXACT
+    null = _swapped(a, b, _arrangements(len(common), exact, draws, rng))
+    weights = document_weights(len(common), draws, rng)
+    drawn = ratios(weights @ a) - ratios(weights @ b)
+    for at, name in enumerate(("recall", "precision", "f1")):
+        value = float(difference[at])
+        why = "undefined for one of the two" if math.isnan(value) else ""
+        p = math.nan if why else p_value(null[:, at], value, exact)
+        fields = {
+            "statistic": f"{name}-difference",
+            "label": label,
+            **signature_fields,
+            "documents": len(common),
+            "draws": draws,
+        }
+        signature = Signature.of(**{**fields, "test": "exact" if exact else "permutation"})
+        columns = {"a": one.judge.name, "b": other.judge.name, "measure": name, "label": label, "p": p}
+        yield Finding(columns, estimated(value, drawn[:, at], signature, why, few_documents(len(common))))
+
+
+def _sums(judged: JudgeComparison, label: str, documents: list[str]) -> Floats:
+    positions = {id: at for at, id in enumerate(judged.judge.documents)}
+    sums: Floats = judged.sums[judged.labels.index(label)][[positions[id] for id in documents]]
+    return sums
+
+
+def _arrangements(documents: int, exact: bool, draws: int, rng: np.random.Generator) -> Bools:
+    """Which documents are swapped, (arrangements, documents)."""
+    if exact:
+        return np.array(list(itertools.product([False, True], repeat=documents)), dtype=bool)
+    return rng.random((draws, documents)) < 0.5
+
+
+def _swapped(a: Floats, b: Floats, swap: Bools) -> Floats:
+    """Differences of the ratios when the judges are swapped on some documents, (arrangements, 3)."""
+    moved = swap.astype(np.float64) @ (b - a)
+    return ratios(a.sum(axis=0) + moved) - ratios(b.sum(axis=0) - moved)

@@ -1,0 +1,273 @@
+"""Differences that are no difference of opinion, removed before marks are merged: sizes, slips against the guide."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import polars as pl
+import regex
+
+from finecomb.core.frames import SPANS, STRINGS, entries, json_cell, list_cell, part_texts, spans_cell, spans_of
+from finecomb.core.protocol import Guideline, Protocol, Trim
+from finecomb.core.safe_patterns import full_match
+from finecomb.core.span import Span
+from finecomb.statistics.selection.view import View
+
+Texts = Mapping[tuple[str, str], str]
+"""The words of a document's part, by document and part."""
+
+
+class Normalisation(NamedTuple):
+    """One thing that was changed on the way to gold, and by which rule."""
+
+    document: str
+    annotator: str
+    mark: str
+    rule: str
+    """`trim`, the name of a guideline, or `size`."""
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Normalised:
+    """A view whose marks follow the protocol's rules."""
+
+    view: View
+    changes: tuple[Normalisation, ...]
+    origins: dict[str, str]
+    """For each mark that a rule made by splitting another: the id of that other."""
+    breaches: int
+    """How many marks the guidelines change or, where they were not applied, would change."""
+
+
+class _Claim(NamedTuple):
+    """What a mark says that a rule may change."""
+
+    id: str
+    label: str | None
+    spans: tuple[Span, ...]
+    quotes: tuple[str, ...]
+    answers: str | None
+    """As JSON."""
+
+
+_OwnedClaim = tuple[_Claim, Sequence[str]]
+"""A claim with its document and annotator."""
+
+
+def normalise(view: View, guidelines: bool = True) -> Normalised:
+    """Trim every span and, with `guidelines`, apply the protocol's rules: relabel a weekday, split `30-20` in two.
+
+    What somebody marked by itself is not trimmed from the marks around it: the "a" of "a steal". What a correction
+    leaves as it is was right: of `30-20` corrected to `28-20` only the 30 is an error.
+    """
+    assert view.protocol is not None
+    if view.protocol.trim == Trim() and not view.protocol.guidelines:
+        return Normalised(view, (), {}, 0)
+    columns = ("id", "label", "spans", "quotes", "answers", "document", "annotator")
+    rows = [
+        (_Claim(id, label, spans_of(spans), tuple(quotes), answers), owner)
+        for id, label, spans, quotes, answers, *owner in view.study.marks.select(columns).iter_rows()
+    ]
+    trimmed_claims = _all_trimmed(rows, part_texts(view.study.documents), view.protocol.trim)
+    evidence = _wrong_groups(zip(trimmed_claims, rows, strict=True), view.protocol)
+    changes: list[Normalisation] = []
+    edits: dict[int, tuple[_Claim, ...]] = {}
+    breaches = 0
+    for at, ((claim, owner), trimmed_claim) in enumerate(zip(rows, trimmed_claims, strict=True)):
+        rule, guided = _guided(trimmed_claim, view.protocol, evidence.get(_place(trimmed_claim, owner[0]), frozenset()))
+        steps = [("trim", claim, (trimmed_claim,)), (rule, trimmed_claim, guided)]
+        breaches += guided != (trimmed_claim,)
+        for name, before, after in steps if guidelines else steps[:1]:
+            if after != (before,):
+                changes.append(_change(owner, before, name, after))
+                edits[at] = after
+    marks = _edited(view.study.marks, edits)
+    given = {at: rows[at][0].id for at in edits}
+    origins = {claim.id: given[at] for at, claims in edits.items() for claim in claims if claim.id != given[at]}
+    return Normalised(replace(view, study=replace(view.study, marks=marks)), tuple(changes), origins, breaches)
+
+
+def _edited(marks: pl.DataFrame, edits: Mapping[int, Sequence[_Claim]]) -> pl.DataFrame:
+    """The frame of marks with other rows in place of those edited."""
+    if not edits:
+        return marks
+    rows = [(at, *_cells(claim)) for at, claims in edits.items() for claim in claims]
+    names = ["id", "label", "spans", "quotes", "answers"]
+    cells = pl.DataFrame(rows, schema=["at", *names], schema_overrides={"at": pl.UInt32}, orient="row")
+    cells = cells.with_columns(
+        pl.col("label", "answers").cast(pl.String),
+        pl.col("spans").str.json_decode(SPANS),
+        pl.col("quotes").str.json_decode(STRINGS),
+    )
+    numbered = marks.with_row_index("at")
+    rest = numbered.filter(~pl.col("at").is_in(list(edits)))
+    edited = cells.join(numbered.drop(names), on="at", how="left", maintain_order="left").select(numbered.columns)
+    return pl.concat([rest, edited]).sort("at", maintain_order=True).drop("at")
+
+
+def _cells(claim: _Claim) -> tuple[str, str | None, str, str, str | None]:
+    return claim.id, claim.label, spans_cell(claim.spans), list_cell(claim.quotes), claim.answers
+
+
+def _change(owner: Sequence[Any], before: _Claim, rule: str, after: tuple[_Claim, ...]) -> Normalisation:
+    """What a rule did to a mark of that document and annotator."""
+    words = " + ".join(_described(claim, before.label) for claim in after)
+    document, annotator = owner
+    return Normalisation(document, annotator, before.id, rule, _described(before, after[0].label), words)
+
+
+def _described(claim: _Claim, other: str | None) -> str:
+    """The words, and the label where that is what changes."""
+    return " … ".join(claim.quotes) + (f" ({claim.label})" if claim.label != other else "")
+
+
+# --- sizes -------------------------------------------------------------------------------------------------------
+
+
+def trimmed(span: Span, text: str, trim: Trim) -> Span:
+    """The span without the protocol's leading words and trailing characters; unchanged when nothing would be left.
+
+    >>> text = "won at the Arena."
+    >>> trimmed(Span(7, 17), text, Trim(leading=("a", "the"), trailing=".,")).of(text)
+    'Arena'
+    """
+    if trim == Trim():
+        return span
+    words = "|".join(map(re.escape, trim.leading))
+    leading = re.compile(rf"\s*(?:(?:{words})\s+)*" if words else r"\s*", re.IGNORECASE).match(
+        text, span.start, span.end
+    )
+    start = leading.end() if leading else span.start
+    words_left = text[start : span.end].rstrip(trim.trailing).rstrip()
+    while words_left != (fewer := words_left.rstrip(trim.trailing).rstrip()):
+        words_left = fewer
+    return Span(start, start + len(words_left), span.part) if words_left else span
+
+
+def _all_trimmed(rows: Sequence[_OwnedClaim], texts: Texts, trim: Trim) -> list[_Claim]:
+    """Every claim without what the protocol trims; words that somebody marked by themselves stay on all marks."""
+    if trim == Trim():
+        return [claim for claim, _ in rows]
+    bare: dict[tuple[str, str], list[Span]] = {}
+    for claim, (document, _) in rows:
+        for span, quote in zip(claim.spans, claim.quotes, strict=False):
+            if _is_bare(quote, trim):
+                bare.setdefault((document, span.part), []).append(span)
+    return [_trimmed(claim, document, texts, trim, bare) for claim, (document, _) in rows]
+
+
+def _is_bare(quote: str, trim: Trim) -> bool:
+    """Whether a mark has nothing but words and characters that the protocol trims from others."""
+    return not any(
+        word not in trim.leading for word in re.sub(f"[{re.escape(trim.trailing)} ]+", " ", quote).lower().split()
+    )
+
+
+def _trimmed(
+    claim: _Claim, document: str, texts: Texts, trim: Trim, bare: Mapping[tuple[str, str], Sequence[Span]]
+) -> _Claim:
+    spans = tuple(
+        _shorter(span, texts.get((document, span.part), ""), trim, bare.get((document, span.part), ()), claim)
+        for span in claim.spans
+    )
+    if spans == claim.spans:
+        return claim
+    quotes = tuple(span.of(texts.get((document, span.part), "")) for span in spans)
+    return claim._replace(spans=spans, quotes=quotes)
+
+
+def _shorter(span: Span, text: str, trim: Trim, bare: Sequence[Span], claim: _Claim) -> Span:
+    """The trimmed span, unless somebody marked only what would go, or a correction shows that it is what is wrong."""
+    shorter = trimmed(span, text, trim)
+    if shorter == span:
+        return span
+    edges = (Span(span.start, shorter.start, span.part), Span(shorter.end, span.end, span.part))
+    if any(edge.overlap(other) for edge in edges for other in bare):
+        return span
+    corrects = edges[0].of(text).strip() and _corrects_determiner(claim, shorter.of(text), trim)
+    return span if corrects else shorter
+
+
+def _corrects_determiner(claim: _Claim, rest: str, trim: Trim) -> bool:
+    """Whether a correction changes the words before `rest`: to a number, or to another of those words."""
+    words = str(entries(claim.answers).get("correction", "")).lower().split()
+    if not words or len(claim.spans) != 1:
+        return False
+    if _NUMBER.fullmatch(words[0]):
+        return not _NUMBER.match(rest.lower())
+    return words[0] in trim.leading and words[1:] == rest.lower().split() and words != claim.quotes[0].lower().split()
+
+
+_NUMBER = re.compile(
+    r"(?:[0-9][0-9.,]*|no|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|several)\b"
+)
+
+
+# --- guidelines --------------------------------------------------------------------------------------------------
+
+SplitPlace = tuple[str, Span | None]
+"""A document and the words that a rule splits there."""
+
+
+def _place(claim: _Claim, document: str) -> SplitPlace:
+    return document, claim.spans[0] if len(claim.spans) == 1 else None
+
+
+def _wrong_groups(claims: Iterable[tuple[_Claim, _OwnedClaim]], protocol: Protocol) -> dict[SplitPlace, frozenset[int]]:
+    """For words that a rule splits: the pieces that anybody's correction changes."""
+    wrong: dict[SplitPlace, frozenset[int]] = {}
+    if any(rule.action == "split" for rule in protocol.guidelines):
+        for claim, (_, (document, _)) in claims:
+            rule, match = _fitting(claim, protocol)
+            if rule is not None and match is not None and rule.action == "split":
+                place = _place(claim, document)
+                wrong[place] = wrong.get(place, frozenset()) | _corrected_groups(claim, match, rule)
+    return wrong
+
+
+def _corrected_groups(claim: _Claim, match: regex.Match[str], rule: Guideline) -> frozenset[int]:
+    """The pieces that a correction of the same form changes; none where there is no such correction."""
+    corrected = full_match(rule.quote, str(entries(claim.answers).get("correction", "")))
+    groups = range(1, len(match.groups()) + 1)
+    return frozenset(group for group in groups if corrected and corrected[group] != match[group])
+
+
+def _fitting(claim: _Claim, protocol: Protocol) -> tuple[Guideline, regex.Match[str]] | tuple[None, None]:
+    """The first guideline that fits a mark, and how."""
+    for rule in protocol.guidelines if len(claim.spans) == 1 else ():
+        match = full_match(rule.quote, claim.quotes[0])
+        if match and (not rule.labels or claim.label in rule.labels):
+            return rule, match
+    return None, None
+
+
+def _guided(claim: _Claim, protocol: Protocol, wrong: frozenset[int]) -> tuple[str, tuple[_Claim, ...]]:
+    """The first guideline that fits, and what it makes of a mark; `wrong` are the pieces that others corrected."""
+    rule, match = _fitting(claim, protocol)
+    if rule is None or match is None:
+        return "", (claim,)
+    if rule.action == "split":
+        return rule.name, tuple(_split(claim, match, rule, wrong)) or (claim,)
+    return rule.name, (claim._replace(label=rule.to),)
+
+
+def _split(claim: _Claim, match: regex.Match[str], rule: Guideline, wrong: frozenset[int]) -> Iterator[_Claim]:
+    """One mark for each group that the rule's expression captured; a correction of the same form is split likewise.
+
+    Pieces that the mark's own correction leaves as they are were right. A mark without such a correction means the
+    pieces that others corrected there, and all of them where nobody did.
+    """
+    span, answers = claim.spans[0], entries(claim.answers)
+    corrected = full_match(rule.quote, str(answers.get("correction", "")))
+    every = frozenset(range(1, len(match.groups()) + 1))
+    for group in sorted(_corrected_groups(claim, match, rule) if corrected else wrong or every):
+        start, end = match.span(group)
+        if start >= 0:
+            place = (Span(span.start + start, span.start + end, span.part),)
+            answers |= {"correction": corrected[group]} if corrected else {}
+            yield _Claim(f"{claim.id}.{group}", claim.label, place, (match[group],), json_cell(answers))

@@ -1,0 +1,268 @@
+"""What a merge says about its annotators: confusion, rates by system, agreement, cost, and gold from fewer of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.frames import meta
+from finecomb.core.study import Study
+from finecomb.statistics.agreement.agreement import agree
+from finecomb.statistics.agreement.minimal_corrections import Repairs
+from finecomb.statistics.agreement.rating_matrix import CONVENTIONS, NO_ERROR
+from finecomb.statistics.gold.gold_merge import MAJORITY, SPLIT, Gold, MinVotes, Size, gold, votes_needed
+from finecomb.statistics.gold.scores import Score, resampled, score, scored
+from finecomb.statistics.inference.resampling import estimated, no_interval, ratio, resampled_sums
+from finecomb.statistics.measures.counts import meta_names
+from finecomb.statistics.selection.view import NO_TYPE, View, as_view
+
+Row = dict[str, object]
+Counted = NDArray[np.float64]  # (texts,)
+AGREEMENTS = ("kappa-fleiss", "kappa-fleiss-variable", "alpha")
+_MOST_SUBSETS = 200
+
+
+def _labels(merged: Gold) -> list[str]:
+    """Labels that an error has or an annotator gave it, in the order of the protocol."""
+    used = {*merged.kept["label"], *_votes(merged)["label"]}
+    return [name for name in merged.view.categories if name in used and name != NO_TYPE]
+
+
+def _votes(merged: Gold) -> pl.DataFrame:
+    """Votes for each label of each error in gold: cluster, label, weight, majority."""
+    majority = merged.kept.select("cluster", majority="label")
+    given = merged.clusters.join(majority, on="cluster")
+    return given.group_by("cluster", "label", "majority", maintain_order=True).agg(pl.col("weight").sum())
+
+
+def errors_table(merged: Gold) -> list[Row]:
+    """Errors in gold by label: how many, how many everybody agreed on, and votes."""
+    errors = merged.kept
+    rows: list[Row] = []
+    for label in [*_labels(merged), *_also(merged), "any"]:
+        labelled = errors if label == "any" else errors.filter(pl.col("label") == label)
+        agreed = labelled.filter((pl.col("top") == pl.col("readers")) & (pl.col("label") != SPLIT))
+        whole = len(labelled.filter(pl.col("votes") >= pl.col("readers")))
+        rows.append(
+            {"label": label, "errors": len(labelled), "marked by all": whole, "all agree on the label": len(agreed)}
+        )
+    return rows
+
+
+def _also(merged: Gold) -> list[str]:
+    """`no type` and `split`, where errors have them."""
+    return [name for name in (NO_TYPE, SPLIT) if name in set(merged.kept["label"])]
+
+
+def confusion_table(merged: Gold) -> list[Row]:
+    """Table 1 of Thomson and Reiter (2020): the majority's label in rows, what the minority said in columns.
+
+    `all agree` counts errors; every other cell counts annotators who said something else, `no error` those who read the
+    text and did not mark it. In the row `split` there is no majority, so all annotators are counted.
+    """
+    votes, errors = _votes(merged), merged.kept
+    minority = votes.filter(pl.col("label") != pl.col("majority"))
+    labels = _labels(merged)
+    rows: list[Row] = []
+    for name in [*labels, *_also(merged)]:
+        labelled = errors.filter(pl.col("label") == name)
+        other_labels = dict(
+            minority.filter(pl.col("majority") == name).group_by("label").agg(pl.col("weight").sum()).iter_rows()
+        )
+        agreed = labelled.filter((pl.col("top") == pl.col("readers")) & (pl.col("label") != SPLIT))
+        row: Row = {"label": name, "total": len(labelled), "all agree": len(agreed)}
+        row |= {label: int(other_labels.get(label, 0)) if label != name else None for label in [*labels, NO_TYPE]}
+        rows.append(row | {NO_ERROR: int((labelled["readers"] - labelled["votes"]).sum())})
+    return rows
+
+
+def rates_table(merged: Gold, by: str = "model", draws: int = 1000, seed: int = 0) -> list[Finding]:
+    """Table 2: errors per text of each system, by label; `total` is all errors whose label has a majority."""
+    texts = merged.study.work().annotations.select("document").unique(maintain_order=True)
+    if by in meta_names(merged.study):
+        texts = texts.join(merged.study.documents.select(meta(by), document="id"), on="document", maintain_order="left")
+        groups = texts.partition_by(by, as_dict=True, maintain_order=True)
+    else:
+        groups = {("all",): texts}
+    findings = []
+    for (system,), system_texts in sorted(groups.items(), key=lambda pair: str(pair[0])):
+        for label in ["total", *_labels(merged), *_also(merged)]:
+            counted = _per_text(merged, system_texts["document"], label)
+            signature = Signature.of(
+                statistic="rate",
+                label=label,
+                where=f"{by}={system}",
+                documents=len(system_texts),
+                draws=draws,
+                seed=seed,
+            )
+            columns: Row = {by: system, "label": label, "errors": int(counted.sum()), "texts": len(system_texts)}
+            findings.append(Finding(columns, _mean(counted, signature, draws, seed)))
+    return findings
+
+
+def _mean(counted: Counted, signature: Signature, draws: int, seed: int) -> Estimate:
+    sums = np.stack([counted, np.ones(len(counted))], axis=1)
+    totals = resampled_sums(sums, draws, np.random.default_rng(seed))
+    return estimated(float(counted.mean()), ratio(*totals.T), signature, without=no_interval(counted))
+
+
+def _per_text(merged: Gold, documents: pl.Series, label: str) -> Counted:
+    chosen = pl.col("label") != SPLIT if label == "total" else pl.col("label") == label
+    counts = dict(merged.kept.filter(chosen).group_by("document").len().iter_rows())
+    return np.array([counts.get(id, 0) for id in documents], dtype=np.float64)
+
+
+def agreement_table(merged: Gold, draws: int = 1000, seed: int = 0) -> list[Finding]:
+    """Kappa and alpha on the errors, under every convention; which one is meant stands in each row and signature."""
+    findings = []
+    for convention in CONVENTIONS:
+        options = {"level": "item", "by_label": False, "align": merged.align, "convention": convention}
+        for finding in agree(merged.view, AGREEMENTS, **options, draws=draws, seed=seed):  # type: ignore[arg-type]
+            columns = {"measure": finding.columns["measure"], "convention": convention}
+            findings.append(Finding(columns, finding.estimate))
+    return findings
+
+
+def annotators_table(merged: Gold, draws: int = 1000, seed: int = 0) -> list[Score]:
+    """Each annotator against the gold they helped to make, by clusters: marks that passed, errors they found.
+
+    Everybody's own vote is in gold, so these figures flatter; whom gold was not made from is scored by `score`.
+    """
+    read = merged.view.study.annotations
+    passed = merged.clusters.join(merged.kept.select("cluster"), on="cluster", how="semi")
+    rows = []
+    for name in sorted(read["annotator"].unique()):
+        by_person = pl.col("annotator") == name
+        texts = read.filter(by_person)["document"].unique(maintain_order=True)
+        right = passed.filter(by_person)
+        counts = [merged.kept, merged.clusters.filter(by_person), right.unique("cluster"), right]
+        per_text = [dict(table.group_by("document").len().iter_rows()) for table in counts]
+        sums = np.array([[table.get(id, 0) for table in per_text] for id in texts], dtype=np.float64)
+        signature = Signature.of(
+            statistic="annotator-against-gold", align=merged.align, documents=len(texts), draws=draws, seed=seed
+        )
+        rows.append(scored(sums, resampled(sums[None], draws, seed)[0], {"annotator": name}, signature))
+    return rows
+
+
+def cost_table(merged: Gold) -> list[Finding]:
+    """What gold cost: pay and fees per text and per error, and hours of work per text where times are known."""
+    settings, read = merged.view.study.settings, merged.view.study.annotations
+    texts, errors = read["document"].n_unique(), len(merged.kept)
+    paid = (settings.price or math.nan) * (1 + settings.fees) * len(read)
+    hours = float(read["seconds"].sum()) / 3600 if read["seconds"].null_count() == 0 else math.nan
+    no_price = "" if settings.price is not None else "study.yaml gives no price"
+    no_time = "" if not math.isnan(hours) else "not all annotations say how long they took"
+    kinds = [
+        (f"{settings.money} per text", paid / texts, no_price),
+        (
+            f"{settings.money} per error",
+            paid / errors if errors else math.nan,
+            no_price or ("" if errors else "no errors"),
+        ),
+        ("hours per text", hours / texts, no_time),
+    ]
+    signature = Signature.of(statistic="cost", price=settings.price, fees=settings.fees, annotations=len(read))
+    return [
+        Finding(
+            {"measure": name, "texts": texts, "errors": errors}, Estimate(value, math.nan, math.nan, signature, why)
+        )
+        for name, value, why in kinds
+    ]
+
+
+def changes_table(merged: Gold) -> list[Row]:
+    """What was normalised, and by which rule."""
+    return [change._asdict() for change in merged.changes]
+
+
+def rest_table(merged: Gold) -> list[Row]:
+    """What is left for adjudication: errors without a majority label, and errors with too few votes."""
+    marks = merged.view.study.marks.select(pl.col("quotes").list.join(" … "), mark="id")
+    rows = merged.rest.join(merged.clusters.select("cluster", "mark", "annotator", given="label"), on="cluster")
+    rows = rows.join(marks, on="mark", how="left", maintain_order="left")
+    grouped = rows.group_by("cluster", "document", "votes", "readers", "kept", maintain_order=True).agg(
+        said=pl.concat_str("annotator", pl.lit(": "), "given", pl.lit(" “"), "quotes", pl.lit("”")).str.join("; ")
+    )
+    why = pl.when("kept").then(pl.lit("no majority label")).otherwise(pl.lit("too few votes"))
+    undecided = grouped.sort("cluster").select("document", why.alias("why undecided"), "votes", "readers", "said")
+    return list(undecided.iter_rows(named=True))
+
+
+# --- gold from fewer annotators ----------------------------------------------------------------------------------
+
+
+def subsets_table(
+    study: Study | View,
+    size: int,
+    min_votes: MinVotes = MAJORITY,
+    align: str = "auto",
+    spans: Size = "majority",
+    draws: int = 1000,
+    seed: int = 0,
+    repairs: Repairs = "declared",
+) -> list[Score]:
+    """Gold from each subset of `size` annotators against gold from all of them (section 3.4: three against five).
+
+    Each gold has its own majority unless `min_votes` is a number, which then holds for both. One row for each subset,
+    by `optimal` matching with labels ignored, and a last row `all subsets` that pools them. Of more than 200 subsets
+    as many are drawn.
+    """
+    view = as_view(study)
+    people = sorted(view.study.annotations["annotator"].unique())
+    least = votes_needed(1, min_votes)
+    if not least <= size < len(people):
+        raise FinecombError(f"subsets of {size}: expected from {least} (the votes needed) to {len(people) - 1}")
+    whole = gold(view, min_votes, align, spans, repairs=repairs)
+    rows, sums = [], []
+    for names in _subsets(people, size, seed):
+        part = replace(view, study=view.study.only(pl.col("annotator").is_in(names)))
+        fewer = gold(part, min_votes, align, spans, repairs=repairs)
+        scores = score(whole.study, fewer.study, "optimal", by=(), unread="leave-out", draws=draws, seed=seed)
+        first = scores.rows[0]
+        rows.append(replace(first, columns={"annotators": ", ".join(names)}))
+        sums.append(scores.judged[0].sums[0])
+    pooled = Signature.of(statistic="subsets", size=size, subsets=len(rows), min_votes=min_votes, seed=seed)
+    whole_sums = np.concatenate(sums)
+    nothing = resampled(whole_sums[None], 0, seed)[0]  # subsets share texts, so an interval would be too narrow
+    return [*rows, scored(whole_sums, nothing, {"annotators": f"all {len(rows)} subsets"}, pooled)]
+
+
+def _subsets(people: Sequence[str], size: int, seed: int) -> Iterator[tuple[str, ...]]:
+    if math.comb(len(people), size) <= _MOST_SUBSETS:
+        yield from itertools.combinations(people, size)
+        return
+    rng = np.random.default_rng(seed)
+    for _ in range(_MOST_SUBSETS):
+        yield tuple(people[at] for at in sorted(rng.choice(len(people), size, replace=False)))
+
+
+# --- our alignment beside the source's ---------------------------------------------------------------------------
+
+
+def recovered(given: Gold, ours: Gold) -> tuple[int, int]:
+    """How many errors of `given` are in `ours` as well, made from exactly the same marks; and how many there are."""
+    source_errors, our_errors = (
+        {frozenset(ids) for ids in merged.study.marks["made_from"]} for merged in (given, ours)
+    )
+    return len(source_errors & our_errors), len(source_errors)
+
+
+def recovered_notes(merged: Gold, study: Study | View) -> list[str]:
+    """Where the source says which marks are one error, but another alignment was asked for: how far the two agree."""
+    view = as_view(study)
+    if merged.align == "item" or view.study.marks["item"].null_count() == len(view.study.marks):
+        return []
+    votes = merged.signature["min_votes"]
+    both, total = recovered(gold(view, MAJORITY if votes == MAJORITY else int(votes), "item"), merged)
+    share = f"{both:,} of the {total:,} errors that the source's items give come out mark for mark"
+    return [f"aligned by {merged.align}, {share}"]

@@ -1,0 +1,63 @@
+"""Scalar metrics against gold: one number a text, held against what people answered or how many errors gold has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.estimate import Finding
+from finecomb.core.study import Study
+from finecomb.statistics.gold.gold_and_judges import same_texts, scalar_annotators, the_gold_annotator
+from finecomb.statistics.inference.metric_correlation import metrics
+
+ERRORS = "errors"
+
+
+def has_scores(study: Study) -> bool:
+    """Whether a study holds scalar predictions only: scores by some, and no marks by anybody but gold."""
+    golden = study.annotators.filter(pl.col("kind") == "gold")["id"]
+    return bool(scalar_annotators(study)) and not set(study.marks["annotator"]) - set(golden)
+
+
+def scalar_scores(
+    gold: Study,
+    predicted: Study | None = None,
+    question: str = "",
+    given: str = "model",
+    gold_annotator: str = "",
+    draws: int = 1000,
+    seed: int = 0,
+) -> list[Finding]:
+    """Pearson, Spearman and partial correlation given the system, of every metric, see
+    `finecomb.statistics.inference.metric_correlation`.
+
+    The metrics are held against the answers to `question` or, without one, against the number of errors in gold: a
+    metric of quality should then correlate negatively.
+    """
+    whole = gold if predicted is None else _joined(gold, predicted)
+    if question:
+        return metrics(whole, question, given, draws, seed)
+    truth = gold_annotator or the_gold_annotator(gold)
+    if not len(gold.marks.filter(pl.col("annotator") == truth)):
+        raise FinecombError(f"{truth} has no marks to count; say what people answered with --question")
+    return metrics(_with_counts(whole, truth), ERRORS, given, draws, seed)
+
+
+def _joined(gold: Study, predicted: Study) -> Study:
+    same_texts(gold, predicted)
+    both = {
+        name: pl.concat([getattr(gold, name), getattr(predicted, name)]) for name in ("annotations", "marks", "units")
+    }
+    people = pl.concat([gold.annotators, predicted.annotators]).unique("id", keep="first", maintain_order=True)
+    return replace(gold, annotators=people, **both)
+
+
+def _with_counts(study: Study, gold: str) -> Study:
+    """Gold's annotations answer how many errors there are."""
+    counts = study.marks.group_by("annotation").agg(n=pl.len())
+    rows = study.annotations.join(counts, left_on="id", right_on="annotation", how="left", maintain_order="left")
+    answer = pl.format('{{"errors": {}}}', pl.col("n").fill_null(0))
+    answers = pl.when(pl.col("annotator") == gold).then(answer).otherwise("answers")
+    return replace(study, annotations=rows.with_columns(answers=answers).drop("n"))

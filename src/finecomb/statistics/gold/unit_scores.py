@@ -1,0 +1,132 @@
+"""A detector's scores of sentences against gold: recall at fixed precision, and how far a score is a chance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.frames import entries
+from finecomb.core.span import TEXT
+from finecomb.core.study import Study
+from finecomb.statistics.gold.gold_and_judges import Judge
+from finecomb.statistics.gold.scores import Scores
+from finecomb.statistics.selection.view import ANY
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+PRECISIONS = (0.5, 0.6, 0.7, 0.8, 0.9)
+BINS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredUnits:
+    """Scores that a judge gave to units of text for one label, and whether gold has an error with it there."""
+
+    judge: str
+    label: str
+    scores: Floats
+    truth: Bools
+
+
+def recall_table(scores: Scores, predicted: Study) -> list[dict[str, object]]:
+    """Recall of each label where at least so much of what is over a threshold is right, and that threshold.
+
+    For `any` and for every label with its own score. Recall is NaN where no threshold is that precise. `area` is that
+    under the ROC curve: the chance that a unit with an error scores higher than one without.
+    """
+    rows: list[dict[str, object]] = []
+    for units in _every(scores, predicted):
+        columns: dict[str, object] = {"judge": units.judge, "label": units.label, "units": len(units.truth)}
+        columns |= {"gold": int(units.truth.sum()), "area": area_under_curve(units.scores, units.truth)}
+        for precision in PRECISIONS:
+            threshold = threshold_at_precision(units.scores, units.truth, precision)
+            recall = float((units.scores[units.truth] >= threshold).mean()) if units.truth.any() else math.nan
+            columns[f"recall at {precision:.1f}"] = recall if math.isfinite(threshold) else math.nan
+        rows.append(columns)
+    return rows
+
+
+def calibration_table(scores: Scores, predicted: Study) -> list[dict[str, object]]:
+    """For every tenth of the scale from 0 to 1: units with such a score, their mean score, and how many are errors."""
+    rows: list[dict[str, object]] = []
+    for units in _every(scores, predicted):
+        place = np.minimum((units.scores * BINS).astype(np.int64), BINS - 1)
+        for number in range(BINS):
+            inside = place == number
+            if inside.any():
+                tenth = f"{number / BINS:.1f}-{(number + 1) / BINS:.1f}"
+                rows.append({
+                    "judge": units.judge, "label": units.label, "score": tenth, "units": int(inside.sum()),
+                    "mean score": float(units.scores[inside].mean()),
+                    "errors": float(units.truth[inside].mean()),
+                })  # fmt: skip
+    return rows
+
+
+def _every(scores: Scores, predicted: Study) -> Iterator[ScoredUnits]:
+    gold = _gold_spans(scores.pair.gold)
+    units = [unit for judge in scores.pair.judges for unit in _units(judge, predicted, gold)]
+    if not units:
+        raise FinecombError("nobody gave scores to sentences; `finecomb detect` with a fitted detector does")
+    yield from units
+
+
+def _gold_spans(marks: pl.DataFrame) -> dict[str, list[tuple[int, int, str]]]:
+    """Start, end and label of gold spans by document."""
+    spans: dict[str, list[tuple[int, int, str]]] = {}
+    for document, label, places in marks.select("document", "label", "spans").iter_rows():
+        spans.setdefault(document, []).extend(
+            (place["start"], place["end"], label) for place in places if place["part"] == TEXT
+        )
+    return spans
+
+
+def _units(judge: Judge, predicted: Study, gold: dict[str, list[tuple[int, int, str]]]) -> Iterator[ScoredUnits]:
+    chosen = (pl.col("annotator") == judge.name) & pl.col("document").is_in(list(judge.documents))
+    rows = [
+        (entries(cell), {label for first, last, label in gold.get(document, ()) if first < end and last > start})
+        for document, start, end, cell in predicted.units.filter(chosen)
+        .select("document", "start", "end", "scores")
+        .iter_rows()
+        if entries(cell)
+    ]
+    labels = list(dict.fromkeys(name for values, _ in rows for name in values))
+    if not rows:
+        return
+    typed = {label for label in labels if label != ANY}
+    for label in sorted(labels, key=lambda name: (name != ANY, labels.index(name))):
+        values = np.array([float(values.get(label, 0.0)) for values, _ in rows])
+        truth = [bool(marked & typed if typed else marked) if label == ANY else label in marked for _, marked in rows]
+        yield ScoredUnits(judge.name, label, values, np.array(truth, dtype=bool))
+
+
+def area_under_curve(scores: Floats, truth: Bools) -> float:
+    """The chance that a true one ranks above a false one, equals counting half; NaN without both kinds."""
+    positives, negatives = int(truth.sum()), int((~truth).sum())
+    if not positives or not negatives:
+        return math.nan
+    values, places = np.unique(scores, return_inverse=True)
+    of_true, of_false = (np.bincount(places[side], minlength=len(values)) for side in (truth, ~truth))
+    below = np.cumsum(of_false) - of_false
+    return float((of_true * (below + of_false / 2)).sum() / (positives * negatives))
+
+
+def threshold_at_precision(scores: Floats, truth: Bools, precision: float) -> float:
+    """The lowest score at which so much of what is marked is right; infinity where there is none."""
+    order = np.argsort(-scores, kind="stable")
+    shares = np.cumsum(truth[order]) / np.arange(1, len(order) + 1)
+    last = np.append(scores[order][1:] < scores[order][:-1], True) if len(order) else np.zeros(0, bool)
+    enough = np.flatnonzero((shares >= precision) & last)
+    return float(scores[order][enough[-1]]) if len(enough) else math.inf
+
+
+def roc_points(scores: Floats, truth: Bools, points: Sequence[float]) -> list[float]:
+    """The share of errors over the threshold where such shares of the others are over it too."""
+    thresholds = [np.quantile(scores[~truth], 1 - point) if point else math.inf for point in points]
+    return [float((scores[truth] >= threshold).mean()) for threshold in thresholds]

@@ -1,0 +1,1 @@
+"""Intervals, resampling and tests over whole documents."""

@@ -1,0 +1,109 @@
+"""Scalar metrics against people: do their scores rise and fall with human answers, also within one system?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+import scipy  # its parts load when first used: start-up stays quick
+from numpy.typing import NDArray
+
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.estimate import Finding, Signature
+from finecomb.core.frames import meta
+from finecomb.core.study import Study
+from finecomb.statistics.inference.resampling import estimated, ratio, resampled_positions
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Scored(NamedTuple):
+    """One metric and the people on the same documents, each (..., documents); rows are draws."""
+
+    metric: Floats
+    human: Floats
+    system: Ints
+
+
+def pearson(rows: Scored) -> Floats:
+    """Pearson's r of each row; NaN where one side does not vary."""
+    x, y = (side - side.mean(axis=-1, keepdims=True) for side in (rows.metric, rows.human))
+    return _cosine(x, y)
+
+
+def spearman(rows: Scored) -> Floats:
+    """Pearson's r of ranks, ties sharing their mean rank."""
+    ranks = [scipy.stats.rankdata(side, axis=-1).astype(np.float64) for side in (rows.metric, rows.human)]
+    return pearson(Scored(ranks[0], ranks[1], rows.system))
+
+
+def partial(rows: Scored) -> Floats:
+    """Pearson's r of what is left after each system's own means: partial correlation given the system."""
+    return _cosine(*(_within(side, rows.system) for side in (rows.metric, rows.human)))
+
+
+def _cosine(x: Floats, y: Floats) -> Floats:
+    spread = np.sqrt((x**2).sum(axis=-1) * (y**2).sum(axis=-1))
+    return ratio((x * y).sum(axis=-1), np.where(spread > 1e-12, spread, 0.0))
+
+
+def _within(values: Floats, system: Ints) -> Floats:
+    """Values minus the mean of their system in the same row."""
+    draws, systems = len(values), int(system.max(initial=0)) + 1
+    cell = (system + systems * np.arange(draws)[:, None]).ravel()
+    counts = np.bincount(cell, minlength=draws * systems)
+    sums = np.bincount(cell, weights=values.ravel(), minlength=draws * systems)
+    means: Floats = (sums / np.maximum(counts, 1))[cell].reshape(values.shape)
+    return values - means
+
+
+CORRELATIONS: dict[str, Callable[[Scored], Floats]] = {"pearson": pearson, "spearman": spearman, "partial": partial}
+
+
+def metrics(study: Study, question: str, given: str = "model", draws: int = 1000, seed: int = 0) -> list[Finding]:
+    """Correlation of every scalar metric with the answers to `question`, whole, by rank, and given the system.
+
+    A metric is an annotator of kind detector whose annotations answer `score`; people's answers to a document are
+    averaged. Documents that lack one of the two are left out (column n). Intervals draw documents again. NaN with fewer
+    than three documents or when one side does not vary. Pagnoni et al. (2021) use the partial correlation for FRANK.
+    """
+    human, scores = _answers(study, question), _answers(study, "score")
+    if human.is_empty():
+        names = study.answers.filter(pl.col("of") == "annotation")["question"].unique().sort().to_list()
+        raise FinecombError(f"nobody answered {question!r} with a number{did_you_mean(question, names)}")
+    means = human.group_by("document").agg(human=pl.col("number").mean())
+    systems = study.documents.select(document="id", system=meta(given).fill_null(""))
+    rows = scores.join(means, on="document").join(systems, on="document")
+    return [
+        finding
+        for (name,), scored in rows.partition_by("annotator", as_dict=True, maintain_order=True).items()
+        for finding in _correlated(str(name), scored, question, given, draws, seed)
+    ]
+
+
+def _answers(study: Study, question: str) -> pl.DataFrame:
+    answers = study.work().answers
+    return answers.filter(
+        (pl.col("of") == "annotation") & (pl.col("question") == question) & pl.col("number").is_not_null()
+    )
+
+
+def _correlated(name: str, scored: pl.DataFrame, question: str, given: str, draws: int, seed: int) -> Iterator[Finding]:
+    n = len(scored)
+    system = scored["system"].rank("dense").to_numpy().astype(np.int64) - 1
+    whole = Scored(scored["number"].to_numpy()[None], scored["human"].to_numpy()[None], system[None])
+    positions = resampled_positions(n, draws, np.random.default_rng(seed))
+    resampled = Scored(*(values[0][positions] for values in whole))
+    for statistic, correlation in CORRELATIONS.items():
+        signature = Signature.of(
+            statistic=f"metric:{statistic}", question=question, given=given if statistic == "partial" else None,
+            documents=n, draws=draws, seed=seed,
+        )  # fmt: skip
+        value = float(correlation(whole)[0]) if n >= 3 else np.nan
+        columns = {"measure": statistic, "metric": name, "n": n}
+        why = "fewer than three documents" if n < 3 else "the metric or the answers do not vary"
+        values = correlation(resampled) if len(positions) and not np.isnan(value) else np.zeros(0)
+        yield Finding(columns, estimated(value, values, signature, why))

@@ -1,0 +1,81 @@
+"""The means of a study that may be watched while people work: marks per text, and texts with an error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.statistics.inference.confidence_sequence import FIRST_COUNT, WatchedMean, boundary, watched_mean
+from finecomb.statistics.inference.mean_interval import interval
+from finecomb.statistics.judges.ppi import TextValues, powered_mean
+from finecomb.statistics.judges.text_allocation import TextStrata
+from finecomb.statistics.selection.view import View
+
+Floats = NDArray[np.float64]
+SHARE, MARKS = "texts with an error", "marks per text"
+
+
+def watched_means(view: View, strata: TextStrata | None = None) -> list[Finding]:
+    """Both means with intervals that hold at every moment at once; columns: measure, kind, says, texts.
+
+    A text counts with its first reading, so that its value does not change when others read it too. With `strata`,
+    from which texts were drawn with unequal chances, strata are held in their shares.
+    """
+    documents, marks = _first_readings(view)
+    sides = {SHARE: (marks > 0).astype(np.float64), MARKS: marks}
+    findings = []
+    for measure, values in sides.items():
+        bounds = (0.0, 1.0) if measure == SHARE else None
+        mean = watched_mean(values, bounds) if strata is None else drawn_mean(documents, values, strata)
+        findings.append(_finding(measure, mean, view, strata))
+    return findings
+
+
+def _finding(measure: str, mean: WatchedMean, view: View, strata: TextStrata | None) -> Finding:
+    signature = Signature.of(
+        statistic="watched mean", measure=measure, kind=mean.kind, texts=mean.texts,
+        strata=len(strata.names) if strata else None, **view.fields,
+    )  # fmt: skip
+    columns = {"measure": measure, "kind": mean.kind, "says": mean.says, "texts": mean.texts}
+    undefined = math.isnan(mean.value)
+    why = mean.why or ("no text has been handed in" if undefined else "")
+    low, high = (math.nan, math.nan) if undefined else (mean.low, mean.high)
+    return Finding(columns, Estimate(mean.value, low, high, signature, why))
+
+
+def _first_readings(view: View) -> tuple[list[str], Floats]:
+    """Texts in the order in which they were first handed in, and the marks of that first reading."""
+    counts = view.study.marks.group_by("annotation").len()
+    rows = view.study.annotations.sort("submitted", "id", nulls_last=True)
+    first = rows.unique("document", keep="first", maintain_order=True).select("document", annotation="id")
+    joined = first.join(counts, on="annotation", how="left", maintain_order="left")
+    return joined["document"].to_list(), joined["len"].fill_null(0).to_numpy().astype(np.float64)
+
+
+def drawn_mean(documents: Sequence[str], values: Floats, strata: TextStrata) -> WatchedMean:
+    """The mean over all texts where some were drawn stratum by stratum; approximate, from 30 texts on."""
+    places = {document: place for place, document in enumerate(strata.documents)}
+    inside = [at for at, document in enumerate(documents) if document in places]
+    human, read = values[inside], np.array([places[documents[at]] for at in inside], dtype=np.int64)
+    n = len(human)
+    counts = np.bincount(strata.numbers[read], minlength=len(strata.names))
+    shares = np.bincount(strata.numbers, minlength=len(strata.names)) / len(strata.numbers)
+    if n < FIRST_COUNT or counts.min() < 2:
+        why = f"starts when {FIRST_COUNT} texts were handed in, two or more of every stratum; there are {n}"
+        plain = float(human.mean()) if n else math.nan
+        value = float(_stratum_means(human, strata.numbers[read], counts) @ shares) if counts.min() else plain
+        return WatchedMean("counts", n, value, math.nan, math.nan, why)
+    mean = powered_mean(TextValues(human, read, np.zeros((0, len(strata.documents))), strata.numbers))
+    if not mean.spread.variance > 0:
+        why = "all texts of a stratum have the same value, so no interval"
+        return WatchedMean("counts", n, mean.value, math.nan, math.nan, why)
+    low, high = interval(mean.value, mean.spread, quantile=boundary(n))
+    return WatchedMean("counts", n, mean.value, max(low, 0.0), high)
+
+
+def _stratum_means(values: Floats, numbers: NDArray[np.int64], counts: NDArray[np.int64]) -> Floats:
+    return np.asarray(np.bincount(numbers, values, len(counts)) / np.maximum(counts, 1), dtype=np.float64)

@@ -1,0 +1,1 @@
+"""Measures of annotations: counts, coverage, rates, scores and lengths."""

@@ -1,0 +1,88 @@
+"""How much error counts would vary with a given number of documents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from finecomb.core.errors import FinecombError
+from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.statistics.inference.resampling import estimated, ratio, resamples, undefined
+from finecomb.statistics.measures.annotation_matrix import Floats, read_view
+from finecomb.statistics.selection.view import View
+
+
+def variation(
+    view: View,
+    sizes: Sequence[int] = (50,),
+    by: Sequence[str] = (),
+    *,
+    replace: bool = True,
+    draws: int = 1000,
+    seed: int = 0,
+) -> list[Finding]:
+    r"""Coefficient of variation (sd / mean) of the number of marks in `n` documents drawn from the study's, by label.
+
+    Dou et al. (2022), appendix C, Table 5 and Figure 9. They draw 1,000 times; here mean and sd are what endless
+    drawing gives: $n \bar c$ and $\sqrt n \sigma$ over documents' counts $c_d$, times $\sqrt{(N - n) / (N - 1)}$
+    without replacement. The interval comes from drawing the study's N documents again. Columns: measure, label,
+    documents, the `by` columns, mean, sd. NaN without marks, and without replacement when all documents are asked for.
+    """
+    if any(size < 1 for size in sizes):
+        raise FinecombError(f"documents to draw are at least 1, not {min(sizes)}")
+    reading = read_view(view, by, "document")  # the texts are not looked at
+    counts = reading.spread()
+    findings = []
+    for columns, at in reading.groups(by):
+        resampled = resamples(
+            reading.documents[at], reading.annotators[at], draws, np.random.default_rng(seed), "documents"
+        )
+        document_counts = resampled.per_document(counts[:, at])  # c_d, (labels, N)
+        again = coefficient(resampled.documents, document_counts)
+        of = "+".join(f"{name}={value}" for name, value in columns.items()) or None
+        fields: dict[str, Any] = {"replace": "yes" if replace else "no", "of": of, **view.fields}
+        fields |= {"among": document_counts.shape[1], "draws": draws, "seed": seed}
+        for size in sizes:
+            for row, label in enumerate(reading.labels):
+                signature = Signature.of(statistic="variation", label=label, documents=size, **fields)
+                more, estimate = _drawn(size, document_counts[row], again[:, row], replace, signature)
+                about = {"measure": "variation", "label": label, "documents": size}
+                findings.append(Finding({**about, **columns, **more}, estimate))
+    return findings
+
+
+def coefficient(weights: Floats, counts: Floats) -> Floats:
+    """sd / mean over documents, (draws, labels), when each counts as often as its weight; NaN where the mean is 0."""
+    total = weights.sum(axis=1, keepdims=True)
+    if not total.all():
+        return np.full((len(weights), len(counts)), np.nan)
+    mean, square = weights @ counts.T / total, weights @ (counts**2).T / total
+    return ratio(np.sqrt(np.maximum(square - mean**2, 0)), mean)
+
+
+def _drawn(
+    size: int, counts: Floats, again: Floats, replace: bool, signature: Signature
+) -> tuple[dict[str, float], Estimate]:
+    """Mean and sd of the sum over `size` documents, and the coefficient."""
+    mean = float(size * counts.mean()) if len(counts) else math.nan
+    if why := _why(size, counts, replace):
+        return {"mean": mean, "sd": math.nan}, undefined(signature, why)
+    left = 1.0 if replace else (len(counts) - size) / (len(counts) - 1)  # finite population correction
+    factor = math.sqrt(left / size)
+    value = float(counts.std() / counts.mean()) * factor
+    return {"mean": mean, "sd": mean * value}, estimated(value, again * factor, signature)
+
+
+def _why(size: int, counts: Floats, replace: bool) -> str:
+    if not len(counts):
+        return "no annotations"
+    if not counts.any():
+        return "no marks"
+    if len(counts) < 2:
+        return "one document cannot vary"
+    if not replace and size >= len(counts):
+        return f"without replacement, {size} of {len(counts)} documents leave nothing to vary"
+    return ""

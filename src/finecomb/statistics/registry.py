@@ -1,0 +1,177 @@
+"""The registry of statistics that are no means over annotations, and of plans: each a row with its options and page.
+
+A new statistic is a module with its function and a row here; its flags, help and refusals come from its options. Means
+over annotations are rows of `measures.MEASURES`, measures of agreement of `agreement.measures.MEASURES`, tests of
+`agreement.registry.TESTS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from finecomb.core.estimate import Finding
+from finecomb.core.options import option
+from finecomb.core.study import Study
+from finecomb.statistics.measures.annotation_measures import IntervalOptions
+from finecomb.statistics.measures.count_variation import variation
+from finecomb.statistics.measures.cross_tables import Normalise, crossed
+from finecomb.statistics.measures.mark_overlap import depth, noticed
+from finecomb.statistics.measures.rating_correlation import count_rating
+from finecomb.statistics.measures.unit_grid import Level
+from finecomb.statistics.power import power, score_power
+from finecomb.statistics.selection.view import ANY, Filters, View
+from finecomb.statistics.selection.view import view as view_of
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """One row of a registry."""
+
+    run: Callable[[Any, Any], list[Finding]]
+    """Takes what it reads, and its options."""
+    options: type
+    """The dataclass of its options."""
+    gloss: str
+    """What it is, in a line."""
+    page: str
+    """The page of `docs/statistics` that describes it."""
+    reads: type[View] | type[Study] | None = View
+    """A view, which filters choose; the whole study; or nothing at all."""
+
+
+@dataclass(frozen=True)
+class VariationOptions(IntervalOptions):
+    """Options of variation."""
+
+    sizes: tuple[int, ...] = option((25, 50, 100), "For variation: numbers of documents.", commas=True)
+    replace: bool = option(True, "For variation: draw documents with replacement.")
+
+
+@dataclass(frozen=True)
+class NoticedOptions(IntervalOptions):
+    """Options of what is noticed."""
+
+    tokens: str = option("words", "words, whitespace, or spacy:NAME.")
+
+
+@dataclass(frozen=True)
+class DepthOptions(NoticedOptions):
+    """Options of depth."""
+
+    level: Level = option("token", "What is covered or counted in the text.")
+
+
+@dataclass(frozen=True)
+class CountRatingOptions:
+    """Options of the correlation between counts and ratings."""
+
+    question: str = option("rating", "For count-rating: the document's question.")
+    ratings: str = option("", "For count-rating: the protocol of the ratings, where marks have another.")
+    draws: int = option(1000, "Resamples behind each interval.", minimum=0)
+    seed: int = option(0, "Same seed, same intervals.")
+
+
+@dataclass(frozen=True)
+class CrossedOptions(IntervalOptions):
+    """Options of labels by one column."""
+
+    normalise: Normalise = option("column", "For crossed: shares of each column, or of each label.")
+
+
+def _variation(view: View, options: VariationOptions) -> list[Finding]:
+    return variation(view, options.sizes, options.by, replace=options.replace, draws=options.draws, seed=options.seed)
+
+
+def _depth(view: View, options: DepthOptions) -> list[Finding]:
+    return depth(view, options.by, level=options.level, tokens=options.tokens, draws=options.draws, seed=options.seed)
+
+
+def _noticed(view: View, options: NoticedOptions) -> list[Finding]:
+    return noticed(view, options.by, tokens=options.tokens, draws=options.draws, seed=options.seed)
+
+
+def _count_rating(view: View, options: CountRatingOptions) -> list[Finding]:
+    other = None
+    if options.ratings:
+        other = view_of(view.source or view.study, Filters(protocol=options.ratings))
+    return count_rating(view, options.question, ratings=other, draws=options.draws, seed=options.seed)
+
+
+def _crossed(view: View, options: CrossedOptions) -> list[Finding]:
+    column = options.by[0] if options.by else "topic"
+    return crossed(view, column, normalise=options.normalise, draws=options.draws, seed=options.seed)
+
+
+STATISTICS: dict[str, Statistic] = {
+    "variation": Statistic(_variation, VariationOptions, "how steady counts are with fewer texts", "variation"),
+    "depth": Statistic(_depth, DepthOptions, "share of the tokens that 0, 1, 2, ... annotators marked", "overlap"),
+    "noticed": Statistic(_noticed, NoticedOptions, "how many others marked the same words, by severity", "overlap"),
+    "count-rating": Statistic(
+        _count_rating, CountRatingOptions, "correlation of marks and ratings of one text", "counts-and-rates"
+    ),
+    "crossed": Statistic(_crossed, CrossedOptions, "coverage by label and one column, as shares", "counts-and-rates"),
+}
+"""Rows of `finecomb measure` beside the means over annotations."""
+
+
+@dataclass(frozen=True)
+class SimulationOptions:
+    """Options of every plan."""
+
+    runs: int = option(2000, "Simulated studies.")
+    seed: int = option(0, "Same seed, same intervals.")
+
+
+@dataclass(frozen=True)
+class PilotOptions(SimulationOptions):
+    """Options of a plan from a pilot."""
+
+    measure: str = option("coverage", "What will be measured.", "--measure", "-m")
+    label: str = option(ANY, "Of which label.")
+    half_width: float | None = option(None, "Documents for an interval this wide to each side.")
+    difference: float | None = option(None, "Documents to find a difference of this size.")
+    budget: int | None = option(None, "Annotations to spread: ten annotators or three?", "--annotations")
+    annotators: tuple[int, ...] = option((1, 2, 3, 5, 10), "Numbers of annotators to try.", commas=True)
+    wanted: float = option(0.8, "Wanted chance of finding the difference.")
+    protocol: str = option("", "Which of the study's protocols.", "--protocol", "-p")
+    where: tuple[str, ...] = option((), "Only what fits, as for `finecomb measure`; may be repeated.")
+    drop: tuple[str, ...] = option((), "Leave out a label or group, or one severity of it: grammar-usage:1.")
+
+
+@dataclass(frozen=True)
+class EvaluatorOptions(SimulationOptions):
+    """Options of a plan of a human-or-machine study, without a pilot."""
+
+    evaluators: int = option(130, "Without a pilot: how many evaluators.")
+    texts: int = option(5, "Without a pilot: texts each.")
+
+
+def _from_pilot(view: View, options: PilotOptions) -> list[Finding]:
+    return power(
+        view,
+        options.measure,
+        options.label,
+        options.half_width,
+        options.difference,
+        options.budget,
+        options.annotators,
+        options.wanted,
+        runs=options.runs,
+        seed=options.seed,
+    )
+
+
+def _without_pilot(nothing: None, options: EvaluatorOptions) -> list[Finding]:
+    return score_power(evaluators=options.evaluators, texts=options.texts, runs=options.runs, seed=options.seed)
+
+
+WITH_PILOT, WITHOUT_PILOT = "a plan from a pilot", "a plan without a pilot"
+PLANS: dict[str, Statistic] = {
+    WITH_PILOT: Statistic(_from_pilot, PilotOptions, "documents and annotators, from what varies in a pilot", "power"),
+    WITHOUT_PILOT: Statistic(
+        _without_pilot, EvaluatorOptions, "power of the tests of a human-or-machine study", "power", None
+    ),
+}
+"""Rows of `finecomb power`."""

@@ -1,0 +1,1 @@
+"""Selection of the documents, annotators, annotations and marks that a statistic reads."""

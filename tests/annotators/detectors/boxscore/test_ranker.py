@@ -1,0 +1,90 @@
+"""The ranker against its definition, and its threshold against trying them all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from finecomb.annotators.detectors.boxscore.claims import Basis, Slip
+from finecomb.annotators.detectors.boxscore.ranker import (
+    PENALTY,
+    Ranker,
+    best_threshold,
+    features,
+    fit,
+    parse_ranker,
+    rated,
+    shipped_ranker,
+)
+from finecomb.core.errors import FinecombError
+
+
+def slip(start: int, length: int, kind: str, flags: frozenset[str] = frozenset(), basis: Basis = "record") -> Slip:
+    return Slip(start, start + length, "number", kind, "claim", basis=basis, flags=flags)
+
+
+slips = st.builds(
+    slip,
+    st.integers(0, 40),
+    st.integers(1, 6),
+    st.sampled_from(["player.points", "player.rebounds", "percent"]),
+    st.frozensets(st.sampled_from(["near", "period"])),
+)
+judged = st.lists(st.tuples(slips, st.booleans()), min_size=1, max_size=30)
+
+
+def slow_loss(ranker: Ranker, examples: list[tuple[Slip, bool]]) -> float:
+    """Negative log-likelihood plus half the squared weights, example by example."""
+    loss = PENALTY / 2 * sum(weight**2 for weight in ranker.weights.values())
+    for slip, wrong in examples:
+        chance = 1 / (1 + np.exp(-ranker.intercept - sum(ranker.weights[name] for name in features(slip))))
+        loss -= np.log(chance if wrong else 1 - chance)
+    return float(loss)
+
+
+@given(judged, st.data())
+def test_no_other_weights_fit_better(examples: list[tuple[Slip, bool]], data: st.DataObject) -> None:
+    if len({wrong for _, wrong in examples}) == 1:
+        return  # the free intercept has no best value
+    ranker = fit([slip for slip, _ in examples], [wrong for _, wrong in examples], games=1)
+    name = data.draw(st.sampled_from(sorted(ranker.weights)))
+    for step in (-0.1, 0.1):
+        moved = {**ranker.weights, name: ranker.weights[name] + step}
+        other = Ranker(0.5, 1, ranker.intercept, moved, ranker.counts)
+        assert slow_loss(other, examples) > slow_loss(ranker, examples)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=25), st.integers(1, 30))
+def test_the_threshold_is_the_best_of_all(rated_claims: list[tuple[float, bool]], errors: int) -> None:
+    def f1(level: float) -> float:
+        chosen = [wrong for confidence, wrong in rated_claims if confidence >= level]
+        return 2 * sum(chosen) / (len(chosen) + errors)
+
+    level = best_threshold([confidence for confidence, _ in rated_claims], [wrong for _, wrong in rated_claims], errors)
+    reached = max(f1(confidence) for confidence, _ in rated_claims)
+    distinct = len({confidence for confidence, _ in rated_claims}) == len(rated_claims)
+    assert f1(level) == pytest.approx(reached) or not distinct  # equal confidences are taken or left together
+
+
+@given(st.lists(slips, max_size=15))
+def test_of_slips_that_share_words_the_surest_is_kept(candidates: list[Slip]) -> None:
+    ranker = shipped_ranker()
+    chosen = rated(candidates, ranker)
+    for slip in candidates:
+        surer = [other for other in chosen if other.slip.start < slip.end and slip.start < other.slip.end]
+        assert surer
+        assert max(other.confidence for other in surer) >= ranker.confidence(slip)
+
+
+def test_statements_of_a_kind_that_nobody_checked_are_never_sure() -> None:
+    assert shipped_ranker().confidence(slip(0, 1, "moon.phase", basis="base-rate")) == 0
+
+
+def test_weights_survive_a_file_and_nonsense_is_refused() -> None:
+    ranker = shipped_ranker()
+    assert parse_ranker(ranker.to_json(), "here") == ranker
+    for text in ("", "{}", "[]", '{"threshold": 1}', ranker.to_json().replace(str(ranker.intercept), "NaN")):
+        with pytest.raises(FinecombError, match="here: not weights of the box-score checker"):
+            parse_ranker(text, "here")

@@ -1,0 +1,23 @@
+"""What `finecomb preview` serves: sound studies in which every protocol has something to show."""
+
+from __future__ import annotations
+
+import pytest
+
+from finecomb import protocols
+from finecomb.annotators.simulated.preview_study import preview_study
+from finecomb.core.study import Study
+from finecomb.core.study_checks import check
+
+
+@pytest.mark.parametrize("name", protocols.names())
+def test_every_protocol_has_something_to_show(name: str) -> None:
+    asked = protocols.load(name)
+    study = Study.from_items(preview_study(asked, ["training"]))
+    assert study.settings.protocols == (asked.id,)
+    assert study.settings.skip == ("training",)
+    assert [each for each in check(study) if each.level == "error"] == []
+    assert not set(study.documents["id"]) & set(asked.practice)  # both are annotated, under keys of their own
+    judged = asked.work.unit in ("annotation", "mark")
+    assert len(study.documents) > 0
+    assert (len(study.annotations) > 0) == judged

@@ -1,0 +1,163 @@
+"""Backups tell whether they are as they were made; nothing unsound is put in the place of a study."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import finecomb as fc
+from finecomb.cli import app
+from finecomb.collection.database import backup
+from finecomb.collection.database.connection import Database
+from finecomb.collection.database.location import FILE, place
+from finecomb.collection.database.serving_lock import only_process
+from finecomb.core.errors import FinecombError
+from tests.databases import KINDS, Clocked, new_place, opened
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    file = tmp_path / FILE
+    with opened(place(file), list(fc.demo().items()), Clocked()):
+        pass
+    return file
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return result.exit_code, result.output + str(result.exception or "")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_backup_is_private_sealed_and_as_it_was_made(kind: str, tmp_path: Path) -> None:
+    where, file = new_place(kind, tmp_path), tmp_path / "copy.db"
+    with opened(where, list(fc.demo().items()), Clocked()) as store:
+        backup.back_up(store.database, file)
+    assert file.stat().st_mode & 0o777 == 0o600
+    check = backup.verify(file)
+    assert check.sealed
+    assert len(check.studies) == 1
+    assert [path.name for path in tmp_path.glob(".copy*")] == []
+    code, output = run("backup", "--verify", file)
+    assert code == 0
+    assert "as it was made" in output
+
+
+def test_a_changed_backup_is_told_and_not_put_back(study: Path, tmp_path: Path) -> None:
+    file = tmp_path / "copy.db"
+    run("backup", study, "-o", file)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("UPDATE document SET body = replace(body, 'a', 'b') WHERE place = 0")
+        connection.commit()
+    code, output = run("backup", "--verify", file)
+    assert code != 0
+    assert "was changed since it was made" in output
+    before = study.read_bytes()
+    code, output = run("restore", file, study, "--force")
+    assert code != 0
+    assert "nothing was changed" in output
+    assert str(file) in output
+    assert study.read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", ["cut", "noise", "text", "empty", "other"])
+def test_what_is_no_sound_backup_is_refused(study: Path, tmp_path: Path, damage: str) -> None:
+    file = tmp_path / "copy.db"
+    run("backup", study, "-o", file)
+    content = bytearray(file.read_bytes())
+    if damage == "other":
+        file.unlink()
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute("CREATE TABLE other (id)")
+            connection.commit()
+    else:
+        middle = len(content) // 2
+        content[middle : middle + 20_000] = b"\xff" * 20_000
+        kinds = {"cut": content[:5000], "noise": content, "text": b"not a database at all" * 100, "empty": b""}
+        file.write_bytes(bytes(kinds[damage]))
+    before = study.read_bytes()
+    assert run("backup", "--verify", file)[0] != 0
+    assert run("restore", file, study, "--force")[0] != 0
+    assert study.read_bytes() == before
+
+
+def test_a_backup_of_a_later_version_is_refused(study: Path, tmp_path: Path) -> None:
+    file = tmp_path / "copy.db"
+    run("backup", study, "-o", file)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'far-ahead'")
+        connection.commit()
+    with pytest.raises(FinecombError, match="a later Finecomb"):
+        backup.verify(file)
+
+
+def test_a_restored_study_carries_no_seal_and_its_replaced_one_is_private(study: Path, tmp_path: Path) -> None:
+    file = tmp_path / "copy.db"
+    run("backup", study, "-o", file)
+    assert run("restore", file, study, "--force")[0] == 0
+    with closing(sqlite3.connect(study)) as connection:
+        assert not connection.execute("SELECT name FROM sqlite_master WHERE name = 'backup_seal'").fetchall()
+    (replaced,) = tmp_path.glob("study.replaced-*.db")
+    assert replaced.stat().st_mode & 0o777 == 0o600
+    assert fc.read(study) == fc.demo()
+
+
+def test_nothing_is_put_back_while_a_server_runs(study: Path, tmp_path: Path) -> None:
+    file = tmp_path / "copy.db"
+    run("backup", study, "-o", file)
+    with only_process(place(study), "serve"):
+        code, output = run("restore", file, study, "--force")
+    assert code != 0
+    assert "in use by finecomb serve" in output
+    assert run("restore", file, study, "--force")[0] == 0
+
+
+_FULL = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (66_000, 66_000))
+import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+from finecomb.cli import main
+sys.argv = ["finecomb", "backup", sys.argv[1], "-o", sys.argv[2]]
+main()
+"""
+
+
+def test_a_backup_to_a_full_disk_leaves_nothing_half_made(study: Path, tmp_path: Path) -> None:
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
+    target = tmp_path / "full"
+    target.mkdir()
+    command = [sys.executable, "-c", _FULL, str(study), str(target / "copy.db")]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode != 0
+    assert "cannot be written" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert list(target.iterdir()) == []
+
+
+def test_a_backup_made_before_there_were_seals_can_be_put_back(study: Path, tmp_path: Path) -> None:
+    file = tmp_path / "old.db"
+    shutil.copy(study, file)
+    assert backup.verify(file).sealed == ""
+    assert run("restore", file, study, "--force")[0] == 0
+
+
+def test_verify_stands_alone(study: Path) -> None:
+    code, output = run("backup", study, "--verify", study)
+    assert code != 0
+    assert "stands alone" in output
+
+
+def test_every_backup_is_taken_from_one_moment(study: Path, tmp_path: Path) -> None:
+    database = Database(place(study), readonly=True)
+    backup.back_up(database, tmp_path / "a.db")
+    backup.back_up(database, tmp_path / "b.db")
+    database.close()
+    assert backup.verify(tmp_path / "a.db").rows == backup.verify(tmp_path / "b.db").rows

@@ -1,0 +1,157 @@
+"""Several processes that serve one study from PostgreSQL agree: here two stores, as two processes would have them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import fastapi.testclient
+import pytest
+import sqlalchemy as sa
+
+from finecomb.collection import access_storage, arrivals_storage, researcher_actions_storage
+from finecomb.collection.database.store import Store, open_store
+from finecomb.server.app import create_app
+from finecomb.server.auth import TOKEN
+from tests.databases import Client, demo_items, new_place
+
+
+@pytest.fixture
+def stores(tmp_path: Path) -> Iterator[tuple[Store, Store]]:
+    where = new_place("postgresql", tmp_path)
+    one, two = open_store(where, demo_items()), open_store(where)
+    yield one, two
+    one.close()
+    two.close()
+
+
+def same_browser(client: Client, store: Store) -> fastapi.testclient.TestClient:
+    """The browser of `client`, answered by another process."""
+    other = fastapi.testclient.TestClient(create_app(store), base_url="http://study.test")
+    other.cookies, other.headers[TOKEN] = client.cookies, client.headers[TOKEN]
+    return other
+
+
+def test_a_pause_holds_everywhere_at_once(stores: tuple[Store, Store]) -> None:
+    one, two = stores
+    reader = Client(one).joined()
+    task = reader.next()["id"]
+    elsewhere = same_browser(reader, two)
+    body = {"change": "a", "base": 0, "body": {"no_errors": True}}
+    assert elsewhere.put(f"/api/tasks/{task}/answers", json=body).status_code == 200
+    one.change_now(researcher_actions_storage.set_state, "tests", "paused")
+    assert elsewhere.put(f"/api/tasks/{task}/answers", json=body | {"change": "b", "base": 1}).status_code == 423
+    assert elsewhere.put(f"/api/tasks/{task}/finish", json={"change": "c"}).status_code == 423
+
+
+def test_a_revoked_link_signs_out_everywhere(stores: tuple[Store, Store]) -> None:
+    one, two = stores
+    (link,) = one.change_now(researcher_actions_storage.make_links, "tests", 0, ("ann",))
+    reader = Client(one).joined(link.token)
+    task = reader.next()["id"]
+    elsewhere = same_browser(reader, two)
+    assert elsewhere.get("/api/me").status_code == 200
+    one.change_now(researcher_actions_storage.revoke_links, "tests", "ann")
+    body = {"change": "a", "base": 0, "body": {"no_errors": True}}
+    assert elsewhere.put(f"/api/tasks/{task}/answers", json=body).status_code == 401
+    assert elsewhere.get("/api/me").status_code == 401
+
+
+def test_tries_are_counted_together(stores: tuple[Store, Store]) -> None:
+    one, two = stores
+    counts = [store.do_now(access_storage.count_attempt, "wrong-link", "here") for store in (one, two, one, two)]
+    assert counts == [1, 2, 3, 4]
+
+
+def test_who_signs_out_is_signed_out_everywhere(stores: tuple[Store, Store]) -> None:
+    one, two = stores
+    reader = Client(one).joined()
+    task = reader.next()["id"]
+    elsewhere = same_browser(reader, two)
+    assert elsewhere.get("/api/me").status_code == 200
+    assert reader.post("/api/leave").status_code == 200
+    elsewhere.cookies = reader_cookies = dict(elsewhere.cookies)
+    assert reader_cookies
+    body = {"change": "a", "base": 0, "body": {"no_errors": True}}
+    assert elsewhere.put(f"/api/tasks/{task}/answers", json=body).status_code == 401
+    assert elsewhere.put(f"/api/tasks/{task}/finish", json={"change": "b"}).status_code == 401
+    assert elsewhere.post("/api/next").status_code == 401
+
+
+def test_another_role_holds_everywhere(stores: tuple[Store, Store]) -> None:
+    one, two = stores
+    Client(one).researching("owner", "boss")
+    reader = Client(one).researching("editor", "ann")
+    elsewhere = same_browser(reader, two)
+    assert elsewhere.put("/api/admin/state", json={"state": "open"}).status_code == 200
+    again = one.do_now(researcher_actions_storage.invite, "tests", "ann", "viewer")
+    assert Client(one).post(f"/sign-in/{again}", follow_redirects=False).status_code == 303
+    assert elsewhere.put("/api/admin/state", json={"state": "open"}).status_code == 403
+
+
+def test_a_researcher_sees_at_once_what_was_done_through_another_process(stores: tuple[Store, Store]) -> None:
+    one, two = stores
+    owner = Client(one).researching()
+    elsewhere = same_browser(owner, two)
+
+    reader = Client(one).joined()
+    who = reader.get("/api/me").json()["annotator"]
+
+    def is_excluded(client: fastapi.testclient.TestClient) -> bool:
+        return client.get("/api/admin/annotator", params={"id": who}).json()["person"]["excluded"] is not None
+
+    assert not is_excluded(owner)
+    assert not is_excluded(elsewhere)
+    assert owner.put("/api/admin/annotator/excluded", params={"id": who}, json={"reason": "x"}).status_code == 200
+    assert is_excluded(elsewhere)
+    assert elsewhere.delete("/api/admin/annotator/excluded", params={"id": who}).status_code == 200
+    assert not is_excluded(owner)
+
+
+def test_a_renewed_open_link_brings_the_worker_id_through_every_process(stores: tuple[Store, Store]) -> None:
+    """A process that had not heard of the new link took people in without saying where they came from."""
+    one, two = stores
+    settings = one.head.settings
+    recruitment = settings.recruitment.model_copy(update={"platform": "prolific"})
+    one.change_now(
+        researcher_actions_storage.set_settings, "tests", settings.model_copy(update={"recruitment": recruitment})
+    )
+    one.change_now(researcher_actions_storage.set_joining, "tests", True)
+    token = access_storage.open_token(one)
+    visitor = fastapi.testclient.TestClient(create_app(two), base_url="http://study.test")
+    parameters = {"PROLIFIC_PID": "w1", "STUDY_ID": "s", "SESSION_ID": "t"}
+    assert visitor.get(f"/api/join/{token}", params=parameters).status_code == 200
+    assert visitor.post(f"/api/join/{token}", params=parameters).status_code == 200
+    with two.database.reading() as transaction:
+        assert [arrival.source.worker for arrival in arrivals_storage.arrivals(two, transaction)] == ["w1"]
+
+
+def test_few_connections_serve_many_readers_also_who_read_while_reading(
+    stores: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every thread had a connection of its own before, and many workers more than PostgreSQL gives."""
+    database = stores[0].database
+    monkeypatch.setattr("finecomb.collection.database.connection._WAIT", 60)
+    opened: list[object] = []
+    connect = database.connect
+
+    def counted() -> object:
+        opened.append(None)
+        return connect()
+
+    monkeypatch.setattr(database, "connect", counted)
+
+    def read(number: int) -> int:
+        with database.reading() as transaction:
+            (answer,) = transaction.one(sa.select(sa.literal(number))) or (0,)
+        return int(answer)
+
+    with ThreadPoolExecutor(60) as pool:
+        assert sorted(pool.map(read, range(300))) == list(range(300))
+    assert len(opened) <= 16
+    monkeypatch.setattr("finecomb.collection.database.connection._WAIT", 0.05)
+    with contextlib.ExitStack() as stack:
+        for _ in range(18):  # more than there are places: the last ones wait, then go on
+            stack.enter_context(database.reading())

@@ -1,0 +1,51 @@
+"""One study, one server; a file that is moved away is noticed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from finecomb.collection.database.location import FILE, place
+from finecomb.collection.database.serving_lock import ServedError, lock_file, only_process
+from tests.databases import Client, Clocked, demo_items, opened
+
+
+def test_a_second_process_is_refused_by_name(tmp_path: Path) -> None:
+    where = place(tmp_path / FILE)
+    message = r"is in use by finecomb serve, process \d+; stop that one first"
+    with only_process(where, "serve"), pytest.raises(ServedError, match=message), only_process(where, "restore"):
+        pass
+    with only_process(where, "restore"):
+        pass
+    path = lock_file(where)
+    assert path is not None
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_several_may_serve_from_postgresql() -> None:
+    where = place("postgresql://db.example/lab#harbour")
+    with only_process(where, "serve"), only_process(where, "serve"):
+        pass
+
+
+@pytest.mark.parametrize("how", ["moved", "deleted", "replaced"])
+def test_a_file_that_is_gone_is_noticed_before_the_next_acknowledgement(tmp_path: Path, how: str) -> None:
+    file = tmp_path / FILE
+    with opened(place(file), demo_items(), Clocked()) as store:
+        reader = Client(store).joined()
+        task = reader.next()["id"]
+        assert reader.save(task, "answers", {"no_errors": True}, change="first")[0] == 200
+        content = file.read_bytes()
+        moved = file.rename(tmp_path / "elsewhere.db")
+        if how == "replaced":
+            file.write_bytes(content)
+        elif how == "deleted":
+            moved.unlink()
+        code, answer = reader.save(task, "answers", {"no_errors": False}, base=1, change="second")
+        assert code == 500
+        assert answer["code"] == "failed"
+        assert not file.exists() or how == "replaced"
+        if how == "moved":
+            moved.rename(file)
+            assert reader.save(task, "answers", {"no_errors": False}, base=1, change="second")[0] == 200

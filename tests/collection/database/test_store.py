@@ -1,0 +1,347 @@
+"""A study in a database: what goes in comes out, and what is there is not lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from hypothesis import given, settings
+
+import finecomb as fc
+from finecomb import formats
+from finecomb.collection.database import backup, migrations, rows, tables
+from finecomb.collection.database.connection import Database, Transaction
+from finecomb.collection.database.location import FILE, StudyLocation, place
+from finecomb.collection.database.store import Store, prepare, read_items
+from finecomb.collection.database.writer import Writer
+from finecomb.core.errors import FinecombError, StudyError
+from finecomb.core.records import Annotation, Annotator, Document, Settings
+from finecomb.core.study import Item, Study
+from tests.databases import KINDS, Clocked, new_place, opened
+from tests.strategies import PROTOCOL, studies
+
+
+@pytest.fixture(params=KINDS)
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> StudyLocation:
+    return new_place(request.param, tmp_path)
+
+
+def taken(where: StudyLocation, items: list[Item]) -> Study:
+    with opened(where, items, Clocked()) as store:
+        return store.study()
+
+
+# --- in and out --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(items=studies())
+@settings(max_examples=25)
+def test_what_goes_in_comes_out(kind: str, items: list[Item], tmp_path_factory: pytest.TempPathFactory) -> None:
+    where = new_place(kind, tmp_path_factory.mktemp("study"))
+    assert taken(where, items) == Study.from_items(items)
+    assert Study.from_items(read_items(where)) == Study.from_items(items)
+
+
+FULL = Annotation.model_validate(
+    {
+        "id": "full",
+        "document": "d",
+        "annotator": "a",
+        "protocol": PROTOCOL.id,
+        "round": 3,
+        "about": "other",
+        "phase": "qualification",
+        "status": "excluded",
+        "marks": [
+            {"id": "m", "spans": [[0, 1]], "quotes": ["x"], "label": None, "answers": {"sure": True, "severity": 1}}
+        ],
+        "units": [{"start": 0, "end": 1}, {"start": 0, "end": 1, "seconds": 0.25, "scores": {"red": 0.5}}],
+        "answers": {"rating": 2.0, "several": ["a", "b"]},
+        "made_from": ["other"],
+        "readers": 3,
+        "excluded": {"by": "ann", "reason": "test", "when": "2026-01-31T09:30:00.123456Z"},
+        "started": "0001-01-01T00:00:00Z",
+        "submitted": "9999-12-31T23:59:59.999999Z",
+        "seconds": 0.1,
+        "active_seconds": 0,
+        "meta": {"no_errors": True, "nested": {"a": [1, 1.0, None, "😀"]}},
+    }
+)
+
+
+def test_every_field_of_an_annotation_comes_back(where: StudyLocation) -> None:
+    other = Annotation(id="other", document="d", annotator="a", protocol=PROTOCOL.id)
+    items: list[Item] = [Settings(), PROTOCOL, Document(id="d", text="x"), Annotator(id="a", kind="human"), other, FULL]
+    with opened(where, items, Clocked()) as store:
+        assert store.annotations(tables.annotation.c.id == "full") == [FULL]
+
+
+def test_that_nothing_was_found_can_be_taken_back_after_a_move(where: StudyLocation) -> None:
+    draft = FULL.model_copy(update={"answers": {}, "about": None, "status": "draft", "excluded": None})
+    entries = [(kind, body) for kind, _, body in rows.annotation_entries(draft)]
+    assert entries[-1] == ("answers", '{"answers":{},"no_errors":true}')
+    items: list[Item] = [Settings(), PROTOCOL, Document(id="d", text="x"), Annotator(id="a", kind="human"), draft]
+    with opened(where, items, Clocked()) as store:
+        assert store.annotations(tables.annotation.c.id == "full") == [draft]
+
+
+def test_a_folder_and_its_database_are_read_together(tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    fc.write(fc.demo(), folder)
+    before = fc.read(folder)
+    with opened(place(folder / FILE), list(before.items()), Clocked()):
+        pass
+    assert fc.read(folder) == before
+    with (folder / "documents.jsonl").open("a", encoding="utf-8") as file:
+        file.write(Document(id="later", text="New.").to_json() + "\n")
+    assert [*before.documents["id"], "later"] == list(fc.read(folder).documents["id"])
+    with pytest.raises(FinecombError, match="holds what annotators did"):
+        fc.write(before, folder, force=True)
+
+
+@pytest.mark.parametrize("target", ["parquet", "csv", "folder"])
+def test_a_database_converts_like_any_other_format(where: StudyLocation, target: str, tmp_path: Path) -> None:
+    taken(where, list(fc.demo().items()))
+    source = where.file or Path(f"{where.url.replace('+psycopg', '')}#{where.study}")
+    ending = {"parquet": ".parquet", "csv": ".csv", "folder": ""}[target]
+    formats.convert(source, tmp_path / f"out{ending}")
+    assert len(fc.read(tmp_path / f"out{ending}").marks) == len(fc.demo().marks)
+
+
+# --- starting again ----------------------------------------------------------------------------------------------
+
+
+def base(**document: Any) -> list[Item]:
+    return [Settings(title="one"), PROTOCOL, Document(**({"id": "d", "text": "abc"} | document))]
+
+
+WORK: list[Item] = [
+    Annotator(id="a", kind="human"),
+    Annotation(id="n", document="d", annotator="a", protocol=PROTOCOL.id),
+]
+
+
+def test_a_text_that_changed_under_marks_is_refused(where: StudyLocation) -> None:
+    taken(where, [*base(), *WORK])
+    with pytest.raises(StudyError, match="'d': its text was changed after work was done on it"):
+        taken(where, base(text="other"))
+    assert taken(where, base(meta={"model": "m"})).document("d").meta == {"model": "m"}
+
+
+def test_a_text_that_nobody_worked_on_may_change(where: StudyLocation) -> None:
+    taken(where, base())
+    assert taken(where, base(text="other")).document("d").text == "other"
+
+
+def test_a_protocol_in_use_is_frozen(where: StudyLocation) -> None:
+    changed = PROTOCOL.model_copy(update={"title": "Other"})
+    taken(where, base())
+    assert taken(where, [Settings(), changed]).protocols[PROTOCOL.id].title == "Other"
+    taken(where, [Settings(), changed, *WORK])
+    with pytest.raises(StudyError, match="count its version up"):
+        taken(where, [Settings(), PROTOCOL])
+
+
+def test_new_records_are_added_and_old_ones_stay(where: StudyLocation) -> None:
+    taken(where, [*base(), *WORK])
+    again = [*base(), Document(id="e", text="e"), Annotator(id="a", kind="llm"), Annotator(id="b", kind="human")]
+    found = taken(where, again)
+    assert list(found.documents["id"]) == ["d", "e"]
+    assert dict(zip(found.annotators["id"], found.annotators["kind"], strict=True)) == {"a": "human", "b": "human"}
+    assert len(found.annotations) == 1
+
+
+def test_settings_edited_in_the_folder_are_taken_over_field_by_field(where: StudyLocation) -> None:
+    from finecomb.collection import researcher_actions_storage
+
+    with opened(where, [Settings(title="one", seed=1), PROTOCOL], Clocked()) as store:
+        changed = store.head.settings.model_copy(update={"annotators": 7})
+        store.change_now(researcher_actions_storage.set_settings, "ann", changed)
+    with opened(where, [Settings(title="two", seed=1), PROTOCOL], Clocked()) as store:
+        assert (store.head.settings.title, store.head.settings.annotators) == ("two", 7)
+        assert store.head.settings.protocols == (PROTOCOL.id,)
+
+
+def test_the_key_of_an_annotation_is_unique_in_the_database(where: StudyLocation) -> None:
+    taken(where, [*base(), *WORK])
+    twin = Annotation(id="twin", document="d", annotator="a", protocol=PROTOCOL.id)
+    with pytest.raises(Exception, match=r"(?i)unique"):
+        taken(where, [twin])
+    assert len(Study.from_items(read_items(where)).annotations) == 1
+
+
+def test_one_database_holds_many_studies(where: StudyLocation) -> None:
+    first, second = (
+        StudyLocation(where.url, f"{where.study}1", where.file),
+        StudyLocation(where.url, f"{where.study}2", where.file),
+    )
+    taken(first, base())
+    taken(second, base(text="other"))
+    assert Study.from_items(read_items(first)).document("d").text == "abc"
+    assert Study.from_items(read_items(second)).document("d").text == "other"
+    with pytest.raises(FinecombError, match="no study has that name"):
+        list(read_items(StudyLocation(where.url, "nobody", where.file)))
+    if where.file:
+        with pytest.raises(FinecombError, match="holds 2 studies; say which with #NAME"):
+            list(read_items(where))
+        assert Study.from_items(formats.stream(Path(f"{where.file}#1"))).document("d").text == "abc"
+
+
+# --- tables ------------------------------------------------------------------------------------------------------
+
+
+def test_migrations_make_exactly_the_tables(where: StudyLocation) -> None:
+    taken(where, base())
+    engine = Database(where).engine()
+    with engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), tables.metadata) == []
+    engine.dispose()
+
+
+def test_a_pending_migration_is_run_after_a_backup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = place(tmp_path / FILE)
+    taken(where, base())
+    database = Database(where)
+    assert prepare(database) is None
+    real = migrations.head()
+    monkeypatch.setattr(migrations, "head", lambda: "next")
+    monkeypatch.setattr(migrations, "upgrade", lambda _: None)
+    saved = prepare(database)
+    database.close()
+    monkeypatch.setattr(migrations, "head", lambda: real)
+    assert saved is not None
+    assert Study.from_items(read_items(place(saved))) == Study.from_items(read_items(where))
+
+
+def test_a_database_of_a_later_finecomb_is_refused(tmp_path: Path) -> None:
+    where = place(tmp_path / FILE)
+    taken(where, base())
+    with Database(where).writing() as transaction:
+        transaction.command("UPDATE alembic_version SET version_num = 'future'")
+    with pytest.raises(FinecombError, match="made by a later Finecomb"):
+        taken(where, base())
+    with pytest.raises(FinecombError, match="made by a later Finecomb"):
+        list(read_items(where))
+
+
+@pytest.mark.parametrize("content", [b"", b"SQLite format 3\0 and then nonsense", b"no database at all"])
+def test_what_is_no_study_is_said_in_words(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x.db").write_bytes(content)
+    with pytest.raises(FinecombError, match=r"cannot be opened|holds no study"):
+        list(read_items(place(tmp_path / "x.db")))
+
+
+# --- backup ------------------------------------------------------------------------------------------------------
+
+
+def test_a_backup_is_a_file_and_can_be_put_back(where: StudyLocation, tmp_path: Path) -> None:
+    whole = taken(where, [*fc.demo(readers=2).items()])
+    other = replace(where, study=f"{where.study}-other")
+    taken(other, base())
+    target = tmp_path / "backup.db"
+    with backup.opened(where) as database:
+        backup.back_up(database, target)
+        with pytest.raises(FinecombError, match="exists already"):
+            backup.back_up(database, target)
+    if where.file:
+        assert len(Study.from_items(read_items(StudyLocation(place(target).url, "study", target))).marks) == len(
+            whole.marks
+        )
+    else:
+        assert Study.from_items(read_items(place(target))) == whole, "of PostgreSQL, only the study that was named"
+    with pytest.raises(FinecombError, match="say --force"):
+        backup.restore(target, where)
+    fresh = place(tmp_path / "fresh.db") if where.file else replace(where, study=f"{where.study}-fresh")
+    assert backup.restore(target, fresh) is None
+    assert Study.from_items(read_items(replace(fresh, study=fresh.study or "study"))) == whole
+    assert list(Study.from_items(read_items(other)).documents["id"]) == ["d"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_restoring_keeps_what_was_there(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    where = new_place(kind, tmp_path)
+    before = taken(where, base())
+    with backup.opened(where) as database:
+        backup.back_up(database, tmp_path / "old.db")
+    after = taken(where, [*base(), *WORK])
+    kept = backup.restore(tmp_path / "old.db", where, force=True)
+    assert kept is not None
+    assert Study.from_items(read_items(where)) == before
+    name = where.study or "study"
+    assert Study.from_items(read_items(StudyLocation(f"sqlite+pysqlite:///{kept}", name, kept))) == after
+
+
+# --- the writer --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def store(where: StudyLocation) -> Iterator[Store]:
+    with opened(where, base(), Clocked()) as store:
+        yield store
+
+
+def test_a_failing_change_does_not_hurt_those_beside_it(store: Store) -> None:
+    def title(_: Store, transaction: Transaction, text: str) -> str:
+        transaction.run(
+            sa.update(tables.study)
+            .values(settings=Settings(title=text).to_json())
+            .where(tables.study.c.key == store.key)
+        )
+        if text == "bad":
+            raise FinecombError("no")
+        return text
+
+    answers: dict[str, Any] = {}
+    ready = threading.Barrier(9)
+
+    def ask(text: str) -> None:
+        ready.wait()
+        try:
+            answers[text + str(len(answers))] = store.do_now(title, text)
+        except FinecombError as error:
+            answers[text] = str(error)
+
+    threads = [threading.Thread(target=ask, args=(text,)) for text in ["good"] * 8 + ["bad"]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers["bad"] == "no"
+    assert sum(value == "good" for value in answers.values()) == 8
+    store.refresh()
+    assert store.head.settings.title == "good"
+
+
+def test_nobody_is_told_before_the_commit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the commit fails, everybody in it is told that it failed, and the next change works again."""
+    writer = Writer(store.database)
+    real, broken = Transaction.command, [True]
+
+    def command(self: Transaction, sql: str) -> None:
+        if sql == "COMMIT" and broken:
+            broken.clear()
+            raise OSError("disk full")
+        real(self, sql)
+
+    monkeypatch.setattr(Transaction, "command", command)
+    statement = sa.update(tables.study).values(state="paused").where(tables.study.c.key == store.key)
+    with pytest.raises(OSError, match="disk full"):
+        writer.write_now(lambda transaction: transaction.run(statement))
+    assert _state(store) == "open"
+    writer.write_now(lambda transaction: transaction.run(statement) and None)
+    writer.close()
+    assert _state(store) == "paused"
+
+
+def _state(store: Store) -> str:
+    store.refresh()
+    return store.head.state

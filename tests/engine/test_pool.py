@@ -1,7 +1,0 @@
-from __future__ import annotations
-
-from finecomb.engine.pool import cores
-
-
-def test_there_is_a_core() -> None:
-    assert cores() >= 1

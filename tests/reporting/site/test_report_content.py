@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+
+from finecomb.core.records import Annotation, Annotator, Document, Mark
+from finecomb.core.span import Span
+from finecomb.core.study import Study
+from finecomb.protocols import load
+from finecomb.reporting.figures.figure_model import Axis, DotFigure
+from finecomb.reporting.site.front_page import first_page
+from finecomb.reporting.site.report_content import report, source
+
+SCARECROW = load("scarecrow")
+
+
+def uneven_study(readers: int = 1) -> Study:
+    """Two systems whose texts differ in length: one mark in 3 words and one in 30, beside one in 10 twice."""
+    words = {"a1": 3, "a2": 30, "b1": 10, "b2": 10}
+    documents = [Document(id=id, text="word " * count, meta={"model": id[0]}) for id, count in words.items()]
+    people = [Annotator(id=f"r{number}", kind="human") for number in range(readers)]
+    work = [
+        Annotation(
+            id=f"{id}/{person.id}", document=id, annotator=person.id, protocol=SCARECROW.id,
+            marks=(Mark(id=f"{id}/{person.id}/m", spans=(Span(0, 4),), quotes=("word",), label="redundant"),),
+        )
+        for id in words
+        for person in people
+    ]  # fmt: skip
+    return Study.from_items([SCARECROW, *documents, *people, *work])
+
+
+def test_the_difference_is_that_of_the_rates_beside_it() -> None:
+    """Rates were over all words and the difference over texts, so 5.1 against 5.3 differed by 0.6."""
+    content = report(source(uneven_study(), "uneven", draws=50), "today", lambda id: "")
+    systems = next(figure for figure in content.figures if figure.id == "systems")
+    assert isinstance(systems, DotFigure)
+    values = {row.name: row.estimate.value for row in systems.rows}
+    assert values == pytest.approx({"a": (100 / 3 + 100 / 30) / 2, "b": 10})
+    assert content.answer.difference
+    assert content.answer.difference.rows[0].estimate.value == pytest.approx(values["a"] - values["b"])
+    assert systems.axis.ticks[-1] >= 30  # the longest tooth lies on the axis
+
+
+def test_agreement_of_one_reader_is_a_sentence_and_no_empty_plot() -> None:
+    content = report(source(uneven_study(), "uneven", draws=20), "today", lambda id: "")
+    trust = next(figure for figure in content.figures if figure.id == "trust")
+    assert trust.empty == "There is nothing to draw: no text was read by two annotators."
+    assert trust.empty in first_page(content)
+    with_two = report(source(uneven_study(2), "uneven", draws=20), "today", lambda id: "")
+    assert next(figure for figure in with_two.figures if figure.id == "trust").empty == ""
+
+
+def test_nothing_is_less_than_nothing() -> None:
+    assert Axis(0, 1, (), 2).number(-0.001) == "0.00"
+    assert Axis(0, 1, (), 2).number(-0.01) == "−0.01"

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from finecomb.core.errors import FinecombError
+from finecomb.reporting.figures.figure_model import DotFigure, TableFigure
+from finecomb.reporting.site.report_sections import further_figures, further_table
+
+
+def test_estimates_are_dots_and_other_rows_a_table() -> None:
+    rows = [
+        {"metric": "chrf", "value": 0.4, "low": 0.3, "high": 0.5},
+        {"metric": "bleu", "value": None, "why": "no reference"},
+    ]
+    drawn, plain = further_figures(
+        [
+            further_table("stress.json", json.dumps({"table": rows, "signature": "statistic:fall"})),
+            further_table("critics-of-mine.csv", "critic,verdict\nsections,kept\n"),
+        ]
+    )
+    assert isinstance(drawn, DotFigure)
+    assert [(row.name, row.estimate.short(1)) for row in drawn.rows] == [
+        ("chrf", "0.4 [0.3, 0.5]"),
+        ("bleu", "no reference"),
+    ]
+    assert drawn.signature == "statistic:fall"
+    assert isinstance(plain, TableFigure)
+    assert (plain.title, plain.table) == ("Critics of mine", ({"critic": "sections", "verdict": "kept"},))
+
+
+def test_numbers_that_are_none_are_never_an_empty_chart() -> None:
+    (figure,) = further_figures([further_table("a.csv", "name,value\nx,nan\n")])
+    assert figure.empty == "Every number in it is undefined."
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.json", "{", "--with a.json: cannot be read"),
+        ("a.json", '{"rows": 3}', "no list of rows"),
+        ("a.json", "[]", "has no rows"),
+        ("a.csv", "", "has no rows"),
+        ("a.csv", "a,b\n1\n", "more or fewer cells"),
+    ],
+)
+def test_a_file_that_is_no_table_is_one_line(name: str, text: str, message: str) -> None:
+    with pytest.raises(FinecombError, match=message) as caught:
+        further_table(name, text)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,130 @@
+"""Pages show texts as text, fetch nothing, and list every disagreement."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import finecomb as fc
+from finecomb.core.palette import looks
+from finecomb.core.span import Span
+from finecomb.reporting.figures import validation_charts
+from finecomb.reporting.page_shell import marked_text, table
+from finecomb.reporting.validation_pages import write_report
+from finecomb.statistics.gold.disagreements import cases
+from finecomb.statistics.gold.scores import Scores, score
+from tests.reporting.boxes import collisions
+from tests.statistics.agreement.worlds import PROTOCOL, Marked
+from tests.statistics.gold.worlds import world
+
+NASTY = 'x<y and z>w </script><b>bold</b> & "quoted" {{braces}} 😀'
+TEXTS = {"<i>one</i>": NASTY, "../two": "plain words here"}
+
+
+@pytest.fixture(scope="module")
+def scores() -> Scores:
+    given: dict[tuple[str, str], list[Marked]] = {
+        ("<i>one</i>", "gold"): [(0, 3, "red"), (8, 11, "blue"), (12, 12, "red")],
+        ("<i>one</i>", "</td><u>judge"): [(0, 2, "blue"), (13, 20, "red")],
+        ("../two", "gold"): [],
+        ("../two", "</td><u>judge"): [(0, 5, "red")],
+    }
+    return score(world(TEXTS, given), match="optimal", draws=50)
+
+
+@pytest.fixture(scope="module")
+def folder(scores: Scores, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("report")
+    written = write_report(scores, place)
+    assert all(path.is_file() for path in written)
+    return place
+
+
+class _Text(HTMLParser):
+    """The text of the sheets, and every tag."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.words: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def test_texts_names_and_ids_are_never_markup(folder: Path) -> None:
+    for path in [folder / "index.html", *sorted((folder / "texts").iterdir())]:
+        page = re.sub(r"<script.*?</script>", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        seen = _Text()
+        seen.feed(page)
+        assert not seen.tags & {"b", "i", "u"}
+        assert "<u>judge" in "".join(seen.words)
+
+
+def test_a_page_fetches_nothing(folder: Path) -> None:
+    for path in folder.rglob("*.html"):
+        page = re.sub(r"(<script[^>]*>).*?</script>", r"\1", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert not re.search(r"""<(?:script|link|img|iframe)[^>]+(?:src|href)\s*=""", page)
+        assert "@import" not in page
+        assert not re.search(r"""url\(\s*['"]?https?:""", page)
+    assert "</script><b>" not in (folder / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_text_is_shown_whole_on_both_sides(folder: Path) -> None:
+    page = (folder / "texts" / "00001.html").read_text(encoding="utf-8")
+    sheets = re.findall(r'<div class="text" dir="auto">(.*?)</div>', page, flags=re.DOTALL)
+    plain = [re.sub(r'<span class="at".*?</span></span>', "", sheet) for sheet in sheets]
+    assert [unescape(re.sub(r"<[^>]+>", "", sheet)) for sheet in plain] == [NASTY, NASTY]
+
+
+def test_every_disagreement_is_listed(folder: Path, scores: Scores) -> None:
+    wrong = [case for case in cases(scores.judged[0]) if case.kind != "right"]
+    pages = [path.read_text(encoding="utf-8") for path in sorted((folder / "texts").iterdir())]
+    assert sum(page.count("<tr><td>") for page in pages) == len(wrong) == 5
+
+
+def test_figures_are_drawn_light_and_dark_with_every_label_that_has_a_point(scores: Scores) -> None:
+    for draw in (validation_charts.precision_recall, validation_charts.confusion_map):
+        light, dark = draw(scores), draw(scores, dark=True)
+        assert light["config"]["background"] != dark["config"]["background"]
+    values = [value for own in validation_charts.precision_recall(scores)["datasets"].values() for value in own]
+    shown = {row.columns["label"] for row in scores.rows if not validation_charts.undefined(row)}
+    assert {point["label"] for point in values if "label" in point} == shown
+
+
+@pytest.mark.long
+def test_no_name_hides_another_and_pictures_come_before_tables(tmp_path: Path) -> None:
+    """Names of points near each other stood on top of each other."""
+    scores = score(fc.demo(readers=4), draws=50)
+    write_report(scores, tmp_path)
+    assert collisions((tmp_path / "precision-recall.svg").read_text(encoding="utf-8")) == []
+    page = (tmp_path / "index.html").read_text(encoding="utf-8").partition("<main>")[2]
+    assert page.index('id="precision-recall-0"') < page.index("<table")
+    assert page.index('class="legend"') < page.index("<table")
+
+
+def test_figures_are_pictures(folder: Path) -> None:
+    assert (folder / "confusion.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert (folder / "confusion.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_marks_are_told_by_colour_line_flag_and_state() -> None:
+    look = looks(PROTOCOL)["red"]
+    shown = marked_text("one two", [([Span(0, 3)], look, "missed"), ([Span(0, 7)], look, "right")])
+    assert "missed" in shown
+    assert f"s-{look.slot.name}" in shown
+    assert f"✓{look.flag}" in shown
+
+
+def test_a_table_escapes_what_is_not_html_and_shows_nan_as_a_dash() -> None:
+    shown = table([{"a": "<b>", "n": float("nan"), "h": "<i>x</i>"}], {"h": "html"})
+    assert "&lt;b&gt;" in shown
+    assert "<td class=n>–</td>" in shown
+    assert "<i>x</i>" in shown

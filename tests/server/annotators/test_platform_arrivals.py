@@ -1,0 +1,411 @@
+"""From a recruiting platform and back: who comes in, as whom, and what they take back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fastapi.testclient
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from finecomb.collection import access_storage, arrivals_storage, researcher_actions_storage
+from finecomb.collection.arrivals import Arrival, ArrivalSource
+from finecomb.collection.database.store import Store
+from finecomb.core.errors import FinecombError
+from finecomb.core.protocol import Protocol, Work
+from finecomb.core.records import PHASES, Recruitment, Settings
+from finecomb.core.study import Item
+from finecomb.server.annotators import platform_arrivals
+from finecomb.server.annotators.platform_arrivals import told
+from finecomb.server.app import create_app
+from finecomb.server.auth import TOKEN, Auth
+from finecomb.server.headers import MTURK
+from tests.databases import Client, demo_items
+
+PROLIFIC = Recruitment(platform="prolific", completed="DONE1", screened_out="SCREEN1", no_consent="NO1")
+TURK = Recruitment(platform="mturk")
+PID = {"PROLIFIC_PID": "5f1aaa", "STUDY_ID": "st1", "SESSION_ID": "se1"}
+HIT = {
+    "workerId": "A1WORKER",
+    "assignmentId": "3ASSIGN",
+    "hitId": "3HIT",
+    "turkSubmitTo": "https://workersandbox.mturk.com",
+}
+ONE_TEXT = Work(texts=1, once=True)
+
+
+@pytest.fixture
+def items() -> list[Item]:
+    """A study in which everybody gets one text and may take part once."""
+    settings, protocol, *documents = demo_items()
+    assert isinstance(settings, Settings)
+    assert isinstance(protocol, Protocol)
+    asked = protocol.model_copy(update={"work": ONE_TEXT, "consent": "You agree."})
+    skipped = tuple(phase for phase in PHASES if phase != "consent")
+    return [settings.model_copy(update={"skip": skipped, "annotators": 50}), asked, *documents]
+
+
+def recruit(store: Store, recruitment: Recruitment) -> None:
+    settings = store.head.settings.model_copy(update={"recruitment": recruitment})
+    store.change_now(researcher_actions_storage.set_settings, "tests", settings)
+
+
+def path(store: Store, more: str = "") -> str:
+    return f"/api/join/{access_storage.open_token(store)}{more}"
+
+
+def join(store: Store, asked: dict[str, str], client: Client | None = None) -> tuple[Client, str]:
+    client = client or Client(store)
+    answer = client.post(path(store), params=asked)
+    assert answer.status_code == 200, answer.text
+    client.headers[TOKEN] = answer.json()["csrf"]
+    return client, answer.json()["annotator"]
+
+
+def refused(answer: Any, code: str = "not-allowed") -> str:
+    assert answer.json()["code"] == code, answer.text
+    return str(answer.json()["say"])
+
+
+def came(store: Store) -> list[Arrival]:
+    with store.database.reading() as transaction:
+        return arrivals_storage.arrivals(store, transaction)
+
+
+# --- coming in ---------------------------------------------------------------------------------------------------
+
+
+def test_a_platforms_ids_are_ignored_unless_the_study_recruits_there(store: Store) -> None:
+    join(store, PID)
+    recruit(store, TURK)
+    refused(Client(store).post(path(store), params=PID))
+    assert [each.source.worker for each in came(store)] == [""]
+
+
+def test_a_worker_comes_back_from_another_browser_only_when_a_researcher_lets_them(store: Store) -> None:
+    recruit(store, PROLIFIC)
+    _, first = join(store, PID)
+    assert "another browser" in refused(Client(store).post(path(store), params=PID), "other-browser")
+    released = Client(store).researching().delete("/api/admin/annotator/browser", params={"id": first})
+    assert released.status_code == 200
+    _, again = join(store, PID)
+    assert "another browser" in refused(Client(store).post(path(store), params=PID), "other-browser")
+    _, other = join(store, PID | {"PROLIFIC_PID": "5f2bbb"})
+    assert first == again != other
+    assert {each.platform for each in store.annotators() if each.id in (first, other)} == {"prolific"}
+
+
+def test_another_id_in_the_same_browser_is_somebody_else_and_leaves_a_trace(store: Store) -> None:
+    recruit(store, PROLIFIC)
+    client, first = join(store, PID)
+    _, second = join(store, PID | {"PROLIFIC_PID": "5f2bbb"}, client)
+    assert first != second
+    one, two = came(store)
+    assert one.source.device == two.source.device != ""
+
+
+def test_the_code_of_the_first_browser_opens_the_second(store: Store) -> None:
+    recruit(store, PROLIFIC)
+    first, who = join(store, PID)
+    code = first.get("/api/me").json()["code"]
+    assert len(code) == 8
+    second = Client(store)
+    answer = second.post(path(store), params=PID | {"code": "AAAAAAAA"})
+    assert (answer.status_code, answer.json()["code"]) == (403, "other-browser")
+    assert second.post(path(store), params=PID | {"code": f" {code.lower()} "}).json()["annotator"] == who
+    assert second.get("/api/me").json()["code"] != code  # the second browser is the one now
+    assert Client(store).post(path(store), params=PID | {"code": code}).status_code == 403
+    guesses = [Client(store).post(path(store), params=PID | {"code": str(n)}).status_code for n in range(10)]
+    assert guesses[0] == 403
+    assert guesses[-1] == 429
+
+
+def test_who_came_by_a_link_of_ours_has_no_code(store: Store) -> None:
+    assert Client(store).joined().get("/api/me").json()["code"] == ""
+
+
+def test_coming_back_in_the_same_browser_is_no_new_arrival(store: Store) -> None:
+    recruit(store, PROLIFIC)
+    client, first = join(store, PID)
+    assert join(store, PID, client)[1] == first
+    assert len(came(store)) == 1
+    assert join(store, PID | {"SESSION_ID": "se2"}, client)[1] == first
+    assert [each.source.session for each in came(store)] == ["se1", "se2"]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"PROLIFIC_PID": ""},
+        {"PROLIFIC_PID": "{{%PROLIFIC_PID%}}"},
+        {"PROLIFIC_PID": "x" * 101},
+        {"PROLIFIC_PID": "=cmd()"},
+        {"prolific_pid": "5f1aaa"},
+    ],
+)
+def test_an_edited_address_is_refused_in_words(store: Store, method: str, asked: dict[str, str]) -> None:
+    recruit(store, PROLIFIC)
+    say = refused(Client(store).request(method, path(store), params=asked))
+    assert say == "This address does not say who you are. Go back to Prolific and open the study from there."
+    assert came(store) == []
+
+
+def test_a_personal_link_needs_no_id_of_a_platform(store: Store) -> None:
+    recruit(store, PROLIFIC)
+    (made,) = store.do_now(researcher_actions_storage.make_links, "tests", 1, ())
+    client = Client(store).joined(made.token)
+    assert client.get("/api/me").json()["annotator"] == made.annotator
+    assert Client(store).get(f"/api/join/{made.token}").json()["personal"]
+
+
+def test_a_preview_shows_and_does_not_start(store: Store) -> None:
+    recruit(store, TURK)
+    looking = {"assignmentId": "ASSIGNMENT_ID_NOT_AVAILABLE", "hitId": "3HIT"}
+    assert Client(store).get(path(store), params=looking).json()["preview"]
+    assert "Accept the task" in refused(Client(store).post(path(store), params=looking))
+    assert not Client(store).get(path(store), params=HIT).json()["preview"]
+
+
+def test_who_finished_cannot_take_part_again_where_everybody_may_once(store: Store) -> None:
+    recruit(store, TURK)
+    client, first = join(store, HIT)
+    assert join(store, HIT | {"assignmentId": "3SECOND"}, client)[1] == first  # gave it back and took it up again
+    client.nothing_found(client.next()["id"])
+    assert join(store, HIT | {"assignmentId": "3SECOND"}, client)[1] == first  # to fetch the code
+    say = refused(client.post(path(store), params=HIT | {"assignmentId": "3THIRD"}))
+    assert say.startswith("You have taken part in this study before")
+    assert "Mechanical Turk" in say
+
+
+def test_by_the_open_link_a_browser_takes_part_once(store: Store) -> None:
+    client = Client(store).joined()
+    (first,) = came(store)
+    client.post("/api/leave")
+    assert join(store, {}, client)[1] == first.annotator
+    assert join(store, {})[1] != first.annotator
+
+
+def test_starting_is_agreeing_and_is_kept_once(store: Store) -> None:
+    recruit(store, PROLIFIC)
+    client, who = join(store, PID)
+    join(store, PID | {"SESSION_ID": "se2"}, client)
+    one = next(each for each in store.annotators() if each.id == who)
+    assert one.meta["steps"] == [
+        {"step": "consent", "protocol": "scarecrow@2", "done": "2023-11-14T22:13:20Z"},
+    ]
+
+
+def test_who_does_not_agree_takes_a_code_back_and_leaves_nothing(store: Store) -> None:
+    recruit(store, PROLIFIC)
+    people_before = store.annotators()
+    ending = Client(store).post(path(store, "/decline"), params=PID).json()
+    assert ending == {
+        "why": "no-consent",
+        "code": "NO1",
+        "back": "https://app.prolific.com/submissions/complete?cc=NO1",
+        "form": {},
+        "more": False,
+    }
+    assert (store.annotators(), came(store)) == (people_before, [])
+    refused(Client(store).post("/api/join/wrong/decline"), "not-found")
+    refused(Client(store).post(path(store, "/decline"), headers={"sec-fetch-site": "cross-site"}))
+
+
+# --- what is believed --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("address", "believed"),
+    [
+        ("https://www.mturk.com", True),
+        ("https://workersandbox.mturk.com/", True),
+        ("http://www.mturk.com", False),
+        ("https://mturk.com.evil.example", False),
+        ("https://evilmturk.com", False),
+        ("https://www.mturk.com@evil.example", False),
+        ("https://evil.example/?.mturk.com", False),
+        ("https://evil.example#.mturk.com", False),
+        ("https://www.mturk.com:8443", False),
+        ("https://www.mturk.com/else", False),
+        ("https://[", False),
+        ("javascript:alert(1)//.mturk.com", False),
+        ("https://" + "a" * 300 + ".mturk.com", False),
+    ],
+)
+def test_work_is_handed_in_to_mechanical_turk_only(address: str, believed: bool) -> None:
+    assert bool(told(TURK, HIT | {"turkSubmitTo": address}).submit) == believed
+
+
+@given(
+    st.dictionaries(st.sampled_from([*PID, *HIT]), st.text(max_size=130)), st.sampled_from(["", "prolific", "mturk"])
+)
+def test_what_a_link_says_is_an_id_or_nothing(asked: dict[str, str], platform: Any) -> None:
+    found = told(Recruitment(platform=platform), asked)
+    for id in (found.worker, found.place, found.session):
+        assert id == "" or (id in asked.values() and len(id) <= 100 and id.isascii() and id[0].isalnum())
+    assert platform or found == ArrivalSource()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"back": "javascript:alert(1)"},
+        {"back": "prolific"},
+        {"frame": ["https://*.mturk.com"]},
+        {"frame": ["http://evil.example"]},
+        {"frame": ["https://a.example/x"]},
+        {"frame": ["'self'; script-src *"]},
+        {"platform": "other"},
+    ],
+)
+def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises((ValueError, FinecombError)):
+        Recruitment.model_validate(wrong)
+
+
+# --- traces ------------------------------------------------------------------------------------------------------
+
+
+def from_address(store: Store, host: str) -> str:
+    browser = fastapi.testclient.TestClient(create_app(store), base_url="http://study.test", client=(host, 1))
+    assert browser.post(path(store)).status_code == 200
+    return came(store)[-1].source.address
+
+
+def test_addresses_are_hashed_with_the_studys_secret(store: Store) -> None:
+    first = from_address(store, "203.0.113.7")
+    assert len(first) == 32
+    assert first == from_address(store, "203.0.113.7") != from_address(store, "203.0.113.8")
+    assert from_address(store, "2001:db8::1") == from_address(store, "2001:db8::ffff:2")  # one network
+    assert from_address(store, "127.0.0.1") == from_address(store, "::1") == ""  # a proxy's, which says nothing
+
+
+# --- going back --------------------------------------------------------------------------------------------------
+
+
+def test_prolific_gets_its_codes(store: Store) -> None:
+    recruit(store, PROLIFIC)
+    _, who = join(store, PID)
+    door = Auth(store)
+    done, out = platform_arrivals.ending(door, who, "done"), platform_arrivals.ending(door, who, "screened-out")
+    assert (done.code, out.code) == ("DONE1", "SCREEN1")
+    assert done.back == "https://app.prolific.com/submissions/complete?cc=DONE1"
+
+
+def test_the_code_comes_when_the_last_text_is_handed_in_and_not_when_it_is_opened(store: Store) -> None:
+    two = store.head.protocol.model_copy(update={"version": "3", "work": Work(texts=2)})
+    store.change_now(researcher_actions_storage.add_protocol, "tests", two)
+    settings = store.head.settings.model_copy(update={"protocols": (two.id,)})
+    store.change_now(researcher_actions_storage.set_settings, "tests", settings)
+    client = Client(store).joined()
+
+    def ending() -> Any:
+        me = client.get("/api/me").json()
+        assert (me["way"][-1]["state"] == "done") == (me["ending"] is not None)
+        return me["ending"]
+
+    client.nothing_found(client.next()["id"])
+    last = client.next()["id"]
+    assert ending() is None
+    client.nothing_found(last)
+    assert ending()["why"] == "done"
+    assert client.finish(last, verb="reopen")[0] == 200
+    assert ending() is None
+    assert client.finish(last)[0] == 200
+    assert ending()["code"]
+
+
+@pytest.mark.parametrize("state", ["paused", "closed"])
+def test_who_finished_keeps_the_code_whatever_becomes_of_the_study_or_of_them(store: Store, state: Any) -> None:
+    client = Client(store).joined()
+    client.nothing_found(client.next()["id"])
+    before = client.get("/api/me").json()["ending"]
+    other = Client(store).joined()
+    store.change_now(researcher_actions_storage.set_state, "tests", state)
+    for each in came(store):
+        store.change_now(researcher_actions_storage.exclude_annotator, "tests", each.annotator, "copied")
+    assert client.get("/api/me").json()["ending"] == before
+    assert other.get("/api/me").json()["ending"] is None
+
+
+def test_nobody_new_comes_into_a_closed_study_and_who_was_there_does(store: Store) -> None:
+    recruit(store, TURK)
+    client, first = join(store, HIT)
+    store.change_now(researcher_actions_storage.set_state, "tests", "closed")
+    assert Client(store).get(path(store), params=HIT).json()["state"] == "closed"
+    refused(Client(store).post(path(store), params=HIT | {"workerId": "A9OTHER"}), "closed")
+    assert join(store, HIT, client)[1] == first
+    assert {each.annotator for each in came(store)} == {first}
+
+
+def test_mechanical_turk_gets_a_form(store: Store) -> None:
+    recruit(store, TURK)
+    _, who = join(store, HIT)
+    done = platform_arrivals.ending(Auth(store), who, "done")
+    assert done.back == "https://workersandbox.mturk.com/mturk/externalSubmit"
+    assert done.form == {"assignmentId": "3ASSIGN", "code": done.code}
+    assert platform_arrivals.declined(Auth(store), told(TURK, HIT)).form == {}
+
+
+def test_codes_of_ones_own_differ_by_person_and_by_ending(store: Store) -> None:
+    recruit(store, Recruitment(back="https://panel.example/end?c={code}&x=1"))
+    (_, one), (_, two) = join(store, {}), join(store, {})
+    door = Auth(store)
+    ends = [platform_arrivals.ending(door, who, why) for who in (one, two) for why in ("done", "screened-out")]
+    assert len({each.code for each in ends}) == 4
+    assert ends[0].back == f"https://panel.example/end?c={ends[0].code}&x=1"
+
+
+def test_a_code_is_quoted_in_an_address(store: Store) -> None:
+    recruit(store, Recruitment(completed="A&b=c d", back="https://panel.example/?c={code}"))
+    _, who = join(store, {})
+    assert platform_arrivals.ending(Auth(store), who, "done").back == "https://panel.example/?c=A%26b%3Dc%20d"
+
+
+# --- inside another page -----------------------------------------------------------------------------------------
+
+
+def headers(store: Store, page: str) -> tuple[str, str, str]:
+    found = Client(store).get(page).headers
+    policy = dict(each.strip().split(" ", 1) for each in found["content-security-policy"].split(";"))
+    return policy["frame-ancestors"], policy["form-action"], found.get("x-frame-options", "")
+
+
+STRICT = ("'none'", "'self'", "DENY")
+
+
+def test_pages_are_in_nobodys_frame_unless_the_study_says_so(store: Store) -> None:
+    join_page = f"/join/{access_storage.open_token(store)}"
+    for page in ("/", join_page, "/admin", "/api/me", "/sign-in/x", "/static/x"):
+        assert headers(store, page) == STRICT
+    recruit(store, PROLIFIC)
+    assert headers(store, join_page) == STRICT
+    recruit(store, TURK)  # the page of the link may be shown, to open a tab
+    assert headers(store, join_page) == (" ".join(MTURK), "'self' https://*.mturk.com", "")
+    assert headers(store, "/") == ("'none'", "'self' https://*.mturk.com", "DENY")
+    assert Client(store).get(path(store), params=HIT).json()["window"]
+    recruit(store, TURK.model_copy(update={"frame": ("https://worker.mturk.com",)}))
+    for page in ("/", join_page):
+        assert headers(store, page) == ("https://worker.mturk.com", "'self' https://*.mturk.com", "")
+    for page in ("/admin", "/api/me", "/sign-in/x", "/static/x"):
+        assert headers(store, page) == STRICT
+    assert not Client(store).get(path(store), params=HIT).json()["window"]
+
+
+def test_cookies_are_partitioned_in_a_frame_and_strict_otherwise(store: Store) -> None:
+    plain = Client(store).post(path(store)).headers.get_list("set-cookie")
+    assert len(plain) == 2
+    assert all("SameSite=Strict" in each and "HttpOnly" in each and "Partitioned" not in each for each in plain)
+    recruit(store, TURK.model_copy(update={"frame": ("https://worker.mturk.com",)}))
+    framed = Client(store).post(path(store), params=HIT).headers.get_list("set-cookie")
+    assert len(framed) == 2
+    assert all(
+        each.endswith("; HttpOnly; Max-Age=5184000; Path=/; SameSite=None; Secure; Partitioned") for each in framed[1:]
+    )
+    assert all("SameSite=None; Secure; Partitioned" in each for each in framed)
+    token = store.do_now(researcher_actions_storage.invite, "tests", "ann", "owner")
+    signed = Client(store).post(f"/sign-in/{token}", follow_redirects=False).headers["set-cookie"]
+    assert "SameSite=Strict" in signed

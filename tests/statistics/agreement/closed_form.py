@@ -1,0 +1,57 @@
+"""Agreement on one label in closed form, the short way to what `agree` computes for all: an oracle for tests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.estimate import Estimate, Signature
+from finecomb.core.study import Study
+from finecomb.statistics.agreement.alpha import alpha_sums, binary_alpha, two_agree, two_agree_sums, why_undefined
+from finecomb.statistics.agreement.coincidences import Floats
+from finecomb.statistics.inference.resampling import Sums, interval
+from finecomb.statistics.measures.unit_grid import Level, Votes, lay, votes
+from finecomb.statistics.selection.view import View, as_view
+
+Statistic = tuple[Callable[[Votes], Sums], Callable[[Sums], Floats]]
+
+STATISTICS: dict[str, Statistic] = {"alpha": (alpha_sums, binary_alpha), "two-agree": (two_agree_sums, two_agree)}
+
+
+def agreement(
+    study: Study | View,
+    statistic: str = "alpha",
+    label: str | None = None,
+    tokens: str = "words",
+    level: Level = "token",
+    draws: int = 1000,
+    seed: int = 0,
+) -> Estimate:
+    """Agreement on marks of one category, or on any mark, pooled over documents, with an interval over documents."""
+    seen = as_view(study)
+    if label is not None and label not in seen.categories:
+        raise FinecombError(f"no label is called {label!r}{did_you_mean(label, seen.categories)}")
+    counted = votes(seen.study, lay(seen.study, level, tokens), [label] if label else None)
+    if statistic not in STATISTICS:
+        raise FinecombError(f"no such statistic: {statistic!r}{did_you_mean(statistic, STATISTICS)}; `agree` has more")
+    to_sums, of_sums = STATISTICS[statistic]
+    sums = to_sums(counted)[0]
+    signature = Signature.of(
+        statistic=statistic,
+        unit=level,
+        label=label or "any",
+        tokens=tokens if level == "token" else None,
+        **seen.fields,
+        annotators=seen.study.annotations["annotator"].n_unique(),
+        documents=len(counted.readers),
+        draws=draws,
+        seed=seed,
+    )
+    value = float(of_sums(sums.sum(axis=0)[None])[0])
+    if math.isnan(value):
+        return Estimate(value, math.nan, math.nan, signature, why_undefined(counted))
+    low, high = interval(sums, of_sums, draws, np.random.default_rng(seed))
+    return Estimate(value, low, high, signature)

@@ -1,0 +1,59 @@
+"""Intervals of agreement hold the truth as often as they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from finecomb.core.estimate import Signature
+from finecomb.statistics.agreement.alpha import pooled_alpha
+from finecomb.statistics.agreement.coincidences import Floats, Weights, tally_votes
+from finecomb.statistics.agreement.pairwise import Cells, cell_pairs, f1
+from finecomb.statistics.inference.resampling import estimated, study_and_resample_weights
+
+READERS, UNITS = 4, 30
+
+
+def world(documents: int, rng: np.random.Generator) -> Cells:
+    """Texts that differ in how much is wrong; an error is seen by each reader with chance .6, elsewhere .05."""
+    share = rng.beta(2, 8, size=documents)
+    wrong = rng.random((documents, UNITS)) < share[:, None]
+    seen = rng.random((documents, READERS, UNITS)) < np.where(wrong, 0.6, 0.05)[:, None]
+    return Cells(
+        seen.reshape(1, -1).astype(np.int16),
+        np.arange(documents * READERS + 1) * UNITS,
+        np.repeat(np.arange(documents), READERS),
+        np.tile(np.arange(READERS), documents),
+        tuple("pqrs"),
+    )
+
+
+def both(own: Cells, weights: Weights) -> dict[str, Floats]:
+    documents = weights.shape[1]
+    k = own.depth.reshape(documents, READERS, UNITS).sum(axis=1).reshape(1, -1).astype(np.int64)
+    m = np.full(documents * UNITS, READERS)
+    tally = tally_votes(("any",), k, m, np.arange(documents + 1) * UNITS)
+    return {"alpha": pooled_alpha(tally, weights)[:, 0], "f1": f1(cell_pairs(own), weights)[:, 0]}
+
+
+def covered(runs: int, everywhere: int, documents: int = 100) -> dict[str, float]:
+    """Share of runs whose interval holds the value of a study with very many documents."""
+    everything = both(world(everywhere, np.random.default_rng(0)), np.ones((1, everywhere)))
+    truth = {name: value[0] for name, value in everything.items()}
+    hits = dict.fromkeys(truth, 0)
+    for run in range(1, runs + 1):
+        drawn = both(world(documents, np.random.default_rng(run)), study_and_resample_weights(documents, 400, run))
+        for name, each in drawn.items():
+            found = estimated(float(each[0]), each[1:], Signature.of(statistic=name))
+            hits[name] += found.low <= truth[name] <= found.high
+    return {name: count / runs for name, count in hits.items()}
+
+
+@pytest.mark.long
+def test_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
+    assert all(0.88 <= share <= 0.99 for share in covered(120, 4_000).values())
+
+
+@pytest.mark.long
+def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
+    assert all(0.93 <= share <= 0.97 for share in covered(1000, 40_000).values())

@@ -1,0 +1,86 @@
+"""Resamples are drawn in one place: against slow definitions, and with a reason wherever something is missing."""
+
+from __future__ import annotations
+
+import ast
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import finecomb
+from finecomb.core.estimate import Signature
+from finecomb.statistics.inference import resampling
+
+SIGNATURE = Signature.of(statistic="toy")
+ROOT = Path(finecomb.__file__).parent
+
+
+def test_batches_give_the_same_weights_as_one_call() -> None:
+    whole = resampling.document_weights(7, 100, np.random.default_rng(3))
+    parts = list(resampling.weight_batches(7, 100, np.random.default_rng(3), size=9))
+    assert np.array_equal(whole, np.concatenate(parts))
+    assert (whole.sum(axis=1) == 7).all()
+
+
+def test_sums_of_resamples_are_those_of_the_documents_drawn() -> None:
+    sums = np.arange(12.0).reshape(4, 3)
+    weights = resampling.document_weights(4, 50, np.random.default_rng(1))
+    slow = [sum(count * sums[at] for at, count in enumerate(row)) for row in weights]
+    assert np.allclose(resampling.resampled_sums(sums, 50, np.random.default_rng(1)), slow)
+
+
+def test_the_study_itself_comes_first() -> None:
+    weights = resampling.study_and_resample_weights(5, 20, 0)
+    assert weights.shape == (21, 5)
+    assert (weights[0] == 1).all()
+    assert len(resampling.study_and_resample_weights(1, 20, 0)) == 1
+
+
+def test_an_interval_of_the_mean_is_close_to_that_of_the_normal() -> None:
+    values = np.random.default_rng(0).normal(size=400)
+    sums = np.stack([values, np.ones(400)], axis=1)
+    mean = resampling.estimated_sums(sums, lambda totals: resampling.ratio(*totals.T), 4000, 0, SIGNATURE)
+    half = 1.96 * values.std() / 20
+    assert mean.value == pytest.approx(values.mean())
+    assert (mean.low, mean.high) == pytest.approx((mean.value - half, mean.value + half), abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("values", "without", "reason"),
+    [
+        ([], "", resampling.NO_RESAMPLES),
+        ([math.nan, math.nan], "", resampling.UNDEFINED_RESAMPLES),
+        ([0.5, math.nan, 0.5], "", resampling.SAME_RESAMPLES),
+        ([0.1, 0.9], resampling.few_documents(1), resampling.FEW_DOCUMENTS),
+        ([0.1, 0.9], resampling.no_interval(np.array([2.0, 2.0])), resampling.SAME_DOCUMENTS),
+    ],
+)
+def test_an_estimate_without_an_interval_says_why(values: list[float], without: str, reason: str) -> None:
+    estimate = resampling.estimated(0.5, np.array(values), SIGNATURE, without=without)
+    assert (estimate.value, estimate.why) == (0.5, reason)
+    assert math.isnan(estimate.low)
+    assert math.isnan(estimate.high)
+
+
+def test_an_undefined_value_keeps_its_own_reason() -> None:
+    assert resampling.estimated(math.nan, np.array([1.0, 2.0]), SIGNATURE, "no marks").why == "no marks"
+
+
+def test_p_counts_ties_and_never_is_0_by_chance() -> None:
+    null = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+    assert resampling.p_value(null, 2.0, exact=True) == 2 / 5
+    assert resampling.p_value(null, 3.0) == 1 / 6
+    assert math.isnan(resampling.p_value(np.zeros(0), 1.0))
+
+
+def test_nothing_else_draws_resamples() -> None:
+    """Multinomial weights are drawn in `resampling` only."""
+    drawers = {
+        file.relative_to(ROOT).as_posix()
+        for file in ROOT.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr == "multinomial"
+    }
+    assert drawers == {"statistics/inference/resampling.py"}

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from finecomb.core.errors import FinecombError
+from finecomb.statistics.judges.anchoring_effect import anchoring, help_effect
+from tests.statistics.judges.worlds import reader, study
+
+
+def simulated(
+    effect: float, seed: int, texts: int = 100, readings: int = 3, crossed: bool = True
+) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(seed)
+    text = np.repeat(np.arange(texts), readings)
+    base = rng.gamma(2, 1, texts)
+    helped = rng.random(len(text)) < 0.7 if crossed else np.repeat(rng.random(texts) < 0.7, readings)
+    values = rng.poisson(base[text] + effect * helped).astype(float)
+    return values, helped, text
+
+
+@pytest.mark.parametrize("crossed", [True, False])
+def test_simulated_anchoring_lies_in_the_interval(crossed: bool) -> None:
+    """A small version of the table in the docs."""
+    held = 0
+    for seed in range(150):
+        low, high = help_effect(*simulated(0.8, seed, crossed=crossed)).interval()
+        held += low <= 0.8 <= high
+    assert held >= 0.9 * 150
+
+
+def test_hard_texts_are_no_effect() -> None:
+    """Every text has its own level, and help is given where it is high: only comparisons within texts are fair."""
+    text = np.repeat(np.arange(40), 4)
+    level = np.repeat(np.arange(40.0), 4)
+    helped = np.tile([True, True, True, False], 40)
+    helped[:80] = np.tile([True, False, False, False], 20)
+    noise = np.random.default_rng(0).normal(0, 0.1, 160)
+    effect = help_effect(level + noise, helped, text)
+    assert abs(effect.value) < 0.1
+    assert effect.paired == 40
+
+
+def test_help_for_everybody_cannot_be_measured() -> None:
+    with pytest.raises(FinecombError, match="everybody"):
+        help_effect(np.ones(20), np.ones(20, dtype=bool), np.arange(20))
+
+
+def test_people_who_follow_the_machine_are_seen() -> None:
+    machine = reader(60, 50, finds=0.5, alarms=0.3)
+    marks, metas = {"machine": machine}, {}
+    for at in range(3):
+        person = reader(60, at)
+        for number, name in enumerate(sorted(person)):
+            blind = (number + at) % 3 == 0
+            metas[f"p{at}", name] = {"blind": True} if blind else {"offered": ["m"]}
+            if not blind:
+                person[name] = sorted({*person[name], *machine[name]})
+        marks[f"p{at}"] = person
+    whole = study(marks, {"machine": "llm"}, annotation_meta=metas)
+    rows = {(each.columns["measure"], each.columns["tasks"]): each.estimate for each in anchoring(whole, "machine")}
+    assert rows["followed", "with help"].value == 1
+    assert rows["followed", "difference"].low > 0.2
+    assert rows["marks", "difference"].low > 0

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from finecomb.core.errors import FinecombError
+from finecomb.reporting.calibration_tables import calibration_page, sections, short
+from finecomb.statistics.agreement.agreement import agree
+from finecomb.statistics.judges.calibration import CalibrationOptions, calibrate, judged
+from finecomb.statistics.judges.judge_agreement import LESS, NO_LESS, UNKNOWN, chair_sums, verdict
+from finecomb.statistics.judges.text_values import people_and_judges
+from finecomb.statistics.judges.validity import stale_conditions, stale_warning
+from finecomb.statistics.selection.view import Filters, view
+from tests.statistics.judges.worlds import Marked, crowd, reader, study
+
+FAST = CalibrationOptions(draws=200, levels=("token",), gamma=False)
+
+
+def test_a_judge_like_a_person_may_stand_in() -> None:
+    result = calibrate(crowd(150), "judge", CalibrationOptions(epsilon=0.2, draws=200, levels=("token",), gamma=False))
+    assert result.verdict == "may stand in"
+    assert "may stand in" in result.paragraph
+    assert "name" in result.labels
+
+
+def test_a_judge_who_guesses_may_not_be_used() -> None:
+    result = calibrate(crowd(60, judge=reader(60, 5, finds=0.3, alarms=0.3)), "judge", FAST)
+    assert result.verdict == "may not be used for this"
+    assert not result.test.passes
+
+
+def test_a_judge_who_finds_less_may_help() -> None:
+    result = calibrate(crowd(120, judge=reader(120, 5, finds=0.45, alarms=0.02)), "judge", FAST)
+    assert result.verdict == "may help, may not stand in"
+    found = next(each.estimate for each in result.found if each.columns["part"] == "all")
+    assert 0.35 < found.value < 0.6
+    ratio = next(each.estimate for each in result.bias if each.columns["label"] == "any")
+    assert ratio.high < 1
+
+
+def test_alpha_of_people_is_krippendorffs_where_all_read_everything() -> None:
+    whole = crowd(30)
+    result = calibrate(whole, "judge", FAST)
+    people = [f"p{at}" for at in range(4)]
+    alphas = agree(view(whole, Filters(annotators=tuple(people))), ["alpha"], draws=0)
+    expected = {each.columns["label"]: each.estimate.value for each in alphas}
+    ours = {
+        each.columns["label"]: each.estimate.value
+        for each in result.agreement
+        if each.columns["who"] == "people" and each.columns["measure"] == "alpha"
+    }
+    assert ours == pytest.approx(expected, abs=2e-3)  # n - 1 in place of n of some hundred tokens
+
+
+def test_judge_and_one_person_have_the_alpha_of_two() -> None:
+    """The judge's alpha with two equal people is Krippendorff's of judge and person."""
+    one = reader(30, 0)
+    whole = study({"a": one, "b": one, "judge": reader(30, 7)}, {"judge": "llm"})
+    result = calibrate(whole, "judge", FAST)
+    alphas = agree(view(whole, Filters(annotators=("a", "judge"))), ["alpha", "f1"], draws=0)
+    for measure in ("alpha", "f1"):
+        expected = next(each.estimate.value for each in alphas if each.columns["measure"] == measure)
+        own = [
+            each for each in result.agreement if each.columns["measure"] == measure and each.columns["who"] == "judge"
+        ]
+        assert own[0].estimate.value == pytest.approx(expected, abs=2e-3)
+
+
+def test_one_against_the_rest_equals_its_definition() -> None:
+    whole = crowd(12, people=3)
+    sums = chair_sums(people_and_judges(whole, ["judge"]), "judge", "document")
+    marked = {name: np.array([bool(own[text]) for text in sorted(own)]) for name, own in _marks(whole).items()}
+    people = ["p0", "p1", "p2"]
+    hit = np.mean([(marked[one] & _any(marked, people, one)).sum() for one in people])
+    rest = np.mean([_any(marked, people, one).sum() for one in people])
+    judge_hit = np.mean([(marked["judge"] & _any(marked, people, one)).sum() for one in people])
+    assert sums.hit[0].sum() == pytest.approx(hit)
+    assert sums.rest[0].sum() == pytest.approx(rest)
+    assert sums.judge_hit[0].sum() == pytest.approx(judge_hit)
+
+
+def _marks(whole: object) -> dict[str, dict[str, list[object]]]:
+    marks: dict[str, dict[str, list[object]]] = {}
+    for annotation in whole.iter_annotations():  # type: ignore[attr-defined]
+        marks.setdefault(annotation.annotator, {})[annotation.document] = list(annotation.marks)
+    return marks
+
+
+def _any(marked: dict[str, np.ndarray], people: list[str], without: str) -> np.ndarray:
+    return np.asarray(np.any([marked[name] for name in people if name != without], axis=0))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(-0.05, 0.2, NO_LESS), (-0.3, -0.01, LESS), (-0.3, 0.1, UNKNOWN), (-0.08, -0.01, NO_LESS)],
+)
+def test_the_verdict_is_that_of_the_difference(low: float, high: float, expected: str) -> None:
+    assert verdict(low, high, 0.1) == expected
+
+
+def test_the_page_and_the_tables_hold_the_answer() -> None:
+    result = calibrate(crowd(20), "judge", FAST)
+    page = calibration_page(result)
+    assert result.verdict in page
+    assert "<svg" in page
+    assert {"agreement", "test", "bias", "found"} <= {section.key for section in sections(result)}
+    assert len(short(sections(result))) < len(sections(result))
+
+
+def test_a_contract_is_stale_when_the_judge_or_time_changes() -> None:
+    result = calibrate(crowd(20, annotator_meta={"judge": {"model": "m-1", "prompt_hash": "ab"}}), "judge", FAST)
+    made = datetime(2026, 1, 1, tzinfo=UTC)
+    contract = result.contract(made)
+    assert contract.binding.model == "m-1"
+    assert stale_warning(contract, result.binding, made + timedelta(days=29), {}) == ""
+    assert "30 days" in stale_warning(contract, result.binding, made + timedelta(days=31), {})
+    other = result.binding.model_copy(update={"prompt": "cd"})
+    assert "(prompt)" in stale_warning(contract, other, made, {})
+    assert [each.state for each in stale_conditions(contract, result.binding, made, {})] == ["no", "no", "no"]
+    assert other.hash != result.binding.hash
+
+
+def test_a_question_is_compared_instead_of_marks() -> None:
+    with pytest.raises(FinecombError, match="nobody answered"):
+        calibrate(crowd(20), "judge", CalibrationOptions(question="rating"))
+
+
+@pytest.mark.parametrize(
+    ("texts", "people", "message"),
+    [(20, 1, "one person only"), (7, 3, "7 texts in common")],
+)
+def test_what_says_nothing_is_refused(texts: int, people: int, message: str) -> None:
+    with pytest.raises(FinecombError, match=message):
+        calibrate(crowd(texts, people), "judge", FAST)
+
+
+def test_no_text_in_common_is_refused() -> None:
+    people = {f"p{at}": reader(10, at) for at in range(2)}
+    other = {f"x{name}": marks for name, marks in reader(10, 5).items()}
+    with pytest.raises(FinecombError, match="no text in common"):
+        calibrate(study({**people, "judge": other}, {"judge": "llm"}), "judge", FAST)
+
+
+def test_a_judge_is_not_judged_on_what_it_was_fitted_on() -> None:
+    whole = crowd(20, annotator_meta={"judge": {"trained_on": ["d003", "elsewhere"]}})
+    with pytest.raises(FinecombError, match="fitted on 1 of the 20 texts"):
+        calibrate(whole, "judge", FAST)
+
+
+def test_a_constant_judge_is_told() -> None:
+    silent: dict[str, Marked] = {f"d{at:03}": [] for at in range(40)}
+    result = calibrate(crowd(40, judge=silent), "judge", FAST)
+    assert result.verdict == "may not be used for this"
+    assert "the judge gives the same answer to every item" in result.notes
+
+
+def test_winning_against_people_is_not_enough_where_agreement_is_less() -> None:
+    result = calibrate(crowd(150), "judge", CalibrationOptions(epsilon=0.2, draws=200, levels=("token",), gamma=False))
+    less = [
+        each if each.columns["who"] != "difference" else type(each)({**each.columns, "verdict": LESS}, each.estimate)
+        for each in result.agreement
+    ]
+    assert judged(result.test, less)[0] == "may help, may not stand in"

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from finecomb.statistics.judges.calibration import CalibrationOptions, alpha_of, calibrate
+from finecomb.statistics.judges.calibration_record import CalibrationRecord, RecordedEstimate, calibration_record
+from tests.statistics.judges.worlds import crowd, reader, study
+
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+PROBE = {"judge~repeat": {"probe": "repeat", "probe_of": "judge"}, "judge": {"model": "mine"}}
+
+
+@pytest.fixture(scope="module")
+def record() -> CalibrationRecord:
+    people = {f"p{at}": reader(16, at) for at in range(3)}
+    metas = {name: {"model": "mine" if at % 2 else "other"} for at, name in enumerate(reader(16, 0))}
+    whole = study(
+        {**people, "judge": reader(16, 77), "judge~repeat": reader(16, 78)},
+        {"judge": "llm", "judge~repeat": "llm"}, metas, PROBE,
+    )  # fmt: skip
+    return calibration_record(calibrate(whole, "judge", CalibrationOptions(draws=20)), NOW, 14)
+
+
+def test_a_record_is_the_same_after_it_was_kept(record: CalibrationRecord) -> None:
+    assert CalibrationRecord.model_validate_json(record.model_dump_json()) == record
+    assert record.contract.made == NOW
+    assert record.contract.days == 14
+
+
+def test_a_record_says_what_the_page_shows(record: CalibrationRecord) -> None:
+    assert record.headline.startswith("judge may")
+    assert (record.texts, record.people, record.systems) == (16, 3, ("mine", "other"))
+    assert {row.measure for row in record.agreement} >= {"alpha", "f1", "gamma"}
+    assert record.test.wins == sum(person.wins for person in record.test.people)
+    assert record.bias[0].label == "any"
+    assert {row.probe for row in record.probes} == {"repeat", "self"}
+    assert [row.method for row in record.worth] == ["people alone", "in fixed shares", "with judges"]
+
+
+def test_undefined_numbers_are_null_with_a_reason() -> None:
+    result = calibrate(crowd(9, judge={f"d{n:03}": [] for n in range(9)}), "judge", CalibrationOptions(draws=20))
+    record = calibration_record(result, NOW)
+    share = next(row for row in record.agreement if row.label == "name" and row.measure == "one-vs-rest-precision")
+    assert share.judge.value is None
+    assert share.judge.why == "the judge never used this label"
+    assert RecordedEstimate.of(alpha_of(result.agreement, "judge")).signature.startswith("statistic:alpha")  # type: ignore[arg-type]
